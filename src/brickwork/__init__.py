@@ -1,0 +1,1 @@
+"""Plain Python loops over tensor elements become native PyTorch operators."""

@@ -1,0 +1,1 @@
+"""Measuring operators and their peers."""

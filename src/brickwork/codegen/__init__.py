@@ -1,0 +1,1 @@
+"""From scheduled IR to LLVM and object code."""

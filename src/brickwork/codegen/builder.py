@@ -1,0 +1,174 @@
+"""A small writer of LLVM assembly: modules, functions, blocks and fresh names.
+
+It knows nothing of brickwork's IR. Values are strings (`%12`, `i64 0` without the type); types are LLVM's spelling.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from brickwork.diagnostics.location import Location
+from brickwork.ir.dtypes import DType
+from brickwork.ir.nodes import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class FailureSite:
+    """A check in the emitted code: what it raises, the types of the values that it records, and its place."""
+
+    failure: Failure
+    values: tuple[DType, ...]
+    loc: Location
+
+
+@dataclass(slots=True)
+class Module:
+    """An LLVM module under construction: declarations, globals, function texts and failure sites."""
+
+    declarations: dict[str, str] = field(default_factory=dict[str, str])
+    globals: dict[str, str] = field(default_factory=dict[str, str])
+    functions: list[str] = field(default_factory=list[str])
+    failures: list[FailureSite] = field(default_factory=list[FailureSite])
+    _names: int = 0
+
+    def declare(self, name: str, result: str, parameters: Sequence[str], attributes: str = "") -> str:
+        """Declare an external function once; return its name with the sigil."""
+        self.declarations[name] = f"declare {result} @{name}({', '.join(parameters)}) {attributes}".rstrip()
+        return f"@{name}"
+
+    def string(self, text: str) -> str:
+        """Add a zero-terminated constant; return its name with the sigil."""
+        data = text.encode() + b"\0"
+        body = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
+        for name, line in self.globals.items():
+            if line.endswith(f'c"{body}"'):
+                return f"@{name}"
+        name = self.fresh("text")
+        self.globals[name] = f'@{name} = private unnamed_addr constant [{len(data)} x i8] c"{body}"'
+        return f"@{name}"
+
+    def site(self, failure: FailureSite) -> int:
+        """Register a failure site; return its index."""
+        self.failures.append(failure)
+        return len(self.failures) - 1
+
+    def fresh(self, stem: str) -> str:
+        """Return a module-level name that is not in use."""
+        self._names += 1
+        return f"{stem}.{self._names}"
+
+    def text(self) -> str:
+        """Return the module as LLVM assembly."""
+        return "\n".join((*self.declarations.values(), *self.globals.values(), *self.functions, ""))
+
+
+class FunctionWriter:
+    """Writes one function, block by block; `close` adds it to the module."""
+
+    def __init__(
+        self, module: Module, name: str, result: str, parameters: Sequence[tuple[str, str]], header: str = ""
+    ) -> None:
+        """Begin `define <result> @<name>(<type %name>...) <header>`."""
+        self.module = module
+        self.name = name
+        self._head = (
+            f"define {result} @{name}({', '.join(f'{kind} %{label}' for kind, label in parameters)}) {header}".rstrip()
+        )
+        self._entry: list[str] = []
+        self._lines: list[str] = []
+        self._counter = 0
+        self.block = "start"
+        self.terminated = False
+
+    def fresh(self, stem: str = "v") -> str:
+        """Return a new local name without the sigil."""
+        self._counter += 1
+        return f"{stem}.{self._counter}"
+
+    def emit(self, text: str) -> str:
+        """Append an instruction with a result; return the result's name."""
+        name = f"%{self.fresh()}"
+        self._lines.append(f"  {name} = {text}")
+        return name
+
+    def effect(self, text: str) -> None:
+        """Append an instruction without a result."""
+        self._lines.append(f"  {text}")
+
+    def alloca(self, kind: str, count: int = 1, align: int | None = None) -> str:
+        """Reserve stack memory in the entry block; return its address."""
+        name = f"%{self.fresh('slot')}"
+        size = f", i64 {count}" if count != 1 else ""
+        alignment = f", align {align}" if align is not None else ""
+        self._entry.append(f"  {name} = alloca {kind}{size}{alignment}")
+        return name
+
+    def label(self, stem: str = "block") -> str:
+        """Return a fresh block label, not yet placed."""
+        return self.fresh(stem)
+
+    def place(self, label: str) -> None:
+        """Start the block `label`, falling into it if the current one is open."""
+        if not self.terminated:
+            self.branch(label)
+        self._lines.append(f"{label}:")
+        self.block = label
+        self.terminated = False
+
+    def branch(self, label: str) -> None:
+        """End the block with a jump."""
+        self.terminate(f"br label %{label}")
+
+    def branch_if(self, condition: str, then: str, otherwise: str, weights: str = "") -> None:
+        """End the block with a conditional jump."""
+        self.terminate(f"br i1 {condition}, label %{then}, label %{otherwise}{weights}")
+
+    def terminate(self, text: str) -> None:
+        """End the block with any terminator; nothing is written if it has ended already."""
+        if not self.terminated:
+            self._lines.append(f"  {text}")
+        self.terminated = True
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Write the body so that it runs only where `condition` (i1) holds."""
+        then, after = self.label("then"), self.label("after")
+        self.branch_if(condition, then, after)
+        self.place(then)
+        yield
+        self.place(after)
+
+    def load(self, kind: str, address: str, note: str = "") -> str:
+        """Emit a load."""
+        return self.emit(f"load {kind}, ptr {address}{note}")
+
+    def store(self, kind: str, value: str, address: str, note: str = "") -> None:
+        """Emit a store."""
+        self.effect(f"store {kind} {value}, ptr {address}{note}")
+
+    def slot(self, base: str, index: int) -> str:
+        """Return the address of the 8-byte slot `index` of an array."""
+        return self.emit(f"getelementptr inbounds i64, ptr {base}, i64 {index}") if index else base
+
+    def call(self, result: str, function: str, arguments: Sequence[str], note: str = "") -> str:
+        """Emit a call; `arguments` are `type value` pairs as text. Returns "" for void."""
+        text = f"call {result} {function}({', '.join(arguments)}){note}"
+        if result == "void":
+            self.effect(text)
+            return ""
+        return self.emit(text)
+
+    def close(self) -> None:
+        """Finish the function and add it to the module."""
+        lines = "\n".join((f"{self._head} {{", "start:", *self._entry, *self._lines, "}"))
+        self.module.functions.append(lines)
+
+
+def float_constant(value: float, kind: str) -> str:
+    """Return an LLVM literal of `kind` (`float`, `double`): hexadecimal, so that every value is exact."""
+    if kind == "float":
+        value = struct.unpack("<f", struct.pack("<f", value))[0] if abs(value) <= 3.4028235677973366e38 else value
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"

@@ -1,0 +1,1 @@
+"""How brickwork speaks: places in the source, diagnostics, errors and their rendering."""

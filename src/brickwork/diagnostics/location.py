@@ -1,0 +1,30 @@
+"""Where something stands in the user's source: the one record that every node, error and check carries.
+
+Lines count from 1 and columns from 0, as in `ast`; `end_column` is exclusive. A location inside a helper that was
+compiled inline has the place of the call in `call_site`, so that a chain of calls can be shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A span of the user's source."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    function: str
+    call_site: Location | None = None
+
+    def __str__(self) -> str:
+        """Return `file:line`, as tracebacks and editors write it."""
+        return f"{self.file}:{self.line}"
+
+
+NOWHERE = Location(file="<brickwork>", line=1, column=0, end_line=1, end_column=0, function="<brickwork>")
+"""The location of nodes that no user wrote, such as those that tests build by hand."""

@@ -1,0 +1,1 @@
+"""What torch's dispatcher calls: the C ABI as data."""

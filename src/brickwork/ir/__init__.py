@@ -1,0 +1,1 @@
+"""The typed intermediate representation of lifted loops and host programs."""

@@ -1,0 +1,377 @@
+"""The intermediate representation: expressions, statements, kernels and the host program that launches them.
+
+Every node is an immutable record with the user's location; equality ignores locations. Expressions are typed, strict
+and free of side effects: whatever needs control flow (short-circuit, conditional reads) is lowered to statements.
+Symbols and tensors are told apart by number, never by name. Loops run from `start` to `stop` (exclusive) by one: other
+steps are normalised away before they get here. Indices that can be negative are resolved by explicit Select nodes.
+
+Not in here: constructors that infer types (`build.py`), traversal (`walk.py`), meaning (`interpret.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.ir.dtypes import BOOL, INT64, DType
+from brickwork.ir.operators import Operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What every node has: its place in the user's source."""
+
+    loc: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+# ---------------------------------------------------------------- names
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A scalar variable. `number` is unique in its program."""
+
+    name: str
+    number: int
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """What a compilation knows of a tensor: element type, rank, and how it lies in memory.
+
+    `contiguous` says row-major and dense. `unit_axis` is an axis along which neighbours are adjacent in memory (its
+    stride is 1, or its size at most 1): the last such axis, or None.
+    """
+
+    dtype: DType
+    rank: int
+    contiguous: bool = False
+    unit_axis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor argument, or one that the host part allocates. `number` is unique in its program."""
+
+    name: str
+    number: int
+    type: TensorType
+
+
+# ---------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant(Node):
+    """A literal of a value type."""
+
+    value: bool | int | float
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read(Node):
+    """The value of a scalar variable."""
+
+    symbol: Symbol
+
+    @property
+    def dtype(self) -> DType:
+        """The symbol's type."""
+        return self.symbol.dtype
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size(Node):
+    """The extent of a tensor along an axis, in elements; never negative."""
+
+    tensor: Tensor
+    axis: int
+
+    @property
+    def dtype(self) -> DType:
+        """int64."""
+        return INT64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load(Node):
+    """An element, widened to its value type. `access` numbers the place in the source, unique in its kernel."""
+
+    tensor: Tensor
+    indices: tuple[Expression, ...]
+    access: int
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apply(Node):
+    """A scalar operator applied to operands of one value type."""
+
+    operator: Operator
+    operands: tuple[Expression, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast(Node):
+    """A conversion between value types. float to int truncates and saturates, NaN gives 0; to bool compares with 0."""
+
+    operand: Expression
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select(Node):
+    """`then` where `condition` holds, else `otherwise`; both are evaluated."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+    @property
+    def dtype(self) -> DType:
+        """The type that both branches share."""
+        return self.then.dtype
+
+
+class Draw(Enum):
+    """The distribution of a random number."""
+
+    UNIFORM = "uniform"  # float32 in [0, 1), 24 bits
+    NORMAL = "normal"  # float32, Box-Muller
+    INTEGER = "integer"  # int64 in [low, high), by multiplication of 32 (or 64) random bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Random(Node):
+    """A random number from the counter-based generator (Philox4x32-10, see `language/random.py`).
+
+    It is word `counter % 4` of the block with the 128-bit counter (counter // 4 low, counter // 4 high, extra, site)
+    under the 64-bit `key`. `bounds` are (low, high) of an INTEGER, else empty.
+    """
+
+    draw: Draw
+    key: Expression
+    counter: Expression
+    extra: Expression
+    site: int
+    bounds: tuple[Expression, ...] = ()
+    dtype: DType
+
+
+Expression: TypeAlias = Constant | Read | Size | Load | Apply | Cast | Select | Random
+
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assign(Node):
+    """Sets a scalar variable; the value has the symbol's type.
+
+    Every read is preceded by an assignment on every path (the frontend refuses the rest). A loop index is never
+    assigned. A variable assigned in a PARALLEL or VECTOR loop is private to the iteration, or one of its `reductions`.
+    """
+
+    symbol: Symbol
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store(Node):
+    """Writes an element; the value has the element type's value type and is narrowed (integers wrap)."""
+
+    tensor: Tensor
+    indices: tuple[Expression, ...]
+    value: Expression
+    access: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class If(Node):
+    """Two-way branch on a bool."""
+
+    condition: Expression
+    then: Block
+    otherwise: Block = ()
+
+
+class Role(Enum):
+    """How a loop is run; the frontend writes SEQUENTIAL, a schedule changes it."""
+
+    SEQUENTIAL = "sequential"
+    PARALLEL = "parallel"  # iterations are shared out among threads
+    VECTOR = "vector"  # each lane of a SIMD vector runs an iteration
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A variable that a loop accumulates into with an associative operator (`add`, `mul`, `minimum`, `maximum`)."""
+
+    symbol: Symbol
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class For(Node):
+    """`for index in range(start, stop)`. The bounds are evaluated once, before the loop.
+
+    `claimed` is the user's word (`prange`) that iterations are independent. `role`, `width` (lanes) and `reductions`
+    belong to the schedule.
+    """
+
+    index: Symbol
+    start: Expression
+    stop: Expression
+    body: Block
+    claimed: bool = False
+    role: Role = Role.SEQUENTIAL
+    width: int = 1
+    reductions: tuple[Reduction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class While(Node):
+    """Runs `prelude`, then leaves unless `condition` holds, then `body`; and again. `continue` goes to the prelude."""
+
+    prelude: Block
+    condition: Expression
+    body: Block
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Break(Node):
+    """Leaves the innermost For or While."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continue(Node):
+    """Ends this iteration of the innermost For or While."""
+
+
+class FailureKind(Enum):
+    """The Python exception that a failed check raises."""
+
+    ASSERTION = "AssertionError"
+    INDEX = "IndexError"
+    DIVISION = "ZeroDivisionError"
+    VALUE = "ValueError"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What to say when a check fails: `message` is a `str.format` template over the check's recorded values."""
+
+    kind: FailureKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Node):
+    """Ends the iteration with `failure` unless `condition` holds. `values` (at most 8, numbers) go into the message."""
+
+    condition: Expression
+    failure: Failure
+    values: tuple[Expression, ...] = ()
+
+
+# ---------------------------------------------------------------- the host program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocate(Node):
+    """Makes a tensor of `sizes` on the device of the first tensor argument.
+
+    `like` gives the strides by `torch.empty_like`'s rule (dense inputs keep their order); without it the result is
+    contiguous. `fill` is the initial value (None: uninitialised). A `given` tensor is the caller's (`out=`): its shape
+    is checked instead.
+    """
+
+    tensor: Tensor
+    sizes: tuple[Expression, ...]
+    fill: Expression | None = None
+    like: Tensor | None = None
+    given: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel(Node):
+    """A lifted piece of the body: what one launch runs.
+
+    `tensors` and `scalars` are all free names of the body in order of first use. `facts` are bool expressions over
+    sizes and scalars that hold whenever the kernel runs. `may_alias`: two tensors may share memory and one is written.
+    """
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    scalars: tuple[Symbol, ...]
+    facts: tuple[Expression, ...]
+    body: Block
+    may_alias: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch(Node):
+    """Runs a kernel on the tensors and scalars that it names."""
+
+    kernel: Kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Return(Node):
+    """Ends the host program with these results."""
+
+    tensors: tuple[Tensor, ...]
+
+
+Statement: TypeAlias = Assign | Store | If | For | While | Break | Continue | Check | Allocate | Launch | Return
+Block: TypeAlias = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorParameter:
+    """A tensor argument; `mutated` if a kernel stores into it."""
+
+    tensor: Tensor
+    mutated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParameter:
+    """An int, float or bool argument."""
+
+    symbol: Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class ListParameter:
+    """A list of ints, floats or bools of known length, one symbol an item."""
+
+    name: str
+    symbols: tuple[Symbol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyParameter:
+    """The optional explicit random key (`key=`), else drawn from torch's generator; last of the parameters."""
+
+    symbol: Symbol
+
+
+Parameter: TypeAlias = TensorParameter | ScalarParameter | ListParameter | KeyParameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program(Node):
+    """An operator specialised for the types of its arguments: parameters in schema order, and the host part."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: Block
+
+
+TRUE = Constant(value=True, dtype=BOOL)

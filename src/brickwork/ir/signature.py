@@ -1,0 +1,41 @@
+"""The types of the arguments that one compilation is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from brickwork.ir.dtypes import DType
+from brickwork.ir.nodes import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """An int, float or bool argument: INT64, FLOAT64 (a weak Python float) or BOOL."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """A list argument of known length."""
+
+    dtype: DType
+    length: int
+
+
+ArgumentType: TypeAlias = TensorType | ScalarType | ListType
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a specialisation depends on.
+
+    `arguments` follow the function's parameters. `out` holds the types of the caller's result tensors, in the order in
+    which they are returned, or is empty when the operator allocates them. `may_alias` asks for code that is right when
+    a written tensor shares memory with another one.
+    """
+
+    arguments: tuple[ArgumentType, ...]
+    out: tuple[TensorType, ...] = ()
+    may_alias: bool = False

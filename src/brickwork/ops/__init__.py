@@ -1,0 +1,1 @@
+"""Ready-made operators, written with the public API alone."""

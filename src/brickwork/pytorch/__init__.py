@@ -1,0 +1,1 @@
+"""The only use of torch by the compiler: schemas, registration, fakes, dispatch."""

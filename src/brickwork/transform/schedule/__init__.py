@@ -1,0 +1,1 @@
+"""How loops are run: schedules as data, and their application."""
