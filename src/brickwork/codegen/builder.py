@@ -6,7 +6,7 @@ It knows nothing of brickwork's IR. Values are strings (`%12`, `i64 0` without t
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -133,7 +133,7 @@ class FunctionWriter:
         self.terminated = True
 
     @contextmanager
-    def when(self, condition: str) -> Iterator[None]:
+    def when(self, condition: str) -> Generator[None]:
         """Write the body so that it runs only where `condition` (i1) holds."""
         then, after = self.label("then"), self.label("after")
         self.branch_if(condition, then, after)
