@@ -148,7 +148,7 @@ class Draw(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Random(Node):
-    """A random number from the counter-based generator (Philox4x32-10, see `language/random.py`).
+    """A random number from the counter-based generator (Philox4x32-10, see `ir/philox.py`).
 
     It is word `counter % 4` of the block with the 128-bit counter (counter // 4 low, counter // 4 high, extra, site)
     under the 64-bit `key`. `bounds` are (low, high) of an INTEGER, else empty.
