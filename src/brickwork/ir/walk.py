@@ -1,0 +1,121 @@
+"""Traversal of the IR: children, walks, rebuilding and substitution, derived from the fields of the node classes.
+
+Invariant: a new node class is walked without a change in here. Where nothing changes, the same object comes back.
+What a node means is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar, cast, get_args
+
+from brickwork.ir.nodes import Assign, Block, Expression, For, Kernel, Node, Program, Read, Statement, Symbol
+
+NodeType = TypeVar("NodeType", bound=Node)
+
+STATEMENTS: tuple[type[Node], ...] = get_args(Statement)
+"""Every class of statements."""
+EXPRESSIONS: tuple[type[Node], ...] = get_args(Expression)
+"""Every class of expressions."""
+
+
+def _child_fields(kind: type[Node]) -> tuple[str, ...]:
+    marks = ("Expression", "Block", "Kernel")
+    return tuple(item.name for item in fields(kind) if any(mark in str(item.type) for mark in marks))
+
+
+_FIELDS = {kind: _child_fields(kind) for kind in (*STATEMENTS, *EXPRESSIONS, Kernel, Program)}
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Yield the nodes directly below `node`, in the order of its fields."""
+    for name in _FIELDS[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            yield from cast("tuple[Node, ...]", value)
+        elif value is not None:
+            yield value
+
+
+def walk(root: Node | Iterable[Node]) -> Iterator[Node]:
+    """Yield every node of a tree or a block, each before its children, in source order."""
+    stack: list[Node] = [root] if isinstance(root, Node) else [*root][::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend([*children(node)][::-1])
+
+
+def rebuild(node: NodeType, change: Callable[[Node], Node]) -> NodeType:
+    """Return `node` with each direct child replaced by `change(child)`."""
+    changes: dict[str, Any] = {}
+    for name in _FIELDS[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            items = cast("tuple[Node, ...]", value)
+            changed = tuple(change(item) for item in items)
+            if any(new is not old for new, old in zip(changed, items, strict=True)):
+                changes[name] = changed
+        elif value is not None and (new := change(value)) is not value:
+            changes[name] = new
+    return replace(node, **changes) if changes else node
+
+
+def rewrite(node: NodeType, change: Callable[[Node], Node]) -> NodeType:
+    """Return the tree with `change` applied to every node, children first.
+
+    `change` returns a node that may stand where its argument stood: an expression for an expression.
+    """
+    return cast("NodeType", change(rebuild(node, lambda child: rewrite(child, change))))
+
+
+def rewrite_expressions(block: Block, change: Callable[[Expression], Expression]) -> Block:
+    """Return the block with `change` applied to every expression in it, children first."""
+
+    def visit(node: Node) -> Node:
+        return change(cast("Expression", node)) if isinstance(node, EXPRESSIONS) else node
+
+    return tuple(rewrite(statement, visit) for statement in block)
+
+
+def rewrite_statements(block: Block, change: Callable[[Statement], Block]) -> Block:
+    """Return the block with every statement replaced by the block `change` gives, inner statements first."""
+    result: list[Statement] = []
+    for statement in block:
+        changes: dict[str, Any] = {}
+        for name in _FIELDS[type(statement)]:
+            value = getattr(statement, name)
+            if isinstance(value, tuple) and any(isinstance(item, STATEMENTS) for item in cast("tuple[Any]", value)):
+                inner = cast("Block", value)
+                changed = rewrite_statements(inner, change)
+                if len(changed) != len(inner) or any(new is not old for new, old in zip(changed, inner, strict=True)):
+                    changes[name] = changed
+        result.extend(change(replace(statement, **changes) if changes else statement))
+    return tuple(result)
+
+
+def substitute(node: NodeType, values: Mapping[Symbol, Expression]) -> NodeType:
+    """Return the tree with every read of a symbol in `values` replaced by the expression given for it."""
+
+    def visit(child: Node) -> Node:
+        return values.get(child.symbol, child) if isinstance(child, Read) else child
+
+    return rewrite(node, visit)
+
+
+def substitute_block(block: Block, values: Mapping[Symbol, Expression]) -> Block:
+    """Return the block with every read of a symbol in `values` replaced by the expression given for it."""
+    return tuple(substitute(statement, values) for statement in block)
+
+
+def assigned_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
+    """Return the variables that are assigned anywhere in the tree, loop indices included."""
+    return frozenset(
+        node.symbol if isinstance(node, Assign) else node.index for node in walk(root) if isinstance(node, Assign | For)
+    )
+
+
+def read_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
+    """Return the variables that are read anywhere in the tree."""
+    return frozenset(node.symbol for node in walk(root) if isinstance(node, Read))
