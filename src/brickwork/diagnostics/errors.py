@@ -1,0 +1,50 @@
+"""The exceptions that brickwork raises of itself; which rule was broken is told by the diagnostics' codes.
+
+Failures of a running operator (an index out of range, a failed assert) are Python's own exceptions and not in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.render import render
+
+
+class BrickworkError(Exception):
+    """What all errors of brickwork have in common."""
+
+
+class CompileError(BrickworkError):
+    """The source breaks a rule of the language; `diagnostics` say which and where."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        """Keep the diagnostics; the message is their rendering, the most of them first in the source's order."""
+        found = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = found
+        super().__init__(found)
+
+    def __str__(self) -> str:
+        """Return all diagnostics as text, one after the other."""
+        return "\n" + "\n\n".join(render(diagnostic) for diagnostic in self.diagnostics)
+
+
+class RaceError(CompileError):
+    """A loop that the user called parallel has two iterations that collide."""
+
+
+class InternalError(BrickworkError):
+    """A fault of brickwork itself, never of the user's source."""
+
+    def __init__(self, message: str, bundle: str | None = None) -> None:
+        """Keep what went wrong, and the folder that holds what is needed to repeat it."""
+        self.message = message
+        self.bundle = bundle
+        super().__init__(message, bundle)
+
+    def __str__(self) -> str:
+        """Return the message with an apology and where the crash bundle lies."""
+        text = f"{self.message}\nThis is a fault of brickwork, not of your code. We are sorry."
+        if self.bundle is None:
+            return text
+        return f"{text}\nWhat is needed to repeat it was written to {self.bundle}; please attach it to a report."
