@@ -1,0 +1,80 @@
+"""How a tensor lies in memory, as specialisations see it; the native entries answer the same questions the same way.
+
+A miss is decided by machine code and served by Python: both must agree, so Python asks in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from brickwork.ir.dtypes import DType
+from brickwork.ir.nodes import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a tensor's elements are: address of the first, sizes, strides in elements, bytes of an element."""
+
+    address: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    element: int
+
+
+def tensor_type(dtype: DType, sizes: Sequence[int], strides: Sequence[int]) -> TensorType:
+    """Return the type that code for such a tensor is specialised on."""
+    return TensorType(dtype, len(sizes), is_contiguous(sizes, strides), unit_axis(sizes, strides))
+
+
+def is_contiguous(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements are row-major and dense, by torch's rule (axes of size 1 do not count; empty ones are)."""
+    if 0 in sizes:
+        return True
+    expected = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def unit_axis(sizes: Sequence[int], strides: Sequence[int]) -> int | None:
+    """Return the last axis with stride 1 or size at most 1, if any."""
+    axes = [axis for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)) if stride == 1 or size <= 1]
+    return axes[-1] if axes else None
+
+
+def is_injective(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether different indices are seen to have different addresses: each stride exceeds what lies within it."""
+    if 0 in sizes:
+        return True
+    within = 0
+    for stride, size in sorted(zip(strides, sizes, strict=True)):
+        if size == 1:
+            continue
+        if stride <= within:
+            return False
+        within += (size - 1) * stride
+    return True
+
+
+def extent(placement: Placement) -> int:
+    """Return the bytes from the first element to the end of the last; 0 for an empty tensor."""
+    if 0 in placement.sizes:
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(placement.sizes, placement.strides, strict=True))
+    return (last + 1) * placement.element
+
+
+def may_alias(placements: Sequence[Placement], written: Sequence[int]) -> bool:
+    """Whether code must expect a written tensor (by position) to share memory, with another one or with itself."""
+    for position in written:
+        one = placements[position]
+        if not is_injective(one.sizes, one.strides):
+            return True
+        for other_position, other in enumerate(placements):
+            if other_position != position and extent(one) and extent(other):
+                if one.address < other.address + extent(other) and other.address < one.address + extent(one):
+                    return True
+    return False
