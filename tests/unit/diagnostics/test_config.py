@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+
 from brickwork.config import Config, from_environment, settings
 
 
@@ -42,9 +43,16 @@ def test_unknown_names_and_wrong_values_are_refused():
 
 def test_override_restores_even_after_an_error():
     config = Config()
-    with pytest.raises(KeyError), config.override(vector_bytes=16, check="interpret"):
-        assert config.vector_bytes == 16
-        raise KeyError
+    seen: list[int] = []
+
+    def failing() -> None:
+        with config.override(vector_bytes=16, check="interpret"):
+            seen.append(config.vector_bytes)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        failing()
+    assert seen == [16]
     assert config == Config()
 
 

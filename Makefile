@@ -1,0 +1,41 @@
+# Every command works from nothing on a fresh machine: the virtual environment is made when it is missing or outdated.
+#   make demo    runs the four ready operators beside torch, and writes pictures into demo-output/
+#   make test    lint and all tests
+#   make lint    style and types
+#   make bench   measures this machine; results go to benchmarks/results/
+
+PYTHON ?= python3
+VENV ?= .venv
+TORCH_SPEC ?= torch==2.13.0
+WORKERS ?= 2
+
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed-$(subst =,-,$(TORCH_SPEC))
+
+.PHONY: demo test lint bench table clean
+
+demo: $(INSTALLED)
+	$(BIN)/python -m examples.demo
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks
+
+table: $(INSTALLED)
+	$(BIN)/python -m benchmarks.table
+
+clean:
+	rm -rf $(VENV) demo-output .pytest_cache .ruff_cache .hypothesis
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q "$(TORCH_SPEC)" -c constraints.txt
+	$(BIN)/python -m pip install -q -e ".[demo,test,lint]" -c constraints.txt
+	touch $@
