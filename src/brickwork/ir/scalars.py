@@ -1,0 +1,380 @@
+"""What the scalar operators mean: the arithmetic of the five value types on Python numbers.
+
+A BOOL value is a `bool`, an INT64 or UINT64 value is an `int` in its range, a FLOAT32 value is a `float` that float32
+holds exactly, a FLOAT64 value is any `float`. Functions in here take such values and return such values. Integers wrap,
+floats follow IEEE 754 and never raise, and nothing depends on a library of arrays.
+
+Not in here: which types meet (`frontend/`), the same operators as machine code (`codegen/operators.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import operator as python
+import struct
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, Kind
+from brickwork.ir.operators import Operator
+
+Number: TypeAlias = bool | int | float
+
+
+# ---------------------------------------------------------------- rounding and conversion
+
+
+def wrap(value: int, bits: int, *, signed: bool) -> int:
+    """Return `value` modulo 2**bits, in the signed or the unsigned range.
+
+    >>> wrap(200, 8, signed=True)
+    -56
+    """
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
+
+
+def round_float32(value: float) -> float:
+    """Return the float32 nearest to `value`, ties to even, infinity beyond the range."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def round_float16(value: float) -> float:
+    """Return the float16 nearest to `value`."""
+    try:
+        return struct.unpack("<e", struct.pack("<e", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def round_bfloat16(value: float) -> float:
+    """Return the bfloat16 nearest to the float32 `value`."""
+    if math.isnan(value):
+        return value
+    bits = int.from_bytes(struct.pack("<f", value), "little")
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return struct.unpack("<f", bits.to_bytes(4, "little"))[0]
+
+
+def narrow(value: Number, dtype: DType) -> Number:
+    """Return the element that storing `value` (of the value type of `dtype`) leaves in a tensor of `dtype`."""
+    if dtype is FLOAT16:
+        return round_float16(value)
+    if dtype is BFLOAT16:
+        return round_bfloat16(value)
+    if dtype.is_integer:
+        return wrap(int(value), dtype.bits, signed=dtype.kind is Kind.INT)
+    return value
+
+
+def cast(value: Number, dtype: DType) -> Number:
+    """Return `value` converted to the value type `dtype`.
+
+    Float to integer truncates and saturates, NaN gives 0. Integers wrap among each other and round once to a float.
+    """
+    if dtype is BOOL:
+        return bool(value)
+    if dtype.is_integer:
+        return _to_integer(value, dtype) if isinstance(value, float) else _normal(int(value), dtype)
+    if isinstance(value, float) or dtype is FLOAT64:
+        return _normal(float(value), dtype)
+    return round_float32(_round_to_odd(value))
+
+
+def _to_integer(value: float, dtype: DType) -> int:
+    low, high = (-(1 << 63), (1 << 63) - 1) if dtype.kind is Kind.INT else (0, (1 << 64) - 1)
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return high if value > 0 else low
+    return min(max(int(value), low), high)
+
+
+def _round_to_odd(value: int) -> float:
+    """Return `value` cut to 53 bits with the last one set if bits were lost: rounding it again is rounding once."""
+    excess = max(abs(value).bit_length() - 53, 0)
+    kept = abs(value) >> excess
+    kept |= kept << excess != abs(value)
+    return math.copysign(math.ldexp(kept, excess), value)
+
+
+def _normal(value: Number, dtype: DType) -> Number:
+    """Return an exact or double result brought into `dtype`."""
+    if dtype is FLOAT32:
+        return round_float32(value)
+    if dtype.is_integer:
+        return wrap(int(value), 64, signed=dtype.kind is Kind.INT)
+    return value
+
+
+# ---------------------------------------------------------------- operators
+
+
+def evaluate(operator: Operator, operands: Sequence[Number], dtype: DType) -> Number:
+    """Return `operator` applied to operands of the value type `dtype`.
+
+    An integer division by zero, a negative integer exponent and a shift by a negative count have no value: a Check
+    stands before them, and here they raise.
+    """
+    if dtype.is_float and operator.name in ROUNDED:
+        return ROUNDED[operator.name](*operands, dtype)
+    table = FLOATS if dtype.is_float else INTEGERS
+    result = (table.get(operator.name) or ALL[operator.name])(*operands)
+    return result if isinstance(result, bool) else _normal(result, dtype)
+
+
+def _and(left: int, right: int) -> int:
+    return left & right
+
+
+def _or(left: int, right: int) -> int:
+    return left | right
+
+
+def _xor(left: int, right: int) -> int:
+    return left ^ right
+
+
+def _invert(value: int) -> int:
+    return ~value
+
+
+def _add(left: float, right: float) -> float:
+    return left + right
+
+
+def _sub(left: float, right: float) -> float:
+    return left - right
+
+
+def _mul(left: float, right: float) -> float:
+    return left * right
+
+
+def _neg(value: float) -> float:
+    return -value
+
+
+def _abs(value: float) -> float:
+    return abs(value)
+
+
+def _floordiv(left: int, right: int) -> int:
+    return left // right
+
+
+def _mod(left: int, right: int) -> int:
+    return left % right
+
+
+def _minimum(left: float, right: float) -> float:
+    return right if right < left else left  # noqa: FURB136 - the order of the operands decides about NaN
+
+
+def _maximum(left: float, right: float) -> float:
+    return right if right > left else left  # noqa: FURB136 - the order of the operands decides about NaN
+
+
+def _power(base: int, exponent: int) -> int:
+    if exponent < 0:
+        raise ValueError("negative exponent of an integer power")
+    return pow(base, exponent, 1 << 64)
+
+
+def _shift_left(value: int, count: int) -> int:
+    return value << count if count < 64 else 0
+
+
+def _shift_right(value: int, count: int) -> int:
+    return value >> min(count, 64)
+
+
+def _true_division(left: float, right: float) -> float:
+    if right == 0.0:
+        return _quotient_of_zero(left, right)
+    return left / right
+
+
+def _quotient_of_zero(left: float, zero: float) -> float:
+    if math.isnan(left) or left == 0.0:
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, zero)
+
+
+def _fmod(left: float, right: float) -> float:
+    if math.isinf(left) or right == 0.0:
+        return math.nan
+    return math.fmod(left, right)
+
+
+def _float_floordiv(left: float, right: float, dtype: DType) -> float:
+    """Return Python's `left // right`, each step rounded to `dtype`; the IEEE quotient where `right` is zero."""
+    if right == 0.0:
+        return _quotient_of_zero(left, right)
+    remainder = _fmod(left, right)
+    quotient = _round(_round(left - remainder, dtype) / right, dtype)
+    if remainder != 0.0 and (right < 0.0) != (remainder < 0.0):
+        quotient = _round(quotient - 1.0, dtype)
+    if quotient == 0.0:
+        return math.copysign(0.0, _true_division(left, right))
+    floor = _integral(math.floor)(quotient)
+    return _round(floor + 1.0, dtype) if quotient - floor > 0.5 else floor
+
+
+def _float_mod(left: float, right: float, dtype: DType) -> float:
+    """Return Python's `left % right` (the sign of `right`); NaN where `right` is zero."""
+    remainder = _fmod(left, right)
+    if remainder == 0.0:
+        return math.copysign(0.0, right)
+    return _round(remainder + right, dtype) if (right < 0.0) != (remainder < 0.0) else remainder
+
+
+def _round(value: float, dtype: DType) -> float:
+    return round_float32(value) if dtype is FLOAT32 else value
+
+
+def _float_power(base: float, exponent: float) -> float:
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return -math.inf if base < 0.0 and exponent % 2.0 == 1.0 else math.inf
+    except ValueError:  # zero to a negative power, or a negative base to a fraction
+        if base != 0.0:
+            return math.nan
+        return math.copysign(math.inf, base) if exponent % 2.0 == 1.0 else math.inf
+
+
+def _integral(function: Callable[[float], int]) -> Callable[[float], float]:
+    """Return a function from floats to integral floats that keeps NaN, infinities and the sign of zero."""
+
+    def rounded(value: float) -> float:
+        return math.copysign(float(function(value)), value) if math.isfinite(value) else value
+
+    return rounded
+
+
+def _total(
+    function: Callable[[float], float], *, domain: Callable[[float], float] = lambda _: math.nan
+) -> Callable[[float], float]:
+    """Return `function` with values instead of exceptions: infinity of the operand's sign, or what `domain` says."""
+
+    def total(value: float) -> float:
+        try:
+            return function(value)
+        except OverflowError:
+            return math.copysign(math.inf, value)
+        except ValueError:
+            return domain(value)
+
+    return total
+
+
+def _log_domain(value: float) -> float:
+    return -math.inf if value == 0.0 else math.nan
+
+
+def _log1p_domain(value: float) -> float:
+    return -math.inf if value == -1.0 else math.nan
+
+
+def _atanh_domain(value: float) -> float:
+    return math.copysign(math.inf, value) if abs(value) == 1.0 else math.nan
+
+
+def _gamma_domain(value: float) -> float:
+    return math.copysign(math.inf, value) if value == 0.0 else math.nan
+
+
+def _pole(_: float) -> float:
+    return math.inf
+
+
+def _even(function: Callable[[float], float]) -> Callable[[float], float]:
+    total = _total(function)
+    return lambda value: total(abs(value))
+
+
+def _hypot(left: float, right: float) -> float:
+    return math.hypot(left, right)
+
+
+ALL: dict[str, Callable[..., Number]] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "minimum": _minimum,
+    "maximum": _maximum,
+    "neg": _neg,
+    "abs": _abs,
+    "eq": python.eq,
+    "ne": python.ne,
+    "lt": python.lt,
+    "le": python.le,
+    "gt": python.gt,
+    "ge": python.ge,
+}
+"""Operators that read the same for integers and floats; their results are brought into the type afterwards."""
+
+INTEGERS: dict[str, Callable[..., Number]] = {
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "pow": _power,
+    "logical_and": _and,
+    "logical_or": _or,
+    "logical_not": python.not_,
+    "bit_and": _and,
+    "bit_or": _or,
+    "bit_xor": _xor,
+    "bit_not": _invert,
+    "shift_left": _shift_left,
+    "shift_right": _shift_right,
+}
+"""Operators of integers and bools."""
+
+ROUNDED: dict[str, Callable[..., Number]] = {"floordiv": _float_floordiv, "mod": _float_mod}
+"""Operators of floats made of several steps; they take the type in which each step is rounded."""
+
+FLOATS: dict[str, Callable[..., Number]] = {
+    "truediv": _true_division,
+    "pow": _float_power,
+    "floor": _integral(math.floor),
+    "ceil": _integral(math.ceil),
+    "trunc": _integral(math.trunc),
+    "round": _integral(round),
+    "sqrt": _total(math.sqrt),
+    "cbrt": math.cbrt,
+    "exp": _total(math.exp),
+    "exp2": _total(math.exp2),
+    "expm1": _total(math.expm1),
+    "log": _total(math.log, domain=_log_domain),
+    "log2": _total(math.log2, domain=_log_domain),
+    "log10": _total(math.log10, domain=_log_domain),
+    "log1p": _total(math.log1p, domain=_log1p_domain),
+    "sin": _total(math.sin),
+    "cos": _total(math.cos),
+    "tan": _total(math.tan),
+    "asin": _total(math.asin),
+    "acos": _total(math.acos),
+    "atan": math.atan,
+    "sinh": _total(math.sinh),
+    "cosh": _even(math.cosh),
+    "tanh": math.tanh,
+    "asinh": math.asinh,
+    "acosh": _total(math.acosh),
+    "atanh": _total(math.atanh, domain=_atanh_domain),
+    "erf": math.erf,
+    "erfc": math.erfc,
+    "gamma": _total(math.gamma, domain=_gamma_domain),
+    "lgamma": _total(math.lgamma, domain=_pole),
+    "atan2": math.atan2,
+    "hypot": _hypot,
+    "fmod": _fmod,
+    "copysign": math.copysign,
+    "isnan": math.isnan,
+    "isinf": math.isinf,
+    "isfinite": math.isfinite,
+}
+"""Operators of floats; double results are rounded to float32 afterwards."""
