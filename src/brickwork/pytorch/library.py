@@ -1,0 +1,128 @@
+"""What brickwork asks of the torch that is installed: the addresses of its functions, and how its tensors are laid out.
+
+Nothing in here changes torch's state; answers are the same for the whole process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
+
+_PYTHON_ERROR_RELEASES = ((2, 11), (2, 13))
+"""The first and the last torch release whose `python_error` is known to have the layout of `host/support.py`."""
+
+_IMPL_BYTES = 184
+"""Bytes of a TensorImpl that may be read, at the least."""
+
+
+@functools.cache
+def libraries() -> tuple[ctypes.CDLL, ...]:
+    """Return torch's native libraries; looking a name up in the first finds those of all that it depends on."""
+    folder = Path(torch.__file__).parent / "lib"
+    names = {"linux": "lib{}.so", "darwin": "lib{}.dylib"}.get(sys.platform, "{}.dll")
+    return tuple(ctypes.CDLL(str(folder / names.format(name))) for name in ("torch_cpu", "c10"))
+
+
+class TorchSymbols(Mapping[str, int]):
+    """The addresses of what torch's libraries export, looked up when asked for; Python's own C functions too."""
+
+    def __getitem__(self, name: str) -> int:
+        """Return an address; KeyError if no library has the name."""
+        for library in (*libraries(), ctypes.pythonapi):
+            try:
+                address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+            except AttributeError:
+                continue
+            if address is not None:
+                return address
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over nothing: the names are not known beforehand."""
+        return iter(())
+
+    def __len__(self) -> int:
+        """Return 0, as `__iter__` has it."""
+        return 0
+
+
+def release() -> tuple[int, int]:
+    """Return torch's version, (major, minor)."""
+    major, minor = torch.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def knows_python_error() -> bool:
+    """Whether this torch takes our exceptions for its `python_error` (else they become RuntimeErrors)."""
+    first, last = _PYTHON_ERROR_RELEASES
+    return first <= release() <= last
+
+
+def dispatch_key(name: str) -> int:
+    """Return the number of a dispatch key."""
+    return int(getattr(torch._C.DispatchKey, name))
+
+
+@functools.cache
+def plain_keys() -> int:
+    """Return the bits that the key set of a plain dense CPU tensor may have."""
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    for name in ("AutogradCPU", "ADInplaceOrView", "AutocastCPU"):
+        keys |= torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
+    return keys.raw_repr()
+
+
+@functools.cache
+def key_set_offset() -> int:
+    """Return the place of the key set in a TensorImpl, found by looking for known ones; -1 if it is not to be seen."""
+    with _disable_current_modes(), torch.no_grad():
+        plain = torch.empty(1)
+        samples = [
+            plain,
+            torch.empty(1, device="meta"),
+            torch.empty(1, dtype=torch.complex64).conj(),
+            torch._neg_view(plain),
+            torch.sparse_coo_tensor(size=(1,), check_invariants=False),
+        ]
+        with torch.inference_mode():
+            samples.append(torch.empty(1))
+        wanted = [torch._C._dispatch_keys(sample).raw_repr() for sample in samples]
+        found = set(range(0, _IMPL_BYTES, 8)) if len(set(wanted)) == len(wanted) else set[int]()
+        for sample, keys in zip(samples, wanted, strict=True):
+            found &= {offset for offset, word in enumerate_words(sample) if word == keys}
+    return found.pop() if len(found) == 1 else -1
+
+
+def enumerate_words(tensor: torch.Tensor) -> list[tuple[int, int]]:
+    """Return the words of a tensor's TensorImpl with their offsets."""
+    handle = handle_of(tensor)
+    implementation = ctypes.c_void_p.from_address(handle).value
+    words = (ctypes.c_uint64 * (_IMPL_BYTES // 8)).from_address(implementation or 0)
+    result = [(index * 8, int(word)) for index, word in enumerate(words)]
+    libraries()[0].aoti_torch_delete_tensor_object(ctypes.c_void_p(handle))
+    return result
+
+
+def handle_of(tensor: torch.Tensor) -> int:
+    """Return a new owned handle on a tensor."""
+    capsule = torch._C._aoti.unsafe_alloc_void_ptr_from_tensor(tensor)
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype = ctypes.c_void_p
+    pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    return int(pointer(capsule, None))
+
+
+def tensor_of(handle: int) -> torch.Tensor:
+    """Return the tensor behind a handle; the handle stays its owner's."""
+    copy = ctypes.c_void_p()
+    libraries()[0].aoti_torch_new_tensor_handle(ctypes.c_void_p(handle), ctypes.byref(copy))
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype = ctypes.py_object
+    capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return torch._C._aoti.alloc_tensor_by_stealing_from_void_ptr(capsule(copy, None, None))
