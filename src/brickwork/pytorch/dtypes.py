@@ -1,0 +1,17 @@
+"""torch's element types and brickwork's: the same names, so that each is found by the other's."""
+
+from __future__ import annotations
+
+import torch
+
+from brickwork.ir.dtypes import DTYPES, DType
+
+
+def from_torch(dtype: torch.dtype) -> DType | None:
+    """Return the element type, or None for one that brickwork does not have (complex, quantised, 8-bit floats)."""
+    return DTYPES.get(str(dtype).removeprefix("torch."))
+
+
+def to_torch(dtype: DType) -> torch.dtype:
+    """Return torch's type of the same name."""
+    return getattr(torch, dtype.name)

@@ -1,0 +1,106 @@
+"""What a compilation produces, and how it lies in the cache: JSON for facts, compressed text for stages, code as it is.
+
+Reading an artifact back runs nothing of it; the object code is only executed once the loader has linked it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from brickwork.codegen.builder import FailureSite
+from brickwork.codegen.entry import EntryDescription
+from brickwork.diagnostics.location import Location
+from brickwork.ir.dtypes import DTYPES
+from brickwork.ir.nodes import Failure, FailureKind
+from brickwork.runtime.cache import Entry
+
+_CODE = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One specialisation of an operator: code, what its failures mean, and the stages that led to it as text."""
+
+    code: bytes
+    """A relocatable object that defines `description.symbol`."""
+    description: EntryDescription
+    explanation: str
+    """What `op.explain()` says."""
+    stages: Mapping[str, str]
+    """`ir`, `schedule`, `llvm` and `asm`, for `op.inspect`."""
+
+
+def to_entry(artifact: Artifact) -> Entry:
+    """Return an artifact as an entry of the cache."""
+    description = artifact.description
+    metadata = {
+        "operator": description.operator,
+        "symbol": description.symbol,
+        "failures": [_site_to_json(site) for site in description.failures],
+        "explanation": artifact.explanation,
+    }
+    stages = {name: zlib.compress(text.encode(), 1) for name, text in artifact.stages.items()}
+    return Entry(metadata, {_CODE: artifact.code, **stages})
+
+
+def from_entry(entry: Entry) -> Artifact:
+    """Return the artifact that an entry holds; stages stay compressed until they are asked for."""
+    metadata = entry.metadata
+    failures = tuple(_site_from_json(site) for site in metadata["failures"])
+    return Artifact(
+        code=entry.blobs[_CODE],
+        description=EntryDescription(metadata["operator"], metadata["symbol"], failures),
+        explanation=metadata["explanation"],
+        stages=_Stages(entry.blobs),
+    )
+
+
+class _Stages(Mapping[str, str]):
+    """The stages of an entry, each decompressed when it is read."""
+
+    def __init__(self, blobs: Mapping[str, bytes]) -> None:
+        self._blobs = {name: blob for name, blob in blobs.items() if name != _CODE}
+
+    def __getitem__(self, name: str) -> str:
+        return zlib.decompress(self._blobs[name]).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._blobs)
+
+    def __len__(self) -> int:
+        return len(self._blobs)
+
+
+def _site_to_json(site: FailureSite) -> dict[str, Any]:
+    return {
+        "kind": site.failure.kind.name,
+        "message": site.failure.message,
+        "values": [dtype.name for dtype in site.values],
+        "loc": _location_to_json(site.loc),
+    }
+
+
+def _site_from_json(data: Mapping[str, Any]) -> FailureSite:
+    failure = Failure(FailureKind[data["kind"]], data["message"])
+    return FailureSite(failure, tuple(DTYPES[name] for name in data["values"]), _location_from_json(data["loc"]))
+
+
+def _location_to_json(loc: Location) -> list[Any]:
+    caller = None if loc.call_site is None else _location_to_json(loc.call_site)
+    return [loc.file, loc.line, loc.column, loc.end_line, loc.end_column, loc.function, caller]
+
+
+def _location_from_json(data: list[Any]) -> Location:
+    file, line, column, end_line, end_column, function, caller = data
+    return Location(
+        file=file,
+        line=line,
+        column=column,
+        end_line=end_line,
+        end_column=end_column,
+        function=function,
+        call_site=None if caller is None else _location_from_json(caller),
+    )

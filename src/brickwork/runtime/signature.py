@@ -1,0 +1,78 @@
+"""From the arguments of a call to the signature that code is specialised on, and signatures as text.
+
+Machine code decides which entry serves a call and Python decides which entry to compile; both go by `host/layout.py`.
+Arguments come as plain data: nothing in here knows torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from brickwork.host.layout import Placement, may_alias, tensor_type
+from brickwork.ir.dtypes import DType
+from brickwork.ir.nodes import TensorType
+from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArgument:
+    """A tensor of a call: element type, and where its elements are."""
+
+    dtype: DType
+    placement: Placement
+
+    @property
+    def type(self) -> TensorType:
+        """The type that code for this tensor is specialised on."""
+        return tensor_type(self.dtype, self.placement.sizes, self.placement.strides)
+
+
+Argument: TypeAlias = TensorArgument | ScalarType | ListType
+
+
+def signature_of(
+    arguments: Sequence[Argument], written: Collection[int] = (), out: Sequence[TensorArgument] = ()
+) -> Signature:
+    """Return the signature of a call; `written` are the positions of the arguments that the operator stores into."""
+    tensors = [argument for argument in arguments if isinstance(argument, TensorArgument)]
+    positions = [
+        tensors.index(argument)
+        for position, argument in enumerate(arguments)
+        if position in written and isinstance(argument, TensorArgument)
+    ]
+    stored = [*positions, *range(len(tensors), len(tensors) + len(out))]
+    return Signature(
+        arguments=tuple(argument.type if isinstance(argument, TensorArgument) else argument for argument in arguments),
+        out=tuple(tensor.type for tensor in out),
+        may_alias=may_alias([tensor.placement for tensor in (*tensors, *out)], stored),
+    )
+
+
+def signature_text(signature: Signature) -> str:
+    """Return a signature in one line; different signatures have different texts.
+
+    >>> from brickwork.ir.dtypes import FLOAT32, FLOAT64
+    >>> signature_text(Signature((TensorType(FLOAT32, 2, contiguous=True, unit_axis=1), ScalarType(FLOAT64))))
+    '(float32[2] contiguous unit=1, float64)'
+    """
+    text = f"({', '.join(_argument_text(argument) for argument in signature.arguments)})"
+    if signature.out:
+        text += f" out=({', '.join(_argument_text(tensor) for tensor in signature.out)})"
+    return f"{text} may alias" if signature.may_alias else text
+
+
+def _argument_text(argument: ArgumentType) -> str:
+    match argument:
+        case TensorType():
+            words = [f"{argument.dtype}[{argument.rank}]"]
+            words += ["contiguous"] if argument.contiguous else []
+            words += [f"unit={argument.unit_axis}"] if argument.unit_axis is not None else []
+            return " ".join(words)
+        case ScalarType():
+            return str(argument.dtype)
+        case ListType():
+            return f"{argument.dtype}*{argument.length}"
+        case _:
+            assert_never(argument)
