@@ -260,6 +260,7 @@ class FailureKind(Enum):
     INDEX = "IndexError"
     DIVISION = "ZeroDivisionError"
     VALUE = "ValueError"
+    RUNTIME = "RuntimeError"
 
 
 @dataclass(frozen=True, slots=True)
