@@ -79,6 +79,7 @@ class FunctionWriter:
         )
         self._entry: list[str] = []
         self._lines: list[str] = []
+        self._once: dict[str, str] = {}
         self._counter = 0
         self.block = "start"
         self.terminated = False
@@ -97,6 +98,17 @@ class FunctionWriter:
     def effect(self, text: str) -> None:
         """Append an instruction without a result."""
         self._lines.append(f"  {text}")
+
+    def once(self, text: str) -> str:
+        """Write an instruction at the function's start, once for each text; return its result's name.
+
+        Its operands are parameters, constants and results of `once`.
+        """
+        if text not in self._once:
+            name = f"%{self.fresh('once')}"
+            self._entry.append(f"  {name} = {text}")
+            self._once[text] = name
+        return self._once[text]
 
     def alloca(self, kind: str, count: int = 1, align: int | None = None) -> str:
         """Reserve stack memory in the entry block; return its address."""

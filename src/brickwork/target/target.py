@@ -19,3 +19,13 @@ class Target:
     """Number of SIMD registers."""
     vector_library: str
     """`sleef` where torch exports its vector functions, else `none`."""
+    triple: str = ""
+    """LLVM's name of the platform; empty for the host's."""
+    cpu: str = "generic"
+    """LLVM's name of the processor, for scheduling."""
+    features: str = ""
+    """LLVM's feature string (`+avx2,+fma`)."""
+    fused: bool = False
+    """Whether a*b+c is one instruction."""
+    library_bytes: int = 0
+    """Width of the vectors that functions of the vector library take."""

@@ -1,0 +1,170 @@
+"""LLVM for expressions: each is emitted as the cheapest form of value that is right in all active lanes."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from brickwork.codegen import lanes, memory
+from brickwork.codegen.operators import apply, cast, constant, fused
+from brickwork.codegen.random import draw
+from brickwork.codegen.state import State
+from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, scalar_type, vector_type
+from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
+from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
+
+
+def emit_expression(state: State, expression: Expression) -> Value:
+    """Emit an expression; return its value."""
+    match expression:
+        case Constant():
+            return Uniform(constant(expression.value, expression.dtype), expression.dtype)
+        case Read():
+            return read(state, expression.symbol)
+        case Size():
+            return Uniform(memory.size(state, expression.tensor, expression.axis), INT64)
+        case Load():
+            return memory.element_load(state, expression.tensor, emit_all(state, expression.indices))
+        case Apply():
+            return _apply(state, expression)
+        case Cast():
+            return _cast(state, expression)
+        case Select():
+            return _select(state, expression)
+        case Random():
+            operands = (expression.key, expression.counter, expression.extra, *expression.bounds)
+            return draw(state, expression, emit_all(state, operands))
+        case _:
+            assert_never(expression)
+
+
+def emit_all(state: State, expressions: tuple[Expression, ...]) -> tuple[Value, ...]:
+    """Emit expressions in order."""
+    return tuple(emit_expression(state, expression) for expression in expressions)
+
+
+def emit_scalar(state: State, expression: Expression) -> str:
+    """Emit an expression that lanes agree on; return the scalar."""
+    value = emit_expression(state, expression)
+    if not isinstance(value, Uniform):
+        msg = f"lanes may disagree on {expression}"
+        raise TypeError(msg)
+    return value.text
+
+
+def read(state: State, symbol: Symbol) -> Value:
+    """Return the value of a variable."""
+    if symbol in state.values:
+        return state.values[symbol]
+    if symbol in state.slots:
+        slot = state.slots[symbol]
+        width = state.width if slot.varying else 1
+        text = state.writer.load(vector_type(scalar_type(symbol.dtype), width), slot.address)
+        return Varying(text, symbol.dtype) if slot.varying else Uniform(text, symbol.dtype)
+    slot_number = state.layout.scalars[symbol]
+    if symbol.dtype is BOOL:
+        return Uniform(state.writer.once(f"trunc i64 {state.slot_value(slot_number)} to i1"), BOOL)
+    if symbol.dtype is FLOAT32:
+        wide = state.slot_value(slot_number, "double")
+        return Uniform(state.writer.once(f"fptrunc double {wide} to float"), FLOAT32)
+    return Uniform(state.slot_value(slot_number, scalar_type(symbol.dtype)), symbol.dtype)
+
+
+def _apply(state: State, expression: Apply) -> Value:
+    name = expression.operator.name
+    if (contracted := _contracted(state, expression)) is not None:
+        return contracted
+    values = emit_all(state, expression.operands)
+    operand = expression.operands[0].dtype
+    if all(isinstance(value, Uniform) for value in values):
+        texts = tuple(value.text for value in values if isinstance(value, Uniform))
+        return Uniform(apply(state, name, operand, texts, 1), expression.dtype)
+    if operand is INT64 and (kept := _without_vectors(state, name, values)) is not None:
+        return kept
+    texts = tuple(lanes.vector(state, value) for value in values)
+    return Varying(apply(state, name, operand, texts, state.width), expression.dtype)
+
+
+def _without_vectors(state: State, name: str, values: tuple[Value, ...]) -> Value | None:
+    """Return an operator on int64 in a form without vectors, where there is one."""
+    match name, values:
+        case "add", (left, right):
+            return lanes.add(state, left, right)
+        case "sub", (left, right):
+            return lanes.subtract(state, left, right)
+        case "mul", (left, right):
+            return lanes.multiply(state, left, right)
+        case "neg", (value,):
+            return lanes.negate(state, value)
+        case (("floordiv" | "mod"), (left, right)):
+            pair = lanes.divide(state, left, right)
+            return None if pair is None else pair[name == "mod"]
+        case _:
+            return None
+
+
+def _contracted(state: State, expression: Apply) -> Value | None:
+    """Emit a * b + c, a * b - c or c - a * b of floats as one fused operation; None if it is not that."""
+    name = expression.operator.name
+    if name not in {"add", "sub"} or not expression.dtype.is_float:
+        return None
+    left, right = expression.operands
+    if product := _product(left):
+        factors, addend, flip_product, flip_addend = product.operands, right, False, name == "sub"
+    elif product := _product(right):
+        factors, addend, flip_product, flip_addend = product.operands, left, name == "sub", False
+    else:
+        return None
+    # Operands are emitted in the order of the source, so that failures of nested parts keep theirs.
+    if addend is left:
+        values = emit_all(state, (addend, *factors))
+        values = (*values[1:], values[0])
+    else:
+        values = emit_all(state, (*factors, addend))
+    width = 1 if all(isinstance(value, Uniform) for value in values) else state.width
+    texts = [
+        value.text if isinstance(value, Uniform) and width == 1 else lanes.vector(state, value) for value in values
+    ]
+    if flip_product or flip_addend:
+        place = 0 if flip_product else 2
+        texts[place] = apply(state, "neg", expression.dtype, (texts[place],), width)
+    text = fused(state, expression.dtype, texts, width)
+    return Uniform(text, expression.dtype) if width == 1 else Varying(text, expression.dtype)
+
+
+def _product(expression: Expression) -> Apply | None:
+    return expression if isinstance(expression, Apply) and expression.operator.name == "mul" else None
+
+
+def _cast(state: State, expression: Cast) -> Value:
+    value, source, result = emit_expression(state, expression.operand), expression.operand.dtype, expression.dtype
+    if source is result:
+        return value
+    if isinstance(value, Uniform):
+        return Uniform(cast(state, value.text, source, result, 1), result)
+    return Varying(cast(state, lanes.vector(state, value), source, result, state.width), result)
+
+
+def _select(state: State, expression: Select) -> Value:
+    condition, then, otherwise = emit_all(state, (expression.condition, expression.then, expression.otherwise))
+    emit, kind = state.writer.emit, scalar_type(expression.dtype)
+    if isinstance(condition, Uniform):
+        match then, otherwise:
+            case Uniform(), Uniform():
+                text = emit(f"select i1 {condition.text}, {kind} {then.text}, {kind} {otherwise.text}")
+                return Uniform(text, expression.dtype)
+            case Strided(), Strided() if then.stride == otherwise.stride:
+                text = emit(f"select i1 {condition.text}, i64 {then.base}, i64 {otherwise.base}")
+                return Strided(text, then.stride)
+            case Wrapped(), Wrapped() if (then.stride, then.wraps) == (otherwise.stride, otherwise.wraps):
+                base = emit(f"select i1 {condition.text}, i64 {then.base}, i64 {otherwise.base}")
+                jump = emit(f"select i1 {condition.text}, i64 {then.jump}, i64 {otherwise.jump}")
+                return Wrapped(base, then.stride, jump, then.wraps)
+            case _:
+                pass
+    if isinstance(condition, Uniform):
+        choice = f"i1 {condition.text}"
+    else:
+        choice = f"<{state.width} x i1> {lanes.vector(state, condition)}"
+    whole = vector_type(kind, state.width)
+    left, right = lanes.vector(state, then), lanes.vector(state, otherwise)
+    return Varying(emit(f"select {choice}, {whole} {left}, {whole} {right}"), expression.dtype)

@@ -1,0 +1,112 @@
+"""Checks: the record of a failure is written once, by the failed iteration of lowest order, and the function left."""
+
+from __future__ import annotations
+
+from brickwork.codegen import lanes
+from brickwork.codegen.builder import FailureSite
+from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_ORDER, RECORD_SITE, RECORD_VALUES
+from brickwork.codegen.expressions import emit_all, emit_expression
+from brickwork.codegen.operators import cast
+from brickwork.codegen.state import State, metadata
+from brickwork.codegen.values import Uniform, Value, scalar_type
+from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
+from brickwork.ir.nodes import Check
+
+_WRITE = f"""define internal void @bw_fail(ptr %record, i64 %order, i64 %site, ptr %values, i64 %count) cold noinline nounwind {{
+start:
+  %lock = getelementptr i64, ptr %record, i64 {RECORD_LOCK}
+  br label %spin
+spin:
+  %pair = cmpxchg ptr %lock, i64 0, i64 1 acquire monotonic
+  %taken = extractvalue {{i64, i1}} %pair, 1
+  br i1 %taken, label %held, label %spin
+held:
+  %failed.at = getelementptr i64, ptr %record, i64 {RECORD_FAILED}
+  %order.at = getelementptr i64, ptr %record, i64 {RECORD_ORDER}
+  %failed = load i64, ptr %failed.at
+  %none = icmp eq i64 %failed, 0
+  %known = load i64, ptr %order.at
+  %earlier = icmp slt i64 %order, %known
+  %write = or i1 %none, %earlier
+  br i1 %write, label %fill, label %free
+fill:
+  store i64 1, ptr %failed.at
+  store i64 %order, ptr %order.at
+  %site.at = getelementptr i64, ptr %record, i64 {RECORD_SITE}
+  store i64 %site, ptr %site.at
+  %values.at = getelementptr i64, ptr %record, i64 {RECORD_VALUES}
+  br label %copy
+copy:
+  %i = phi i64 [0, %fill], [%next, %one]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %one, label %free
+one:
+  %from = getelementptr i64, ptr %values, i64 %i
+  %to = getelementptr i64, ptr %values.at, i64 %i
+  %word = load i64, ptr %from
+  store i64 %word, ptr %to
+  %next = add i64 %i, 1
+  br label %copy
+free:
+  store atomic i64 0, ptr %lock release, align 8
+  ret void
+}}"""
+
+
+def emit_check(state: State, check: Check) -> None:
+    """Emit a check: where it fails in an active lane, record the first such lane and return from the function."""
+    writer = state.writer
+    condition = emit_expression(state, check.condition)
+    passed, failed = writer.label("passed"), writer.label("failed")
+    if isinstance(condition, Uniform):
+        mask = state.mask
+        writer.branch_if(condition.text, passed, failed, weights(state))
+        writer.place(failed)
+    else:
+        flags = f"<{state.width} x i1>"
+        wrong = writer.emit(f"xor {flags} {lanes.vector(state, condition)}, splat (i1 true)")
+        mask = lanes.both(state, state.mask, wrong)
+        writer.branch_if(writer.emit(f"xor i1 {lanes.any_lane(state, mask)}, true"), passed, failed, weights(state))
+        writer.place(failed)
+    lane = "0" if mask is None else lanes.first_lane(state, mask)
+    _record(state, check, emit_all(state, check.values), lane)
+    writer.terminate("ret void")
+    writer.place(passed)
+
+
+def weights(state: State) -> str:
+    """Return the note of a branch that nearly always takes its first target."""
+    name = metadata(state.module, '!{!"branch_weights", i32 1000000, i32 1}')
+    return f", !prof {name}"
+
+
+def emit_leave_if_failed(state: State) -> None:
+    """Return from the function if a check has failed on any thread."""
+    writer = state.writer
+    address = writer.slot(state.slot_value(state.layout.record, "ptr"), RECORD_FAILED)
+    good = writer.emit(f"icmp eq i64 {writer.load('i64', address)}, 0")
+    go_on, leave = writer.label("good"), writer.label("leave")
+    writer.branch_if(good, go_on, leave, weights(state))
+    writer.place(leave)
+    writer.terminate("ret void")
+    writer.place(go_on)
+
+
+def _record(state: State, check: Check, values: tuple[Value, ...], lane: str) -> None:
+    writer, module = state.writer, state.module
+    if _WRITE not in module.functions:
+        module.functions.append(_WRITE)
+    dtypes = tuple(value.dtype for value in values)
+    site = module.site(FailureSite(check.failure, dtypes, check.loc))
+    words = writer.alloca("i64", max(len(values), 1))
+    for number, value in enumerate(values):
+        kind = scalar_type(value.dtype)
+        if isinstance(value, Uniform):
+            text = value.text
+        else:
+            text = writer.emit(f"extractelement <{state.width} x {kind}> {lanes.vector(state, value)}, i64 {lane}")
+        wide = FLOAT64 if value.dtype.is_float else INT64 if value.dtype is BOOL else value.dtype
+        writer.store(scalar_type(wide), cast(state, text, value.dtype, wide, 1), writer.slot(words, number))
+    record = state.slot_value(state.layout.record, "ptr")
+    arguments = (f"ptr {record}", f"i64 {state.order}", f"i64 {site}", f"ptr {words}", f"i64 {len(values)}")
+    writer.call("void", "@bw_fail", arguments)

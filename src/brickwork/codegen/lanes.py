@@ -1,0 +1,209 @@
+"""Arithmetic on the forms of values: integers stay scalars with a rule as long as the rule holds, else become vectors.
+
+Invariant: whatever form is chosen, a lane has the value that its iteration would compute. Not in here: the machine's
+operators on scalars and vectors (`operators.py`).
+"""
+
+from __future__ import annotations
+
+from brickwork.codegen.state import State
+from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, Wraps, scalar_type, vector_type
+from brickwork.ir.dtypes import INT64
+
+LARGEST_STRIDE = 1 << 20
+"""Strides beyond this, times any width, could leave 32 bits: such values become vectors."""
+
+
+def splat(state: State, kind: str, text: str) -> str:
+    """Return a vector with the scalar `text` of type `kind` in every lane."""
+    if state.width == 1:
+        return text
+    if text.lstrip("-").isdigit() or text.startswith("0x") or text in {"true", "false"}:
+        return f"splat ({kind} {text})"
+    vector = f"<{state.width} x {kind}>"
+    first = state.writer.emit(f"insertelement {vector} poison, {kind} {text}, i64 0")
+    return state.writer.emit(f"shufflevector {vector} {first}, {vector} poison, <{state.width} x i32> zeroinitializer")
+
+
+def lane_numbers(width: int, kind: str = "i64", stride: int = 1) -> str:
+    """Return the constant vector 0, stride, 2 * stride, ... with its elements' types but not its own."""
+    return f"<{', '.join(f'{kind} {stride * lane}' for lane in range(width))}>"
+
+
+def wrap_counts(state: State, wraps: Wraps) -> str:
+    """Return how often each lane has wrapped, as a vector of i32."""
+    emit, width = state.writer.emit, state.width
+    whole, single = f"<{width} x i32>", f"<{width} x float>"
+    distance = splat(state, "i32", wraps.distance)
+    past = emit(f"sub {whole} {lane_numbers(width, 'i32')}, {distance}")
+    # Numerator and denominator are at most the width: the quotient stays clear of integers by more than it is rounded.
+    half = emit(f"fadd {single} {emit(f'sitofp {whole} {past} to {single}')}, splat (float 0x3FE0000000000000)")
+    period = splat(state, "float", emit(f"sitofp i32 {wraps.period} to float"))
+    quotient = emit(f"fptosi {single} {emit(f'fdiv {single} {half}, {period}')} to {whole}")
+    more = emit(f"add {whole} {quotient}, splat (i32 1)")
+    return emit(f"select <{width} x i1> {wrapped_lanes(state, wraps)}, {whole} {more}, {whole} zeroinitializer")
+
+
+def wrapped_lanes(state: State, wraps: Wraps) -> str:
+    """Return the mask of the lanes that have wrapped at least once."""
+    distance = splat(state, "i32", wraps.distance)
+    return state.writer.emit(f"icmp sge <{state.width} x i32> {lane_numbers(state.width, 'i32')}, {distance}")
+
+
+def vector(state: State, value: Value) -> str:
+    """Return the lanes of `value` as a vector (in scalar code: the scalar)."""
+    emit, width = state.writer.emit, state.width
+    match value:
+        case Varying():
+            return value.text
+        case Uniform():
+            return splat(state, scalar_type(value.dtype), value.text)
+        case Strided():
+            first = splat(state, "i64", value.base)
+            return emit(f"add <{width} x i64> {first}, {lane_numbers(width, stride=value.stride)}")
+        case Wrapped():
+            whole = f"<{width} x i64>"
+            first = vector(state, Strided(value.base, value.stride))
+            counts = emit(f"zext <{width} x i32> {wrap_counts(state, value.wraps)} to {whole}")
+            return emit(f"add {whole} {first}, {emit(f'mul {whole} {counts}, ' + splat(state, 'i64', value.jump))}")
+
+
+def add(state: State, left: Value, right: Value) -> Value | None:
+    """Return the sum of two int64 in a form without vectors, or None."""
+    emit = state.writer.emit
+    if isinstance(left, Varying) or isinstance(right, Varying):
+        return None
+    base, stride = emit(f"add i64 {_base(left)}, {_base(right)}"), _stride(left) + _stride(right)
+    match left, right:
+        case Wrapped(), Wrapped():
+            if left.wraps != right.wraps:
+                return None
+            return Wrapped(base, stride, emit(f"add i64 {left.jump}, {right.jump}"), left.wraps)
+        case (Wrapped(jump=jump, wraps=wraps), _) | (_, Wrapped(jump=jump, wraps=wraps)):
+            return Wrapped(base, stride, jump, wraps)
+        case _:
+            return _strided(base, stride)
+
+
+def negate(state: State, value: Value) -> Value | None:
+    """Return the negative of an int64 in a form without vectors, or None."""
+    return multiply(state, value, Uniform("-1", INT64))
+
+
+def subtract(state: State, left: Value, right: Value) -> Value | None:
+    """Return the difference of two int64 in a form without vectors, or None."""
+    negative = negate(state, right)
+    return None if negative is None else add(state, left, negative)
+
+
+def multiply(state: State, left: Value, right: Value) -> Value | None:
+    """Return the product of two int64 in a form without vectors, or None."""
+    emit = state.writer.emit
+    if isinstance(left, Uniform):
+        left, right = right, left
+    if not isinstance(right, Uniform) or isinstance(left, Varying):
+        return None
+    factor = _literal(right.text)
+    stride = _stride(left)
+    if stride and (factor is None or abs(stride * factor) > LARGEST_STRIDE):
+        return None
+    base, stride = emit(f"mul i64 {_base(left)}, {right.text}"), stride * (factor or 0)
+    if isinstance(left, Wrapped):
+        return Wrapped(base, stride, emit(f"mul i64 {left.jump}, {right.text}"), left.wraps)
+    return _strided(base, stride)
+
+
+def divide(state: State, left: Value, right: Value) -> tuple[Value, Value] | None:
+    """Return floor quotient and modulo of an int64 of stride 1 or -1 by a uniform one, without vectors, or None."""
+    if not (isinstance(left, Strided) and isinstance(right, Uniform) and abs(left.stride) == 1):
+        return None
+    emit, stride, divisor = state.writer.emit, left.stride, right.text
+    quotient, remainder = floor_division(state, left.base, divisor)
+    positive = emit(f"icmp sgt i64 {divisor}, 0")
+    size = emit(f"call i64 @llvm.abs.i64(i64 {divisor}, i1 false)")
+    # The remainder runs through [0, d) for a positive divisor and through (d, 0] for a negative one.
+    if stride == 1:
+        up, down = emit(f"sub i64 {divisor}, {remainder}"), emit(f"sub i64 1, {remainder}")
+    else:
+        up, down = emit(f"add i64 {remainder}, 1"), emit(f"sub i64 {remainder}, {divisor}")
+    distance = emit(f"select i1 {positive}, i64 {up}, i64 {down}")
+    wraps = Wraps(_clamped(state, distance), _clamped(state, size))
+    step = emit(f"select i1 {positive}, i64 {stride}, i64 {-stride}")
+    jump = size if stride == -1 else emit(f"sub i64 0, {size}")
+    return Wrapped(quotient, 0, step, wraps), Wrapped(remainder, stride, jump, wraps)
+
+
+def floor_division(state: State, left: str, right: str) -> tuple[str, str]:
+    """Return floor quotient and modulo of two scalar i64; no operands make it trap."""
+    emit = state.writer.emit
+    near_zero = emit(f"icmp ult i64 {emit(f'add i64 {right}, 1')}, 2")
+    divisor = emit(f"select i1 {near_zero}, i64 1, i64 {right}")
+    quotient = emit(f"sdiv i64 {left}, {divisor}")
+    remainder = emit(f"sub i64 {left}, {emit(f'mul i64 {quotient}, {divisor}')}")
+    inexact = emit(f"icmp ne i64 {remainder}, 0")
+    opposite = emit(f"icmp slt i64 {emit(f'xor i64 {remainder}, {divisor}')}, 0")
+    low = emit(f"and i1 {inexact}, {opposite}")
+    quotient = emit(f"sub i64 {quotient}, {emit(f'zext i1 {low} to i64')}")
+    remainder = emit(f"add i64 {remainder}, {emit(f'select i1 {low}, i64 {divisor}, i64 0')}")
+    return emit(f"select i1 {near_zero}, i64 {emit(f'sub i64 0, {left}')}, i64 {quotient}"), remainder
+
+
+def last_active(state: State) -> str:
+    """Return the number of the last active lane, as i64."""
+    if state.mask is None:
+        return str(state.width - 1)
+    bits = mask_bits(state, state.mask)
+    kind = f"i{state.width}"
+    zeros = state.writer.emit(f"call {kind} @llvm.ctlz.{kind}({kind} {bits}, i1 false)")
+    return state.writer.emit(f"sub i64 {state.width - 1}, {resize(state, zeros)}")
+
+
+def first_lane(state: State, mask: str) -> str:
+    """Return the number of the first lane of a mask that is not empty, as i64."""
+    kind = f"i{state.width}"
+    zeros = state.writer.emit(f"call {kind} @llvm.cttz.{kind}({kind} {mask_bits(state, mask)}, i1 false)")
+    return resize(state, zeros)
+
+
+def resize(state: State, text: str) -> str:
+    """Return the value of an integer of as many bits as there are lanes, as i64."""
+    if state.width == 64:
+        return text
+    return state.writer.emit(f"{'zext' if state.width < 64 else 'trunc'} i{state.width} {text} to i64")
+
+
+def mask_bits(state: State, mask: str) -> str:
+    """Return a mask as an integer of one bit a lane."""
+    return state.writer.emit(f"bitcast <{state.width} x i1> {mask} to i{state.width}")
+
+
+def any_lane(state: State, mask: str) -> str:
+    """Return whether a mask has an active lane, as i1."""
+    return state.writer.emit(f"icmp ne i{state.width} {mask_bits(state, mask)}, 0")
+
+
+def both(state: State, left: str | None, right: str) -> str:
+    """Return the intersection of two masks; None is the full one."""
+    return right if left is None else state.writer.emit(f"and {vector_type('i1', state.width)} {left}, {right}")
+
+
+def _strided(base: str, stride: int) -> Value:
+    return Strided(base, stride) if stride else Uniform(base, INT64)
+
+
+def _base(value: Uniform | Strided | Wrapped) -> str:
+    return value.text if isinstance(value, Uniform) else value.base
+
+
+def _stride(value: Uniform | Strided | Wrapped) -> int:
+    return 0 if isinstance(value, Uniform) else value.stride
+
+
+def _literal(text: str) -> int | None:
+    return int(text) if text.lstrip("-").isdigit() else None
+
+
+def _clamped(state: State, text: str) -> str:
+    low = state.writer.emit(f"call i64 @llvm.smin.i64(i64 {text}, i64 {state.width})")
+    low = state.writer.emit(f"call i64 @llvm.smax.i64(i64 {low}, i64 1)")
+    return state.writer.emit(f"trunc i64 {low} to i32")

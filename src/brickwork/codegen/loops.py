@@ -1,0 +1,249 @@
+"""Loops in order: scalar ones, and those that lanes run together for as long as each of them needs.
+
+Where lanes run different numbers of iterations, the loop runs without a mask up to the smallest of them and under a mask
+from there to the largest. Statements in a body are emitted by the function that the caller hands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from brickwork.codegen import lanes
+from brickwork.codegen.expressions import emit_expression
+from brickwork.codegen.operators import apply
+from brickwork.codegen.state import Frame, State
+from brickwork.codegen.values import Strided, Uniform, Value, Varying, vector_type
+from brickwork.codegen.variables import diverges, leaves_divergently, statement_count
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Block, For, While
+
+EmitBlock: TypeAlias = Callable[[State, Block], None]
+
+LARGE_BODY = 400
+"""Bodies of more nodes are emitted once, under a mask, instead of once without and once with one."""
+
+_MOST, _LEAST = str(2**63 - 1), str(-(2**63))
+
+
+def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
+    """Emit a loop whose iterations run in order."""
+    start, stop = emit_expression(state, loop.start), emit_expression(state, loop.stop)
+    writer = state.writer
+    leave = writer.label("leave")
+    counter = writer.alloca("i64")
+    frame = _frame(state, loop.body, leave)
+    if isinstance(start, Uniform) and isinstance(stop, Uniform):
+        writer.store("i64", start.text, counter)
+        _emit_iterations(_with_frame(state, frame), loop, counter, stop.text, Uniform("0", INT64), emit_block)
+        writer.place(leave)
+        return
+    trips = _difference(state, stop, start)
+    writer.store("i64", "0", counter)
+    if frame.broken is None and statement_count(loop.body) < LARGE_BODY:
+        least = _extreme(state, trips, "min")
+        _emit_iterations(_with_frame(state, frame), loop, counter, least, start, emit_block)
+    most = _extreme(state, trips, "max")
+    _emit_iterations(_with_frame(state, frame), loop, counter, most, start, emit_block, trips)
+    writer.place(leave)
+
+
+def emit_while(state: State, loop: While, emit_block: EmitBlock) -> None:
+    """Emit a `while` loop."""
+    writer = state.writer
+    head, leave = writer.label("while"), writer.label("leave")
+    divergent = state.width > 1 and diverges(loop, state.varying)
+    frame = _frame(state, (*loop.prelude, *loop.body), leave, divergent=divergent)
+    writer.place(head)
+    inner = _begin_iteration(_with_frame(state, replace(frame, continue_label=head)), None)
+    emit_block(inner, loop.prelude)
+    condition = emit_expression(inner, loop.condition)
+    body = writer.label("body")
+    if isinstance(condition, Uniform):
+        writer.branch_if(condition.text, body, leave)
+        writer.place(body)
+    elif frame.broken is None:
+        msg = "lanes disagree on a condition that was taken to be uniform"
+        raise TypeError(msg)
+    else:
+        flags = f"<{state.width} x i1>"
+        failing = writer.emit(f"xor {flags} {lanes.vector(state, condition)}, splat (i1 true)")
+        _join_mask(state, frame.broken, lanes.both(state, inner.mask, failing))
+        live = lanes.both(state, inner.mask, lanes.vector(state, condition))
+        writer.branch_if(lanes.any_lane(state, live), body, leave)
+        writer.place(body)
+        inner = replace(inner, mask=live)
+    emit_block(inner, loop.body)
+    if not writer.terminated and frame.broken is not None:
+        live = lanes.both(state, state.mask, _absent(state, frame.broken))
+        writer.branch_if(lanes.any_lane(state, live), head, leave)
+    writer.branch(head)
+    writer.place(leave)
+
+
+def emit_leave(state: State, *, stop: bool) -> None:
+    """Emit `break` (`stop`) or `continue` for the active lanes."""
+    frame = state.frame
+    if frame is None:
+        msg = "break or continue outside of a loop"
+        raise TypeError(msg)
+    if state.mask == frame.outside:
+        state.writer.branch(frame.break_label if stop else frame.continue_label)
+        return
+    if frame.broken is None or frame.skipped is None or state.mask is None:
+        msg = "lanes leave a loop that was taken to be uniform"
+        raise TypeError(msg)
+    _join_mask(state, frame.broken if stop else frame.skipped, state.mask)
+
+
+def still_active(state: State, end: str) -> State:
+    """Return the state without the lanes that have left the iteration; jump to `end` where none is left."""
+    frame, writer = state.frame, state.writer
+    if frame is None or frame.broken is None or frame.skipped is None:
+        return state
+    mask = lanes.both(state, state.mask, _absent(state, frame.broken))
+    mask = lanes.both(state, mask, _absent(state, frame.skipped))
+    rest = writer.label("rest")
+    writer.branch_if(lanes.any_lane(state, mask), rest, end)
+    writer.place(rest)
+    return replace(state, mask=mask, tail=None, divergent=True)
+
+
+def frame_of(state: State, body: Block, leave: str, next_label: str) -> Frame:
+    """Return the frame of a vector loop, whose iterations may end early but which none leaves."""
+    return replace(_frame(state, body, leave), continue_label=next_label, outside=state.mask)
+
+
+def _frame(state: State, body: Block, leave: str, *, divergent: bool = False) -> Frame:
+    if state.width == 1 or not (divergent or leaves_divergently(body, state.varying)):
+        return Frame(leave, "", None)
+    kind = f"<{state.width} x i1>"
+    broken, skipped = state.writer.alloca(kind), state.writer.alloca(kind)
+    for address in (broken, skipped):
+        state.writer.store(kind, "zeroinitializer", address)
+    return Frame(leave, "", None, broken, skipped)
+
+
+def _with_frame(state: State, frame: Frame) -> State:
+    inner = state.inner()
+    return replace(inner, frame=frame, divergent=state.divergent or frame.broken is not None)
+
+
+def _emit_iterations(
+    state: State,
+    loop: For,
+    counter: str,
+    stop: str,
+    start: Value,
+    emit_block: EmitBlock,
+    trips: Value | None = None,
+) -> None:
+    """Run the body from the counter's value up to `stop`; lanes for which it reaches `trips` are masked out."""
+    writer, frame = state.writer, state.frame
+    if frame is None:
+        return
+    head, body, latch, after = (writer.label(stem) for stem in ("for", "body", "next", "done"))
+    writer.place(head)
+    count = writer.load("i64", counter)
+    writer.branch_if(writer.emit(f"icmp slt i64 {count}, {stop}"), body, after)
+    writer.place(body)
+    step = Uniform(count, INT64)
+    inside = None if trips is None else beyond(state, trips, count)
+    inner = _begin_iteration(replace(state, frame=replace(frame, continue_label=latch)), inside)
+    if inside is not None and frame.broken is not None and inner.mask is not None:
+        busy = writer.label("busy")
+        writer.branch_if(lanes.any_lane(state, inner.mask), busy, frame.break_label)
+        writer.place(busy)
+    inner.values[loop.index] = step if start == Uniform("0", INT64) else _sum(state, start, step)
+    emit_block(inner, loop.body)
+    writer.place(latch)
+    writer.store("i64", writer.emit(f"add nsw i64 {count}, 1"), counter)
+    if frame.broken is not None:
+        live = lanes.both(state, state.mask, _absent(state, frame.broken))
+        writer.branch_if(lanes.any_lane(state, live), head, frame.break_label)
+    writer.branch(head)
+    writer.place(after)
+
+
+def _begin_iteration(state: State, inside: str | None) -> State:
+    """Return the state of an iteration: without the lanes that have left, and within `inside`."""
+    frame, mask = state.frame, state.mask
+    inner = state.inner()
+    if frame is None:
+        return inner
+    if frame.broken is not None and frame.skipped is not None:
+        mask = lanes.both(state, mask, _absent(state, frame.broken))
+        state.writer.store(f"<{state.width} x i1>", "zeroinitializer", frame.skipped)
+    if inside is not None:
+        mask = lanes.both(state, mask, inside)
+    same = mask == state.mask
+    return replace(
+        inner,
+        mask=mask,
+        tail=state.tail if same else None,
+        divergent=state.divergent or not same,
+        frame=replace(frame, outside=mask),
+    )
+
+
+def beyond(state: State, value: Value, limit: str) -> str:
+    """Return the mask of lanes in which an int64 is greater than the scalar `limit`."""
+    writer, width = state.writer, state.width
+    if isinstance(value, Strided) and abs(value.stride) * width < 2**15:
+        # base + stride * lane > limit, compared in the smallest lanes that hold the strides.
+        bits = 8 if abs(value.stride) * width < 2**7 else 16
+        most = 2 ** (bits - 1) - 1
+        distance = writer.emit(f"call i64 @llvm.ssub.sat.i64(i64 {limit}, i64 {value.base})")
+        distance = writer.emit(f"call i64 @llvm.smin.i64(i64 {distance}, i64 {most})")
+        distance = writer.emit(f"call i64 @llvm.smax.i64(i64 {distance}, i64 {-most - 1})")
+        small = lanes.splat(state, f"i{bits}", writer.emit(f"trunc i64 {distance} to i{bits}"))
+        steps = lanes.lane_numbers(width, f"i{bits}", value.stride)
+        return writer.emit(f"icmp sgt <{width} x i{bits}> {steps}, {small}")
+    return writer.emit(f"icmp sgt <{width} x i64> {lanes.vector(state, value)}, {lanes.splat(state, 'i64', limit)}")
+
+
+def _extreme(state: State, value: Value, name: str) -> str:
+    """Return the least (`min`) or greatest (`max`) of an int64 over the active lanes."""
+    emit = state.writer.emit
+    if isinstance(value, Uniform):
+        return value.text
+    last = state.tail if state.tail is not None else str(state.width)
+    if isinstance(value, Strided) and (state.mask is None or state.tail is not None):
+        if (value.stride > 0) == (name == "min"):
+            return value.base
+        steps = emit(f"mul i64 {emit(f'sub i64 {last}, 1')}, {value.stride}")
+        return emit(f"add i64 {value.base}, {steps}")
+    text, kind = lanes.vector(state, value), f"<{state.width} x i64>"
+    if state.mask is not None:
+        idle = f"splat (i64 {_MOST if name == 'min' else _LEAST})"
+        text = emit(f"select <{state.width} x i1> {state.mask}, {kind} {text}, {kind} {idle}")
+    return emit(f"call i64 @llvm.vector.reduce.s{name}.v{state.width}i64({kind} {text})")
+
+
+def _difference(state: State, left: Value, right: Value) -> Value:
+    kept = lanes.subtract(state, left, right)
+    if kept is not None:
+        return kept
+    texts = (lanes.vector(state, left), lanes.vector(state, right))
+    return Varying(apply(state, "sub", INT64, texts, state.width), INT64)
+
+
+def _sum(state: State, left: Value, right: Value) -> Value:
+    kept = lanes.add(state, left, right)
+    if kept is not None:
+        return kept
+    texts = (lanes.vector(state, left), lanes.vector(state, right))
+    return Varying(apply(state, "add", INT64, texts, state.width), INT64)
+
+
+def _absent(state: State, address: str) -> str:
+    """Return the complement of the mask at `address`."""
+    kind = vector_type("i1", state.width)
+    return state.writer.emit(f"xor {kind} {state.writer.load(kind, address)}, splat (i1 true)")
+
+
+def _join_mask(state: State, address: str, mask: str) -> None:
+    kind = vector_type("i1", state.width)
+    old = state.writer.load(kind, address)
+    state.writer.store(kind, state.writer.emit(f"or {kind} {old}, {mask}"), address)

@@ -1,0 +1,251 @@
+"""Loads and stores of elements: addresses from the forms of the indices, and conversions between memory and values.
+
+A run of adjacent elements is one vector access, a reversed run one with a permutation, a run that wraps two with masks;
+the rest are gathers and scatters. Nothing but elements of active lanes is ever touched.
+"""
+
+from __future__ import annotations
+
+from brickwork.codegen import lanes
+from brickwork.codegen.operators import constant
+from brickwork.codegen.state import State, metadata
+from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, type_suffix, vector_type
+from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType, Kind, value_dtype
+from brickwork.ir.nodes import Tensor
+
+_KINDS = {BOOL: "i8", FLOAT16: "half", BFLOAT16: "i16", FLOAT32: "float", FLOAT64: "double"}
+
+
+def memory_type(dtype: DType) -> str:
+    """Return the LLVM type of an element in memory; bfloat16 travels as its bits."""
+    return _KINDS.get(dtype, f"i{dtype.bits}")
+
+
+def size(state: State, tensor: Tensor, axis: int) -> str:
+    """Return the extent of an axis, as i64."""
+    return state.slot_value(state.layout.tensors[tensor].sizes[axis])
+
+
+def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
+    """Return the element at `indices`, widened to its value type."""
+    kind, offset = memory_type(tensor.type.dtype), _offset(state, tensor, indices)
+    if isinstance(offset, Uniform):
+        address = _address(state, tensor, offset.text)
+        text = state.writer.load(kind, address, f", align {tensor.type.dtype.size}{_scope(state, tensor)}")
+        return Uniform(_widened(state, text, tensor.type.dtype, 1), value_dtype(tensor.type.dtype))
+    if isinstance(offset, Strided) and abs(offset.stride) == 1:
+        text = _load_run(state, tensor, offset, state.mask)
+    elif isinstance(offset, Wrapped) and abs(offset.stride) == 1:
+        text = _load_wrapped(state, tensor, offset)
+    else:
+        text = _gather(state, tensor, offset)
+    return Varying(_widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
+
+
+def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], value: Value) -> None:
+    """Store `value` at `indices`, narrowed to the element type; of lanes at one place the last one stays."""
+    dtype, offset = tensor.type.dtype, _offset(state, tensor, indices)
+    kind, note = memory_type(dtype), f", align {dtype.size}{_scope(state, tensor)}"
+    if isinstance(offset, Uniform):
+        text, width = (value.text, 1) if isinstance(value, Uniform) else (lanes.vector(state, value), state.width)
+        text = _narrowed(state, text, dtype, width)
+        if width > 1:
+            text = state.writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lanes.last_active(state)}")
+        state.writer.store(kind, text, _address(state, tensor, offset.text), note)
+        return
+    text = _narrowed(state, lanes.vector(state, value), dtype, state.width)
+    whole = f"<{state.width} x {kind}>"
+    if isinstance(offset, Strided) and abs(offset.stride) == 1:
+        address, mask = _run(state, tensor, offset, state.mask)
+        if offset.stride < 0:
+            text = _reversed(state, text, kind)
+        if mask is None:
+            state.writer.store(whole, text, address, note)
+            return
+        name = f"@llvm.masked.store.{type_suffix(kind, state.width)}.p0"
+        arguments = f"{whole} {text}, ptr align {dtype.size} {address}, <{state.width} x i1> {mask}"
+        state.writer.effect(f"call void {name}({arguments}){_scope(state, tensor)}")
+        return
+    addresses = f"<{state.width} x ptr> {_addresses(state, tensor, offset)}"
+    mask = state.mask or _full(state)
+    name = f"@llvm.masked.scatter.{type_suffix(kind, state.width)}.v{state.width}p0"
+    places = addresses.replace("> ", f"> align {dtype.size} ", 1)
+    state.writer.effect(
+        f"call void {name}({whole} {text}, {places}, {mask_argument(state, mask)}){_scope(state, tensor)}"
+    )
+
+
+def mask_argument(state: State, mask: str) -> str:
+    """Return a mask with its type."""
+    return f"<{state.width} x i1> {mask}"
+
+
+def _full(state: State) -> str:
+    return "splat (i1 true)"
+
+
+def _offset(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
+    """Return the distance in elements from the tensor's first element."""
+    offset: Value = Uniform("0", INT64)
+    for axis, index in enumerate(indices):
+        if tensor.type.contiguous and axis:
+            offset = _multiply(state, offset, Uniform(size(state, tensor, axis), INT64))
+        step: Value = index
+        if not tensor.type.contiguous and axis != tensor.type.unit_axis:
+            stride = state.slot_value(state.layout.tensors[tensor].strides[axis])
+            step = _multiply(state, index, Uniform(stride, INT64))
+        offset = step if offset == Uniform("0", INT64) else _add(state, offset, step)
+    return offset
+
+
+def _add(state: State, left: Value, right: Value) -> Value:
+    kind = vector_type("i64", state.width)
+    return lanes.add(state, left, right) or Varying(
+        state.writer.emit(f"add {kind} {lanes.vector(state, left)}, {lanes.vector(state, right)}"), INT64
+    )
+
+
+def _multiply(state: State, left: Value, right: Value) -> Value:
+    if left == Uniform("0", INT64):
+        return left
+    kind = vector_type("i64", state.width)
+    return lanes.multiply(state, left, right) or Varying(
+        state.writer.emit(f"mul {kind} {lanes.vector(state, left)}, {lanes.vector(state, right)}"), INT64
+    )
+
+
+def _address(state: State, tensor: Tensor, offset: str) -> str:
+    data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
+    return state.writer.emit(f"getelementptr inbounds {memory_type(tensor.type.dtype)}, ptr {data}, i64 {offset}")
+
+
+def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
+    emit, kind = state.writer.emit, memory_type(tensor.type.dtype)
+    if isinstance(offset, Strided):
+        first = _address(state, tensor, offset.base)
+        steps = lanes.lane_numbers(state.width, stride=offset.stride)
+        return emit(f"getelementptr {kind}, ptr {first}, <{state.width} x i64> {steps}")
+    data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
+    return emit(f"getelementptr {kind}, ptr {data}, <{state.width} x i64> {lanes.vector(state, offset)}")
+
+
+def _run(state: State, tensor: Tensor, offset: Strided, mask: str | None) -> tuple[str, str | None]:
+    """Return the lowest address of a run of stride 1 or -1, and the mask in the order of addresses."""
+    if offset.stride > 0:
+        return _address(state, tensor, offset.base), mask
+    low = state.writer.emit(f"sub i64 {offset.base}, {state.width - 1}")
+    return _address(state, tensor, low), None if mask is None else _reversed(state, mask, "i1")
+
+
+def _reversed(state: State, text: str, kind: str) -> str:
+    whole, picks = f"<{state.width} x {kind}>", ", ".join(f"i32 {lane}" for lane in reversed(range(state.width)))
+    return state.writer.emit(f"shufflevector {whole} {text}, {whole} poison, <{state.width} x i32> <{picks}>")
+
+
+def _load_run(state: State, tensor: Tensor, offset: Strided, mask: str | None, otherwise: str | None = None) -> str:
+    """Return the run of stride 1 or -1 at `offset`; lanes out of `mask` take those of `otherwise`."""
+    kind, dtype = memory_type(tensor.type.dtype), tensor.type.dtype
+    whole = f"<{state.width} x {kind}>"
+    address, mask = _run(state, tensor, offset, mask)
+    if mask is None:
+        text = state.writer.load(whole, address, f", align {dtype.size}{_scope(state, tensor)}")
+    else:
+        # Zeros, not poison: masked lanes go through the same arithmetic, where they must not trap or spread.
+        passed = otherwise or "zeroinitializer"
+        if otherwise and offset.stride < 0:
+            passed = _reversed(state, otherwise, kind)
+        name = f"@llvm.masked.load.{type_suffix(kind, state.width)}.p0"
+        arguments = f"ptr align {dtype.size} {address}, {mask_argument(state, mask)}, {whole} {passed}"
+        text = state.writer.emit(f"call {whole} {name}({arguments}){_scope(state, tensor)}")
+    return _reversed(state, text, kind) if offset.stride < 0 else text
+
+
+def _load_wrapped(state: State, tensor: Tensor, offset: Wrapped) -> str:
+    """Return a run that jumps where lanes wrap: two masked loads where they wrap at most once, else a gather."""
+    writer, width = state.writer, state.width
+    kind = f"<{width} x {memory_type(tensor.type.dtype)}>"
+    once, often, after = writer.label("once"), writer.label("often"), writer.label("loaded")
+    writer.branch_if(writer.emit(f"icmp sge i32 {offset.wraps.period}, {width - 1}"), once, often)
+    writer.place(once)
+    wrapped = lanes.wrapped_lanes(state, offset.wraps)
+    straight = writer.emit(f"xor <{width} x i1> {wrapped}, splat (i1 true)")
+    near = _load_run(state, tensor, Strided(offset.base, offset.stride), lanes.both(state, state.mask, straight))
+    beyond = writer.emit(f"add i64 {offset.base}, {offset.jump}")
+    far = _load_run(state, tensor, Strided(beyond, offset.stride), lanes.both(state, state.mask, wrapped), near)
+    block = writer.block
+    writer.branch(after)
+    writer.place(often)
+    gathered = _gather(state, tensor, offset)
+    other = writer.block
+    writer.place(after)
+    return writer.emit(f"phi {kind} [{far}, %{block}], [{gathered}, %{other}]")
+
+
+def _gather(state: State, tensor: Tensor, offset: Value) -> str:
+    kind = memory_type(tensor.type.dtype)
+    whole, places = f"<{state.width} x {kind}>", _addresses(state, tensor, offset)
+    name = f"@llvm.masked.gather.{type_suffix(kind, state.width)}.v{state.width}p0"
+    pointers = f"<{state.width} x ptr> align {tensor.type.dtype.size} {places}"
+    mask = mask_argument(state, state.mask or _full(state))
+    return state.writer.emit(f"call {whole} {name}({pointers}, {mask}, {whole} zeroinitializer){_scope(state, tensor)}")
+
+
+def _scope(state: State, tensor: Tensor) -> str:
+    """Return the note that accesses of different tensors do not meet; empty where they may."""
+    if state.kernel.may_alias:
+        return ""
+    module, name = state.module, state.kernel.name
+    domain = metadata(module, f'distinct !{{!"{name}"}}')
+    scopes = {
+        item: metadata(module, f'distinct !{{!"{name} {item.number}", {domain}}}') for item in state.kernel.tensors
+    }
+    others = ", ".join(scope for item, scope in scopes.items() if item != tensor)
+    own = metadata(module, f"!{{{scopes[tensor]}}}")
+    return f", !alias.scope {own}, !noalias {metadata(module, f'!{{{others}}}')}"
+
+
+def _widened(state: State, text: str, dtype: DType, width: int) -> str:
+    """Return an element from memory as a value."""
+    emit, old = state.writer.emit, vector_type(memory_type(dtype), width)
+    if dtype is BOOL:
+        return emit(f"icmp ne {old} {text}, {'zeroinitializer' if width > 1 else '0'}")
+    if dtype is BFLOAT16:
+        word = vector_type("i32", width)
+        bits = emit(f"shl {word} {emit(f'zext {old} {text} to {word}')}, {_literal(16, width)}")
+        return emit(f"bitcast {word} {bits} to {vector_type('float', width)}")
+    if dtype is FLOAT16:
+        return emit(f"fpext {old} {text} to {vector_type('float', width)}")
+    if dtype.is_float or dtype.bits == 64:
+        return text
+    return emit(f"{'sext' if dtype.kind is Kind.INT else 'zext'} {old} {text} to {vector_type('i64', width)}")
+
+
+def _narrowed(state: State, text: str, dtype: DType, width: int) -> str:
+    """Return a value as an element in memory: rounded to nearest even, integers wrapped."""
+    emit, new = state.writer.emit, vector_type(memory_type(dtype), width)
+    if dtype is BOOL:
+        return emit(f"zext {vector_type('i1', width)} {text} to {new}")
+    if dtype is FLOAT16:
+        return emit(f"fptrunc {vector_type('float', width)} {text} to {new}")
+    if dtype is BFLOAT16:
+        return _rounded_bfloat(state, text, width)
+    if dtype.is_float or dtype.bits == 64:
+        return text
+    return emit(f"trunc {vector_type('i64', width)} {text} to {new}")
+
+
+def _rounded_bfloat(state: State, text: str, width: int) -> str:
+    """Return the bits of a float32 rounded to bfloat16: machine instructions for it flush subnormals."""
+    emit, word, flags = state.writer.emit, vector_type("i32", width), vector_type("i1", width)
+    bits = emit(f"bitcast {vector_type('float', width)} {text} to {word}")
+    odd = emit(f"and {word} {emit(f'lshr {word} {bits}, {_literal(16, width)}')}, {_literal(1, width)}")
+    up = emit(f"add {word} {emit(f'add {word} {bits}, {_literal(0x7FFF, width)}')}, {odd}")
+    high = emit(f"lshr {word} {up}, {_literal(16, width)}")
+    nan = emit(f"fcmp uno {vector_type('float', width)} {text}, {text}")
+    picked = emit(f"select {flags} {nan}, {word} {_literal(0x7FC0, width)}, {word} {high}")
+    return emit(f"trunc {word} {picked} to {vector_type('i16', width)}")
+
+
+def _literal(value: int, width: int) -> str:
+    text = constant(value, INT64)
+    return text if width == 1 else f"splat (i32 {text})"

@@ -1,0 +1,236 @@
+"""LLVM for each scalar operator and cast, on scalars and on vectors of lanes alike.
+
+Operands come as text of the type `vector_type(scalar_type(dtype), width)`. No operand makes an instruction trap: lanes
+that are masked out may hold anything. Functions of the mathematical library are called in `sleef.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from brickwork.codegen.builder import FunctionWriter, float_constant
+from brickwork.codegen.lanes import floor_division
+from brickwork.codegen.sleef import FUNCTIONS, call_function
+from brickwork.codegen.state import State
+from brickwork.codegen.values import scalar_type, type_suffix, vector_type
+from brickwork.ir.dtypes import BOOL, INT64, UINT64, DType
+
+_INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}
+_FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv", "fmod": "frem"}
+_BITWISE = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor", "logical_and": "and", "logical_or": "or"}
+_COMPARE_INTEGER = {"eq": "eq", "ne": "ne", "lt": "{}lt", "le": "{}le", "gt": "{}gt", "ge": "{}ge"}
+_COMPARE_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint", "sqrt": "sqrt"}
+
+_POWER = """define internal i64 @bw_power(i64 %base, i64 %exponent) {
+start:
+  br label %test
+test:
+  %b = phi i64 [%base, %start], [%square, %step]
+  %e = phi i64 [%exponent, %start], [%half, %step]
+  %r = phi i64 [1, %start], [%next, %step]
+  %done = icmp eq i64 %e, 0
+  br i1 %done, label %end, label %step
+step:
+  %low = trunc i64 %e to i1
+  %factor = select i1 %low, i64 %b, i64 1
+  %next = mul i64 %r, %factor
+  %square = mul i64 %b, %b
+  %half = lshr i64 %e, 1
+  br label %test
+end:
+  ret i64 %r
+}"""
+
+
+def constant(value: bool | float, dtype: DType) -> str:
+    """Return a literal of a value type, without the type."""
+    if dtype is BOOL:
+        return "true" if value else "false"
+    if dtype.is_float:
+        return float_constant(float(value), scalar_type(dtype))
+    return str((int(value) + 2**63) % 2**64 - 2**63)
+
+
+def apply(state: State, name: str, dtype: DType, operands: Sequence[str], width: int) -> str:
+    """Return the operator `name` applied to operands of one value type."""
+    if dtype is BOOL:
+        return _apply_bool(state.writer, name, operands, vector_type("i1", width))
+    if name in FUNCTIONS and dtype.is_float:
+        return call_function(state, name, scalar_type(dtype), operands, width)
+    if dtype.is_float:
+        return _apply_float(state, name, dtype, operands, width)
+    return _apply_integer(state, name, dtype, operands, width)
+
+
+def fused(state: State, dtype: DType, operands: Sequence[str], width: int) -> str:
+    """Return a * b + c with one rounding where the target has it, else with two."""
+    kind = vector_type(scalar_type(dtype), width)
+    left, right, addend = operands
+    if state.target.fused:
+        name = f"llvm.fma.{type_suffix(scalar_type(dtype), width)}"
+        return state.writer.emit(f"call {kind} @{name}({kind} {left}, {kind} {right}, {kind} {addend})")
+    return state.writer.emit(f"fadd {kind} {state.writer.emit(f'fmul {kind} {left}, {right}')}, {addend}")
+
+
+def cast(state: State, text: str, source: DType, result: DType, width: int) -> str:
+    """Return `text` converted between value types."""
+    emit = state.writer.emit
+    old, new = vector_type(scalar_type(source), width), vector_type(scalar_type(result), width)
+    if old == new:
+        return text
+    if result is BOOL:
+        zero = "zeroinitializer" if width > 1 else constant(0, source)
+        return emit(f"fcmp une {old} {text}, {zero}" if source.is_float else f"icmp ne {old} {text}, {zero}")
+    if source is BOOL:
+        return emit(f"{'uitofp' if result.is_float else 'zext'} {old} {text} to {new}")
+    if source.is_float and result.is_float:
+        return emit(f"{'fpext' if result.bits > source.bits else 'fptrunc'} {old} {text} to {new}")
+    if result.is_float:
+        return emit(f"{'uitofp' if source is UINT64 else 'sitofp'} {old} {text} to {new}")
+    name = "fptoui" if result is UINT64 else "fptosi"
+    suffix = f"{type_suffix('i64', width)}.{type_suffix(scalar_type(source), width)}"
+    return emit(f"call {new} @llvm.{name}.sat.{suffix}({old} {text})")
+
+
+def _literal(dtype: DType, value: float, width: int) -> str:
+    text = constant(value, dtype)
+    return text if width == 1 else f"splat ({scalar_type(dtype)} {text})"
+
+
+def _apply_bool(writer: FunctionWriter, name: str, operands: Sequence[str], kind: str) -> str:
+    if name in _BITWISE:
+        return writer.emit(f"{_BITWISE[name]} {kind} {operands[0]}, {operands[1]}")
+    if name == "logical_not":
+        return writer.emit(f"xor {kind} {operands[0]}, {'true' if kind == 'i1' else 'splat (i1 true)'}")
+    return writer.emit(f"icmp {_COMPARE_INTEGER[name].format('u')} {kind} {operands[0]}, {operands[1]}")
+
+
+def _apply_float(state: State, name: str, dtype: DType, operands: Sequence[str], width: int) -> str:
+    emit, kind = state.writer.emit, vector_type(scalar_type(dtype), width)
+    suffix = type_suffix(scalar_type(dtype), width)
+    first, last = operands[0], operands[-1]
+    if name in _FLOAT:
+        return emit(f"{_FLOAT[name]} {kind} {first}, {last}")
+    if name in _COMPARE_FLOAT:
+        return emit(f"fcmp {_COMPARE_FLOAT[name]} {kind} {first}, {last}")
+    if name in _ROUNDING:
+        return emit(f"call {kind} @llvm.{_ROUNDING[name]}.{suffix}({kind} {first})")
+    match name:
+        case "minimum" | "maximum":
+            better = emit(f"fcmp {'olt' if name == 'minimum' else 'ogt'} {kind} {last}, {first}")
+            return emit(f"select {vector_type('i1', width)} {better}, {kind} {last}, {kind} {first}")
+        case "neg":
+            return emit(f"fneg {kind} {first}")
+        case "abs":
+            return emit(f"call {kind} @llvm.fabs.{suffix}({kind} {first})")
+        case "copysign":
+            return emit(f"call {kind} @llvm.copysign.{suffix}({kind} {first}, {kind} {last})")
+        case "isnan":
+            return emit(f"fcmp uno {kind} {first}, {first}")
+        case "isinf" | "isfinite":
+            size = emit(f"call {kind} @llvm.fabs.{suffix}({kind} {first})")
+            test = "oeq" if name == "isinf" else "olt"
+            return emit(f"fcmp {test} {kind} {size}, {_literal(dtype, float('inf'), width)}")
+        case "mod":
+            return _floor_modulo(state, dtype, first, last, width)
+        case "floordiv":
+            return _floor_quotient(state, dtype, first, last, width)
+        case _:
+            raise NotImplementedError(name)
+
+
+def _floor_modulo(state: State, dtype: DType, left: str, right: str, width: int) -> str:
+    """Return Python's float %: the sign of the divisor, and zero with that sign."""
+    emit, kind, flags = state.writer.emit, vector_type(scalar_type(dtype), width), vector_type("i1", width)
+    zero = _literal(dtype, 0.0, width)
+    rest = emit(f"frem {kind} {left}, {right}")
+    differ = emit(f"xor {flags} {emit(f'fcmp olt {kind} {rest}, {zero}')}, {emit(f'fcmp olt {kind} {right}, {zero}')}")
+    shifted = emit(f"select {flags} {differ}, {kind} {emit(f'fadd {kind} {rest}, {right}')}, {kind} {rest}")
+    signed = apply(state, "copysign", dtype, (zero, right), width)
+    exact = emit(f"fcmp oeq {kind} {rest}, {zero}")
+    return emit(f"select {flags} {exact}, {kind} {signed}, {kind} {shifted}")
+
+
+def _floor_quotient(state: State, dtype: DType, left: str, right: str, width: int) -> str:
+    """Return Python's float //, and left / right for a zero divisor."""
+    emit, kind, flags = state.writer.emit, vector_type(scalar_type(dtype), width), vector_type("i1", width)
+    zero, one = _literal(dtype, 0.0, width), _literal(dtype, 1.0, width)
+    rest = emit(f"frem {kind} {left}, {right}")
+    quotient = emit(f"fdiv {kind} {emit(f'fsub {kind} {left}, {rest}')}, {right}")
+    differ = emit(f"xor {flags} {emit(f'fcmp olt {kind} {rest}, {zero}')}, {emit(f'fcmp olt {kind} {right}, {zero}')}")
+    low = emit(f"and {flags} {differ}, {emit(f'fcmp une {kind} {rest}, {zero}')}")
+    quotient = emit(f"select {flags} {low}, {kind} {emit(f'fsub {kind} {quotient}, {one}')}, {kind} {quotient}")
+    floor = apply(state, "floor", dtype, (quotient,), width)
+    above = emit(f"fcmp ogt {kind} {emit(f'fsub {kind} {quotient}, {floor}')}, {_literal(dtype, 0.5, width)}")
+    floor = emit(f"select {flags} {above}, {kind} {emit(f'fadd {kind} {floor}, {one}')}, {kind} {floor}")
+    ratio = emit(f"fdiv {kind} {left}, {right}")
+    signed = apply(state, "copysign", dtype, (zero, ratio), width)
+    none = emit(f"fcmp oeq {kind} {quotient}, {zero}")
+    floor = emit(f"select {flags} {none}, {kind} {signed}, {kind} {floor}")
+    return emit(f"select {flags} {emit(f'fcmp oeq {kind} {right}, {zero}')}, {kind} {ratio}, {kind} {floor}")
+
+
+def _apply_integer(state: State, name: str, dtype: DType, operands: Sequence[str], width: int) -> str:
+    emit, kind, sign = state.writer.emit, vector_type("i64", width), "u" if dtype is UINT64 else "s"
+    suffix, first, last = type_suffix("i64", width), operands[0], operands[-1]
+    if name in _INTEGER or name in _BITWISE:
+        return emit(f"{_INTEGER.get(name) or _BITWISE[name]} {kind} {first}, {last}")
+    if name in _COMPARE_INTEGER:
+        return emit(f"icmp {_COMPARE_INTEGER[name].format(sign)} {kind} {first}, {last}")
+    match name:
+        case "minimum" | "maximum":
+            return emit(f"call {kind} @llvm.{sign}{name[:3]}.{suffix}({kind} {first}, {kind} {last})")
+        case "neg":
+            return emit(f"sub {kind} {_literal(INT64, 0, width)}, {first}")
+        case "bit_not":
+            return emit(f"xor {kind} {first}, {_literal(INT64, -1, width)}")
+        case "abs":
+            return first if dtype is UINT64 else emit(f"call {kind} @llvm.abs.{suffix}({kind} {first}, i1 false)")
+        case "shift_left" | "shift_right":
+            return _shift(state, name, dtype, first, last, width)
+        case "floordiv" | "mod":
+            return _divide(state, name, dtype, first, last, width)
+        case "pow":
+            if _POWER not in state.module.functions:
+                state.module.functions.append(_POWER)
+            return lane_by_lane(state, lambda a, b: emit(f"call i64 @bw_power(i64 {a}, i64 {b})"), first, last, width)
+        case _:
+            raise NotImplementedError(name)
+
+
+def _shift(state: State, name: str, dtype: DType, value: str, amount: str, width: int) -> str:
+    emit, kind = state.writer.emit, vector_type("i64", width)
+    most, limit = _literal(INT64, 63, width), _literal(INT64, 64, width)
+    clamped = emit(f"call {kind} @llvm.umin.{type_suffix('i64', width)}({kind} {amount}, {kind} {most})")
+    if name == "shift_right" and dtype is not UINT64:
+        return emit(f"ashr {kind} {value}, {clamped}")
+    shifted = emit(f"{'shl' if name == 'shift_left' else 'lshr'} {kind} {value}, {clamped}")
+    inside = emit(f"icmp ult {kind} {amount}, {limit}")
+    return emit(f"select {vector_type('i1', width)} {inside}, {kind} {shifted}, {kind} {_literal(INT64, 0, width)}")
+
+
+def _divide(state: State, name: str, dtype: DType, left: str, right: str, width: int) -> str:
+    emit = state.writer.emit
+    part = name == "mod"
+    if dtype is not UINT64:
+        return lane_by_lane(state, lambda a, b: floor_division(state, a, b)[part], left, right, width)
+
+    def one_lane(a: str, b: str) -> str:
+        divisor = emit(f"call i64 @llvm.umax.i64(i64 {b}, i64 1)")
+        return emit(f"{'urem' if part else 'udiv'} i64 {a}, {divisor}")
+
+    return lane_by_lane(state, one_lane, left, right, width)
+
+
+def lane_by_lane(state: State, compute: Callable[[str, str], str], left: str, right: str, width: int) -> str:
+    """Return `compute` applied to each lane of two i64 in turn."""
+    if width == 1:
+        return compute(left, right)
+    emit, kind = state.writer.emit, vector_type("i64", width)
+    result = "poison"
+    for lane in range(width):
+        first = emit(f"extractelement {kind} {left}, i64 {lane}")
+        second = emit(f"extractelement {kind} {right}, i64 {lane}")
+        result = emit(f"insertelement {kind} {result}, i64 {compute(first, second)}, i64 {lane}")
+    return result

@@ -1,0 +1,249 @@
+"""Parallel loops: the body becomes a function over a range of iterations, which torch's pool of threads shares out.
+
+Loops nested directly in one another are one range. Work too small for a second thread stays on the first. Results do
+not depend on how the range is cut: reductions are summed in chunks of a size of their own, combined in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from brickwork.codegen.attributes import attributes
+from brickwork.codegen.builder import FunctionWriter
+from brickwork.codegen.cost import emit_cost
+from brickwork.codegen.expressions import emit_scalar, read
+from brickwork.codegen.failures import emit_leave_if_failed
+from brickwork.codegen.loops import EmitBlock
+from brickwork.codegen.operators import apply
+from brickwork.codegen.state import Frame, Slot, State
+from brickwork.codegen.values import Uniform, scalar_type
+from brickwork.codegen.variables import private_symbols
+from brickwork.codegen.vectors import emit_vector, identity
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Symbol
+from brickwork.ir.walk import read_symbols, walk
+
+CHUNK_COST = 32768
+"""Least work of a thread's share, in units of `cost.py`."""
+CHUNKS = 64
+"""Largest number of partial results of a reduction."""
+BLOCK_VECTORS = 64
+"""Vectors in a block, where iterations of one loop are both shared out and put in lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """Loops that run as one range, outermost first, with the words of their bounds; and what the body needs."""
+
+    loops: tuple[For, ...]
+    captures: tuple[Symbol, ...]
+
+    @property
+    def last(self) -> For:
+        """The innermost loop of the range."""
+        return self.loops[-1]
+
+    @property
+    def reductions(self) -> tuple[Reduction, ...]:
+        """What the range reduces into."""
+        return self.last.reductions
+
+    @property
+    def block(self) -> int:
+        """Iterations of the innermost loop in one step of the range."""
+        return self.last.width * BLOCK_VECTORS if self.last.width > 1 else 1
+
+
+def emit_parallel(state: State, loop: For, emit_block: EmitBlock) -> None:
+    """Emit a parallel loop: a closure, the call of the pool, and the function that it runs."""
+    nest = _nest(state, loop)
+    writer = state.writer
+    starts = [emit_scalar(state, item.start) for item in nest.loops]
+    stops = [emit_scalar(state, item.stop) for item in nest.loops]
+    counts = [_count(state, start, stop) for start, stop in zip(starts, stops, strict=True)]
+    work = emit_cost(state, nest.last.body, dict(zip((i.index for i in nest.loops), zip(starts, stops), strict=True)))
+    if nest.block > 1:
+        work = writer.emit(f"fmul double {work}, {nest.block}.0")
+        rounded = writer.emit(f"add i64 {counts[-1]}, {nest.block - 1}")
+        counts[-1] = writer.emit(f"udiv i64 {rounded}, {nest.block}")
+    total = counts[0]
+    for count in counts[1:]:
+        total = writer.emit(f"mul i64 {total}, {count}")
+    share = writer.emit(f"fdiv double {float(CHUNK_COST):.1f}, {work}")
+    grain = writer.emit(f"call i64 @llvm.fptosi.sat.i64.f64(double {share})")
+    grain = writer.emit(f"call i64 @llvm.smax.i64(i64 {grain}, i64 1)")
+    words = [*starts, *stops, *counts, total]
+    chunks, partials = total, ""
+    if nest.reductions:
+        chunks = writer.emit(f"call i64 @llvm.umin.i64(i64 {total}, i64 {CHUNKS})")
+        partials = writer.alloca("i64", CHUNKS * len(nest.reductions))
+        size = writer.emit(f"udiv i64 {total}, {writer.emit(f'call i64 @llvm.umax.i64(i64 {chunks}, i64 1)')}")
+        size = writer.emit(f"call i64 @llvm.umax.i64(i64 {size}, i64 1)")
+        grain = writer.emit(f"call i64 @llvm.smax.i64(i64 {writer.emit(f'sdiv i64 {grain}, {size}')}, i64 1)")
+        words.append(chunks)
+    closure = _fill_closure(state, nest, words, partials)
+    name = state.module.fresh(f"{state.kernel.name}.parallel")
+    _emit_function(state, nest, name, emit_block)
+    state.module.declare("torch_parallel_for", "i32", ("i64", "i64", "i64", "ptr", "ptr"))
+    arguments = ("i64 0", f"i64 {chunks}", f"i64 {grain}", f"ptr @{name}", f"ptr {closure}")
+    writer.call("i32", "@torch_parallel_for", arguments)
+    if any(isinstance(node, Check) for node in walk(nest.last.body)):
+        emit_leave_if_failed(state)
+    if nest.reductions:
+        _combine(state, nest, chunks, partials)
+
+
+def _nest(state: State, loop: For) -> _Nest:
+    loops = [loop]
+    while not loops[-1].reductions and loops[-1].width == 1 and len(loops[-1].body) == 1:
+        inner = loops[-1].body[0]
+        if not (isinstance(inner, For) and inner.role is Role.PARALLEL):
+            break
+        bounds = (inner.start, inner.stop)
+        if read_symbols(bounds) & {item.index for item in loops} or any(isinstance(n, Load) for n in walk(bounds)):
+            break
+        if inner.reductions:
+            break
+        loops.append(inner)
+    needed = read_symbols(loops[-1].body) - {item.index for item in loops}
+    needed -= {reduction.symbol for reduction in loops[-1].reductions}
+    known = {symbol for symbol in needed if symbol in state.values or symbol in state.slots}
+    private = private_symbols(loops[-1]) - state.values.keys()
+    return _Nest(tuple(loops), tuple(sorted(known - private, key=lambda symbol: symbol.number)))
+
+
+def _count(state: State, start: str, stop: str) -> str:
+    size = state.writer.emit(f"sub i64 {stop}, {start}")
+    return state.writer.emit(f"call i64 @llvm.smax.i64(i64 {size}, i64 0)")
+
+
+def _fill_closure(state: State, nest: _Nest, words: list[str], partials: str) -> str:
+    """Write the context, the words of the bounds, the captured variables and the partial results' address."""
+    writer = state.writer
+    items = [("ptr", state.context), *(("i64", word) for word in words)]
+    for symbol in nest.captures:
+        value = read(state, symbol)
+        if isinstance(value, Uniform):
+            items.append((scalar_type(symbol.dtype), value.text))
+    if partials:
+        items.append(("ptr", partials))
+    closure = writer.alloca("i64", len(items))
+    for number, (kind, text) in enumerate(items):
+        writer.store(kind, text, writer.slot(closure, number))
+    return closure
+
+
+def _emit_function(state: State, nest: _Nest, name: str, emit_block: EmitBlock) -> None:
+    """Write the function that runs steps (or chunks of steps) from `begin` to `end`."""
+    parameters = (("i64", "begin"), ("i64", "end"), ("ptr", "closure"))
+    writer = FunctionWriter(state.module, name, "void", parameters, attributes(state.target))
+
+    def word(number: int, kind: str = "i64") -> str:
+        address = f"getelementptr inbounds i64, ptr %closure, i64 {number}"
+        return writer.once(f"load {kind}, ptr {writer.once(address)}")
+
+    depth = len(nest.loops)
+    starts, stops, counts = ([word(1 + part * depth + at) for at in range(depth)] for part in range(3))
+    place = 2 + 3 * depth + bool(nest.reductions)
+    values = {
+        symbol: Uniform(word(place + at, scalar_type(symbol.dtype)), symbol.dtype)
+        for at, symbol in enumerate(nest.captures)
+    }
+    inner = replace(
+        state, writer=writer, context=word(0, "ptr"), values=dict(values), slots={}, parallel=True, frame=None
+    )
+    _declare_private(inner, nest.last)
+    if nest.reductions:
+        total, chunks = word(1 + 3 * depth), word(2 + 3 * depth)
+        partials = word(place + len(nest.captures), "ptr")
+        with _steps(inner, "%begin", "%end") as chunk:
+            low, high = (_edge(inner, text, total, chunks) for text in (chunk, writer.emit(f"add i64 {chunk}, 1")))
+            for reduction in nest.reductions:
+                kind = scalar_type(reduction.symbol.dtype)
+                writer.store(kind, identity(reduction), inner.slots[reduction.symbol].address)
+            with _steps(inner, low, high) as step:
+                _emit_step(inner, nest, step, (starts, stops, counts), emit_block)
+            for number, reduction in enumerate(nest.reductions):
+                kind = scalar_type(reduction.symbol.dtype)
+                place_of = writer.emit(f"mul i64 {chunk}, {len(nest.reductions)}")
+                place_of = writer.emit(f"add i64 {place_of}, {number}")
+                address = writer.emit(f"getelementptr i64, ptr {partials}, i64 {place_of}")
+                writer.store(kind, writer.load(kind, inner.slots[reduction.symbol].address), address)
+    else:
+        with _steps(inner, "%begin", "%end") as step:
+            _emit_step(inner, nest, step, (starts, stops, counts), emit_block)
+    writer.terminate("ret void")
+    writer.close()
+
+
+@contextmanager
+def _steps(state: State, begin: str, end: str) -> Generator[str]:
+    """Write the body for each number from `begin` to `end`; gives the number."""
+    writer = state.writer
+    counter = writer.alloca("i64")
+    head, body, after = (writer.label(stem) for stem in ("step", "run", "done"))
+    writer.store("i64", begin, counter)
+    writer.place(head)
+    number = writer.load("i64", counter)
+    writer.branch_if(writer.emit(f"icmp slt i64 {number}, {end}"), body, after)
+    writer.place(body)
+    yield number
+    writer.store("i64", writer.emit(f"add nsw i64 {number}, 1"), counter)
+    writer.branch(head)
+    writer.place(after)
+
+
+def _edge(state: State, chunk: str, total: str, chunks: str) -> str:
+    """Return where a chunk of the range begins."""
+    emit = state.writer.emit
+    return emit(f"udiv i64 {emit(f'mul i64 {chunk}, {total}')}, {chunks}")
+
+
+def _declare_private(state: State, loop: For) -> None:
+    symbols = private_symbols(loop) - state.bound | {reduction.symbol for reduction in loop.reductions}
+    for symbol in symbols:
+        state.slots[symbol] = Slot(state.writer.alloca(scalar_type(symbol.dtype)), symbol.dtype, varying=False)
+        state.values.pop(symbol, None)
+
+
+def _emit_step(
+    state: State, nest: _Nest, step: str, bounds: tuple[list[str], list[str], list[str]], emit_block: EmitBlock
+) -> None:
+    """Write one step: the indices from its number, then the body, or a block of vectors."""
+    emit = state.writer.emit
+    starts, stops, counts = bounds
+    inner = replace(state.inner(), order=step)
+    left = step
+    places: dict[int, str] = {}
+    for depth in range(len(nest.loops) - 1, 0, -1):
+        quotient = emit(f"udiv i64 {left}, {counts[depth]}")
+        places[depth] = emit(f"sub i64 {left}, {emit(f'mul i64 {quotient}, {counts[depth]}')}")
+        left = quotient
+    places[0] = left
+    for depth, loop in enumerate(nest.loops):
+        place = places[depth]
+        if loop is nest.last and nest.block > 1:
+            first = emit(f"add i64 {starts[depth]}, {emit(f'mul i64 {place}, {nest.block}')}")
+            beyond = emit(f"call i64 @llvm.smin.i64(i64 {emit(f'add i64 {first}, {nest.block}')}, i64 {stops[depth]})")
+            emit_vector(inner, loop, (Uniform(first, INT64), Uniform(beyond, INT64)), emit_block)
+            return
+        inner.values[loop.index] = Uniform(emit(f"add i64 {starts[depth]}, {place}"), INT64)
+    after = state.writer.label("next")
+    inner = replace(inner, frame=Frame(after, after, None))
+    emit_block(inner, nest.last.body)
+    state.writer.place(after)
+
+
+def _combine(state: State, nest: _Nest, chunks: str, partials: str) -> None:
+    """Fold the chunks' partial results into the variables, in order."""
+    writer, count = state.writer, len(nest.reductions)
+    with _steps(state, "0", chunks) as chunk:
+        for number, reduction in enumerate(nest.reductions):
+            dtype, slot = reduction.symbol.dtype, state.slots[reduction.symbol]
+            kind = scalar_type(dtype)
+            place = writer.emit(f"add i64 {writer.emit(f'mul i64 {chunk}, {count}')}, {number}")
+            part = writer.load(kind, writer.emit(f"getelementptr i64, ptr {partials}, i64 {place}"))
+            old = writer.load(kind, slot.address)
+            writer.store(kind, apply(state, reduction.operator.name, dtype, (old, part), 1), slot.address)

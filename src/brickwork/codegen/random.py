@@ -1,0 +1,142 @@
+"""LLVM for random numbers: Philox4x32-10 in 32-bit lanes, word for word as `ir/philox.py` has it."""
+
+from __future__ import annotations
+
+from brickwork.codegen import lanes
+from brickwork.codegen.builder import float_constant
+from brickwork.codegen.sleef import call_function
+from brickwork.codegen.state import State
+from brickwork.codegen.values import Uniform, Value, Varying, type_suffix, vector_type
+from brickwork.ir.nodes import Draw, Random
+from brickwork.ir.philox import MULTIPLIERS, ROUNDS, SECOND_SITE, TWO_PI, WEYL
+
+Words = tuple[str, str, str, str]
+
+
+def draw(state: State, node: Random, operands: tuple[Value, ...]) -> Value:
+    """Emit a random number; `operands` are key, counter, extra and the bounds."""
+    uniform = all(isinstance(value, Uniform) for value in operands)
+    width = 1 if uniform else state.width
+    texts = [value.text if isinstance(value, Uniform) and uniform else lanes.vector(state, value) for value in operands]
+    key, counter, extra, *bounds = texts
+    match node.draw:
+        case Draw.UNIFORM:
+            text = _unit(state, _word(state, _block(state, texts, node.site, width), counter, width), 0, width)
+        case Draw.NORMAL:
+            text = _normal(state, _block(state, (key, counter, extra), node.site, width), counter, width)
+        case Draw.INTEGER:
+            text = _integer(state, node, (key, counter, extra), (bounds[0], bounds[1]), width)
+    return Uniform(text, node.dtype) if uniform else Varying(text, node.dtype)
+
+
+def _block(state: State, operands: tuple[str, ...] | list[str], site: int, width: int) -> Words:
+    """Return the four words of the block that holds the draw, as lanes of i32."""
+    emit, wide, word = state.writer.emit, vector_type("i64", width), vector_type("i32", width)
+    key, counter, extra = operands[:3]
+    number = emit(f"lshr {wide} {counter}, {_literal(2, width, 'i64')}")
+
+    def halves(text: str) -> tuple[str, str]:
+        high = emit(f"lshr {wide} {text}, {_literal(32, width, 'i64')}")
+        return emit(f"trunc {wide} {text} to {word}"), emit(f"trunc {wide} {high} to {word}")
+
+    c0, c1 = halves(number)
+    c2, _ = halves(extra)
+    c3 = _literal(site, width, "i32")
+    k0, k1 = halves(key)
+    for _ in range(ROUNDS):
+        low0, high0 = _product(state, c0, MULTIPLIERS[0], width)
+        low1, high1 = _product(state, c2, MULTIPLIERS[1], width)
+        c0 = emit(f"xor {word} {emit(f'xor {word} {high1}, {c1}')}, {k0}")
+        c2 = emit(f"xor {word} {emit(f'xor {word} {high0}, {c3}')}, {k1}")
+        c1, c3 = low1, low0
+        k0 = emit(f"add {word} {k0}, {_literal(WEYL[0], width, 'i32')}")
+        k1 = emit(f"add {word} {k1}, {_literal(WEYL[1], width, 'i32')}")
+    return c0, c1, c2, c3
+
+
+def _product(state: State, text: str, factor: int, width: int) -> tuple[str, str]:
+    """Return the low and the high half of the 64-bit product of i32 lanes and a constant."""
+    emit, wide, word = state.writer.emit, vector_type("i64", width), vector_type("i32", width)
+    product = emit(f"mul {wide} {emit(f'zext {word} {text} to {wide}')}, {_literal(factor, width, 'i64')}")
+    high = emit(f"lshr {wide} {product}, {_literal(32, width, 'i64')}")
+    return emit(f"trunc {wide} {product} to {word}"), emit(f"trunc {wide} {high} to {word}")
+
+
+def _word(state: State, words: Words, counter: str, width: int) -> str:
+    """Return the word of the block that the counter names."""
+    first = _bit(state, counter, 1, width)
+    return _pick(
+        state,
+        _bit(state, counter, 2, width),
+        _pick(state, first, words[3], words[2], width),
+        _pick(state, first, words[1], words[0], width),
+        width,
+    )
+
+
+def _bit(state: State, counter: str, bit: int, width: int) -> str:
+    wide = vector_type("i64", width)
+    masked = state.writer.emit(f"and {wide} {counter}, {_literal(bit, width, 'i64')}")
+    return state.writer.emit(f"icmp ne {wide} {masked}, {_literal(0, width, 'i64')}")
+
+
+def _pick(state: State, condition: str, then: str, otherwise: str, width: int, kind: str = "i32") -> str:
+    whole = vector_type(kind, width)
+    return state.writer.emit(f"select {vector_type('i1', width)} {condition}, {whole} {then}, {whole} {otherwise}")
+
+
+def _unit(state: State, word: str, offset: int, width: int) -> str:
+    """Return ((word >> 8) + offset) * 2**-24 as float32, exactly."""
+    emit, whole, single = state.writer.emit, vector_type("i32", width), vector_type("float", width)
+    bits = emit(f"lshr {whole} {word}, {_literal(8, width, 'i32')}")
+    if offset:
+        bits = emit(f"add {whole} {bits}, {_literal(offset, width, 'i32')}")
+    return emit(f"fmul {single} {emit(f'uitofp {whole} {bits} to {single}')}, {_float(2.0**-24, width)}")
+
+
+def _normal(state: State, words: Words, counter: str, width: int) -> str:
+    emit, single = state.writer.emit, vector_type("float", width)
+    pair = _bit(state, counter, 2, width)
+    first = _unit(state, _pick(state, pair, words[2], words[0], width), 1, width)
+    second = _unit(state, _pick(state, pair, words[3], words[1], width), 0, width)
+    logarithm = call_function(state, "log", "float", (first,), width)
+    square = emit(f"fmul {single} {logarithm}, {_float(-2.0, width)}")
+    radius = emit(f"call {single} @llvm.sqrt.{type_suffix('float', width)}({single} {square})")
+    angle = emit(f"fmul {single} {second}, {_float(TWO_PI, width)}")
+    sine, cosine = (call_function(state, name, "float", (angle,), width) for name in ("sin", "cos"))
+    picked = _pick(state, _bit(state, counter, 1, width), sine, cosine, width, "float")
+    return emit(f"fmul {single} {radius}, {picked}")
+
+
+def _integer(state: State, node: Random, operands: tuple[str, str, str], bounds: tuple[str, str], width: int) -> str:
+    emit, wide, flags = state.writer.emit, vector_type("i64", width), vector_type("i1", width)
+    low, high = bounds
+    word = vector_type("i32", width)
+    span = emit(f"sub {wide} {high}, {low}")
+    picked = _word(state, _block(state, operands, node.site, width), operands[1], width)
+    whole = emit(f"zext {word} {picked} to {wide}")
+    near = emit(f"lshr {wide} {emit(f'mul {wide} {whole}, {span}')}, {_literal(32, width, 'i64')}")
+    picked = _word(state, _block(state, operands, node.site + SECOND_SITE, width), operands[1], width)
+    second = emit(f"zext {word} {picked} to {wide}")
+    first = emit(f"shl {wide} {whole}, {_literal(32, width, 'i64')}")
+    bits = emit(f"or {wide} {first}, {second}")
+    far = _high_product(state, bits, span, width)
+    small = emit(f"icmp ult {wide} {span}, {_literal(1 << 32, width, 'i64')}")
+    return emit(f"add {wide} {low}, {emit(f'select {flags} {small}, {wide} {near}, {wide} {far}')}")
+
+
+def _high_product(state: State, left: str, right: str, width: int) -> str:
+    """Return the high half of the 128-bit product of lanes of i64."""
+    emit, wide, huge = state.writer.emit, vector_type("i64", width), vector_type("i128", width)
+    first, second = (emit(f"zext {wide} {text} to {huge}") for text in (left, right))
+    product = emit(f"lshr {huge} {emit(f'mul {huge} {first}, {second}')}, {_literal(64, width, 'i128')}")
+    return emit(f"trunc {huge} {product} to {wide}")
+
+
+def _literal(value: int, width: int, kind: str) -> str:
+    return str(value) if width == 1 else f"splat ({kind} {value})"
+
+
+def _float(value: float, width: int) -> str:
+    text = float_constant(value, "float")
+    return text if width == 1 else f"splat (float {text})"

@@ -1,0 +1,94 @@
+"""Calls of mathematical functions: SLEEF's vectors as libtorch exports them, else the C library lane by lane.
+
+Invariant: a function gives the same bits for an operand in whatever lane and at whatever width it stands; so a scalar is
+put into a vector of its own. Variants are those of eager torch (errors of about one unit in the last place).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brickwork.codegen.state import State
+from brickwork.codegen.values import vector_type
+
+_SLEEF = {
+    "u10": "cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf "
+    "tgamma lgamma atan2 pow",
+    "u15": "erfc",
+    "u05": "hypot",
+}
+_NAMES = {"gamma": "tgamma"}
+_VARIANTS = {name: variant for variant, names in _SLEEF.items() for name in names.split()}
+
+FUNCTIONS = frozenset(_VARIANTS) - {"tgamma"} | frozenset(_NAMES)
+"""Operators on floats that are functions of the library."""
+
+
+def call_function(state: State, name: str, scalar: str, operands: Sequence[str], width: int) -> str:
+    """Return a library function of operands of `width` lanes of `scalar` (`float` or `double`)."""
+    stem = _NAMES.get(name, name)
+    if state.target.vector_library != "sleef":
+        return _lane_by_lane(state, stem, scalar, operands, width)
+    lanes = state.target.library_bytes // (4 if scalar == "float" else 8)
+    extension = "avx512f" if state.target.library_bytes == 64 else "avx2"
+    symbol = f"Sleef_{stem}{'f' if scalar == 'float' else 'd'}{lanes}_{_VARIANTS[stem]}{extension}"
+    kind = f"<{lanes} x {scalar}>"
+    state.module.declare(symbol, kind, [kind] * len(operands), "nounwind willreturn memory(none)")
+    parts: list[str] = []
+    for start in range(0, width, lanes):
+        pieces = [piece(state, operand, scalar, width, start, lanes) for operand in operands]
+        parts.append(state.writer.call(kind, f"@{symbol}", [f"{kind} {item}" for item in pieces]))
+    return join_pieces(state, parts, scalar, width, lanes)
+
+
+def piece(state: State, text: str, scalar: str, width: int, start: int, lanes: int) -> str:
+    """Return `lanes` lanes of a vector from lane `start` on; missing ones repeat its first."""
+    if width == lanes:
+        return text
+    emit = state.writer.emit
+    if width == 1:
+        first = emit(f"insertelement <{lanes} x {scalar}> poison, {scalar} {text}, i64 0")
+        return emit(
+            f"shufflevector <{lanes} x {scalar}> {first}, <{lanes} x {scalar}> poison, <{lanes} x i32> zeroinitializer"
+        )
+    picks = ", ".join(f"i32 {start + lane if start + lane < width else 0}" for lane in range(lanes))
+    kind = f"<{width} x {scalar}>"
+    return emit(f"shufflevector {kind} {text}, {kind} poison, <{lanes} x i32> <{picks}>")
+
+
+def join_pieces(state: State, parts: Sequence[str], scalar: str, width: int, lanes: int) -> str:
+    """Return the first `width` lanes of vectors of `lanes` lanes put side by side."""
+    emit = state.writer.emit
+    if width == 1:
+        return emit(f"extractelement <{lanes} x {scalar}> {parts[0]}, i64 0")
+    items, size = list(parts), lanes
+    while len(items) > 1:
+        if len(items) % 2:
+            items.append(items[-1])
+        items = [_pair(state, left, right, scalar, size) for left, right in zip(items[::2], items[1::2], strict=True)]
+        size *= 2
+    if size == width:
+        return items[0]
+    picks = ", ".join(f"i32 {lane}" for lane in range(width))
+    kind = f"<{size} x {scalar}>"
+    return emit(f"shufflevector {kind} {items[0]}, {kind} poison, <{width} x i32> <{picks}>")
+
+
+def _pair(state: State, left: str, right: str, scalar: str, lanes: int) -> str:
+    picks = ", ".join(f"i32 {lane}" for lane in range(2 * lanes))
+    kind = f"<{lanes} x {scalar}>"
+    return state.writer.emit(f"shufflevector {kind} {left}, {kind} {right}, <{2 * lanes} x i32> <{picks}>")
+
+
+def _lane_by_lane(state: State, stem: str, scalar: str, operands: Sequence[str], width: int) -> str:
+    emit = state.writer.emit
+    symbol = stem if scalar == "double" else f"{stem}f"
+    state.module.declare(symbol, scalar, [scalar] * len(operands), "nounwind")
+    if width == 1:
+        return state.writer.call(scalar, f"@{symbol}", [f"{scalar} {item}" for item in operands])
+    result, kind = "poison", vector_type(scalar, width)
+    for lane in range(width):
+        picked = [emit(f"extractelement {kind} {item}, i64 {lane}") for item in operands]
+        value = state.writer.call(scalar, f"@{symbol}", [f"{scalar} {item}" for item in picked])
+        result = emit(f"insertelement {kind} {result}, {scalar} {value}, i64 {lane}")
+    return result

@@ -1,0 +1,106 @@
+"""Where an emitter stands: the function being written, the lanes and their mask, and what the variables are worth.
+
+Emitters are functions that take the state. A region (kernel, parallel body, vector loop, branch) gets a copy of its
+parent's state with its own values, so that nothing defined in a region is seen after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from brickwork.codegen.builder import FunctionWriter, Module
+from brickwork.codegen.convention import ContextLayout
+from brickwork.codegen.values import Value
+from brickwork.ir.dtypes import DType
+from brickwork.ir.nodes import Kernel, Symbol
+from brickwork.target.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Stack memory of a variable that is assigned more than once: one scalar, or a vector of lanes.
+
+    A `reduction` outlives the iteration: masked lanes of a last vector leave it alone.
+    """
+
+    address: str
+    dtype: DType
+    varying: bool
+    reduction: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The loop that `break` and `continue` refer to.
+
+    `outside` is the mask with which the body begins. `broken` and `skipped` are the addresses of masks: the lanes that
+    have left the loop, and those that have ended this iteration; None where no such statement stands under a mask.
+    """
+
+    break_label: str
+    continue_label: str
+    outside: str | None
+    broken: str | None = None
+    skipped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The place of emission; `mask` is None where all lanes are active.
+
+    `tail` is the number of active lanes (i64) where the mask is that of a last, incomplete vector and nothing else.
+    `divergent` says that lanes which take part in this iteration may be masked out here.
+    """
+
+    module: Module
+    target: Target
+    kernel: Kernel
+    layout: ContextLayout
+    writer: FunctionWriter
+    context: str
+    order: str
+    width: int = 1
+    mask: str | None = None
+    tail: str | None = None
+    divergent: bool = False
+    values: dict[Symbol, Value] = field(default_factory=dict[Symbol, Value])
+    slots: dict[Symbol, Slot] = field(default_factory=dict[Symbol, Slot])
+    bound: frozenset[Symbol] = frozenset()
+    """Variables with one assignment that dominates all reads: values, without memory."""
+    varying: frozenset[Symbol] = frozenset()
+    """Variables that may differ between lanes."""
+    frame: Frame | None = None
+    parallel: bool = False
+    """Whether this code runs on torch's threads already."""
+
+    def inner(self) -> State:
+        """Return a state for a region of its own."""
+        return replace(self, values=dict(self.values), slots=dict(self.slots))
+
+    def under(self, mask: str | None) -> State:
+        """Return a state for a region in which only lanes of `mask` are active."""
+        return replace(
+            self, values=dict(self.values), slots=dict(self.slots), mask=mask, tail=None, divergent=mask is not None
+        )
+
+    def slot_value(self, index: int, kind: str = "i64") -> str:
+        """Return a slot of the kernel's context; read once a function."""
+        address = self.context
+        if index:
+            address = self.writer.once(f"getelementptr inbounds i64, ptr {self.context}, i64 {index}")
+        return self.writer.once(f"load {kind}, ptr {address}, !invariant.load {empty_metadata(self.module)}")
+
+
+def empty_metadata(module: Module) -> str:
+    """Return the name of the empty metadata node."""
+    return metadata(module, "!{}")
+
+
+def metadata(module: Module, body: str) -> str:
+    """Return the name of a metadata node with this text, adding it if need be."""
+    for name, line in module.globals.items():
+        if name.startswith("!") and line.endswith(f" = {body}"):
+            return name
+    name = f"!{sum(key.startswith('!') for key in module.globals)}"
+    module.globals[name] = f"{name} = {body}"
+    return name

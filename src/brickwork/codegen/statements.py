@@ -1,0 +1,136 @@
+"""LLVM for statements, with control flow that lanes may take apart: then it runs under masks.
+
+Invariants: code under a mask runs only while a lane of it is active, so scalar code in it stands for a real iteration;
+a lane that is masked out changes neither memory nor a variable that is read later.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from brickwork.codegen import lanes, loops
+from brickwork.codegen.expressions import emit_all, emit_expression
+from brickwork.codegen.failures import emit_check
+from brickwork.codegen.memory import element_store
+from brickwork.codegen.parallel import emit_parallel
+from brickwork.codegen.state import State
+from brickwork.codegen.values import Uniform, Value, scalar_type, vector_type
+from brickwork.codegen.variables import leaves
+from brickwork.codegen.vectors import emit_vector
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Block,
+    Break,
+    Check,
+    Continue,
+    For,
+    If,
+    Launch,
+    Load,
+    Return,
+    Role,
+    Statement,
+    Store,
+    Symbol,
+    While,
+)
+from brickwork.ir.walk import walk
+
+
+def emit_block(state: State, block: Block) -> None:
+    """Emit statements in order; where lanes have left the loop or the iteration, the rest runs without them."""
+    writer, end = state.writer, None
+    for number, statement in enumerate(block):
+        emit_statement(state, statement)
+        if writer.terminated or isinstance(statement, Break | Continue):
+            break
+        if number + 1 < len(block) and state.frame and state.frame.broken and leaves(statement):
+            end = end or writer.label("end")
+            state = loops.still_active(state, end)
+    if end is not None:
+        writer.place(end)
+
+
+def emit_statement(state: State, statement: Statement) -> None:
+    """Emit one statement."""
+    match statement:
+        case Assign():
+            assign(state, statement.symbol, emit_expression(state, statement.value))
+        case Store():
+            indices = emit_all(state, statement.indices)
+            element_store(state, statement.tensor, indices, emit_expression(state, statement.value))
+        case If():
+            _emit_if(state, statement)
+        case For():
+            _emit_for(state, statement)
+        case While():
+            loops.emit_while(state, statement, emit_block)
+        case Break() | Continue():
+            loops.emit_leave(state, stop=isinstance(statement, Break))
+        case Check():
+            emit_check(state, statement)
+        case Allocate() | Launch() | Return():
+            msg = f"{type(statement).__name__} belongs to the host program"
+            raise TypeError(msg)
+        case _:
+            assert_never(statement)
+
+
+def assign(state: State, symbol: Symbol, value: Value) -> None:
+    """Set a variable in the active lanes."""
+    if symbol in state.bound:
+        state.values[symbol] = value
+        return
+    slot, writer = state.slots[symbol], state.writer
+    if not slot.varying:
+        if not isinstance(value, Uniform):
+            msg = f"lanes may disagree on {symbol.name}"
+            raise TypeError(msg)
+        writer.store(scalar_type(symbol.dtype), value.text, slot.address)
+        return
+    kind, text = vector_type(scalar_type(symbol.dtype), state.width), lanes.vector(state, value)
+    if state.mask is not None and (state.divergent or slot.reduction):
+        old = writer.load(kind, slot.address)
+        text = writer.emit(f"select <{state.width} x i1> {state.mask}, {kind} {text}, {kind} {old}")
+    writer.store(kind, text, slot.address)
+
+
+def _emit_for(state: State, loop: For) -> None:
+    if state.width == 1 and not state.parallel and loop.role is Role.PARALLEL:
+        emit_parallel(state, loop, emit_block)
+    elif state.width == 1 and loop.width > 1 and loop.role is not Role.SEQUENTIAL:
+        emit_vector(state, loop, emit_all(state, (loop.start, loop.stop)), emit_block)
+    else:
+        loops.emit_for(state, loop, emit_block)
+
+
+def _emit_if(state: State, statement: If) -> None:
+    writer, condition = state.writer, emit_expression(state, statement.condition)
+    if isinstance(condition, Uniform):
+        then, otherwise, after = writer.label("then"), writer.label("else"), writer.label("after")
+        writer.branch_if(condition.text, then, otherwise)
+        for label, block in ((then, statement.then), (otherwise, statement.otherwise)):
+            writer.place(label)
+            emit_block(state.inner(), block)
+            writer.branch(after)
+        writer.place(after)
+        return
+    flags = lanes.vector(state, condition)
+    opposite = writer.emit(f"xor <{state.width} x i1> {flags}, splat (i1 true)")
+    for mask, block in ((flags, statement.then), (opposite, statement.otherwise)):
+        if block:
+            _emit_masked(state.under(lanes.both(state, state.mask, mask)), block)
+
+
+def _emit_masked(state: State, block: Block) -> None:
+    """Emit a block for the lanes of the state's mask, if there are any."""
+    if state.mask is None or all(isinstance(item, Assign) and not _has_load(item) for item in block):
+        emit_block(state, block)
+        return
+    with state.writer.when(lanes.any_lane(state, state.mask)):
+        emit_block(state, block)
+
+
+def _has_load(statement: Statement) -> bool:
+    return any(isinstance(node, Load) for node in walk(statement))
