@@ -1,0 +1,274 @@
+"""Checks of a tree of modules against `rules.py`; each returns a list of complaints, empty when all is well.
+
+A tree is the folder of the package. The checks read the source and import nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from architecture import rules
+
+PACKAGE = "brickwork"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module: its name within the package (`ir.nodes`, `ir.__init__`), its source and its syntax tree."""
+
+    name: str
+    source: str
+    tree: ast.Module
+
+    @property
+    def room(self) -> str:
+        return self.name.split(".", maxsplit=1)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """An import: by whom, of what (`brickwork.ir.nodes`, `torch`), and whether it stands in a function."""
+
+    module: str
+    target: str
+    line: int
+    inner: bool
+
+
+def modules(folder: Path) -> list[Module]:
+    """Read every module under the folder of the package."""
+    found: list[Module] = []
+    for path in sorted(folder.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        name = ".".join(path.relative_to(folder).with_suffix("").parts)
+        found.append(Module(name, source, ast.parse(source, str(path))))
+    return found
+
+
+def imports(tree: list[Module]) -> list[Import]:
+    """Return every import of a tree; `from p import m` of a module m counts as an import of that module."""
+    names = {f"{PACKAGE}.{module.name}".removesuffix(".__init__") for module in tree}
+    found: list[Import] = []
+    for module in tree:
+        inner = {
+            child
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for child in ast.walk(node)
+        }
+        for node in ast.walk(module.tree):
+            for target in _targets(module, node, names):
+                found.append(Import(module.name, target, node.lineno, node in inner))
+    return found
+
+
+def _targets(module: Module, node: ast.AST, names: set[str]) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    source = node.module or ""
+    if node.level:
+        parts = [PACKAGE, *module.name.split(".")][: -node.level]
+        source = ".".join([*parts, *([node.module] if node.module else [])])
+    submodules = [f"{source}.{alias.name}" for alias in node.names if f"{source}.{alias.name}" in names]
+    return submodules or [source]
+
+
+def direction(tree: list[Module]) -> list[str]:
+    """Complain of imports that do not go down the layers."""
+    complaints: list[str] = []
+    for each in imports(tree):
+        if not each.target.startswith(f"{PACKAGE}.") or each.module in rules.PUBLIC:
+            continue
+        room, other = each.module.split(".")[0], each.target.split(".")[1]
+        if room == other:
+            continue
+        layer, below = rules.LAYERS.get(room), rules.LAYERS.get(other)
+        if layer is None or below is None:
+            complaints.append(f"{each.module}:{each.line}: {room if layer is None else other} has no layer")
+        elif (below >= layer and (room, other) not in rules.SIDEWAYS) or layer < rules.NOT_BELOW.get(other, 0):
+            complaints.append(f"{each.module}:{each.line}: {room} ({layer}) imports {other} ({below})")
+    return complaints
+
+
+def cycles(tree: list[Module]) -> list[str]:
+    """Complain of a cycle of imports among modules."""
+    graph: dict[str, set[str]] = {}
+    for each in imports(tree):
+        if each.target.startswith(f"{PACKAGE}."):
+            source = each.module.removesuffix(".__init__")
+            target = each.target.removeprefix(f"{PACKAGE}.")
+            if source != target:
+                graph.setdefault(source, set()).add(target)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [" -> ".join(error.args[1])]
+    return []
+
+
+def doors(tree: list[Module]) -> list[str]:
+    """Complain of a third party that enters elsewhere than through its door."""
+    complaints: list[str] = []
+    for each in imports(tree):
+        allowed = rules.DOORS.get(each.target.split(".")[0])
+        if allowed is None or any(each.module == door or each.module.startswith(f"{door}.") for door in allowed):
+            continue
+        complaints.append(f"{each.module}:{each.line}: {each.target} enters only through {', '.join(allowed)}")
+    return complaints
+
+
+def inner_imports(tree: list[Module]) -> list[str]:
+    """Complain of imports inside functions but for heavy third parties (their doors are checked apart)."""
+    return [
+        f"{each.module}:{each.line}: imports {each.target} inside a function"
+        for each in imports(tree)
+        if each.inner and each.target.split(".")[0] not in rules.HEAVY
+    ]
+
+
+def long_files(tree: list[Module]) -> list[str]:
+    """Complain of files beyond the budget."""
+    lengths = ((module.name, module.source.count("\n")) for module in tree)
+    return [f"{name}: {length} lines" for name, length in lengths if length > rules.FILE_LINES]
+
+
+def long_functions(tree: list[Module]) -> list[str]:
+    """Complain of functions beyond the budget, but for flat matches with short arms."""
+    return [
+        f"{module.name}:{node.lineno}: {node.name} has {_length(node)} lines"
+        for module in tree
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _length(node) > rules.FUNCTION_LINES
+        and not _flat_match(node)
+    ]
+
+
+def _length(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _flat_match(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    matches = [statement for statement in node.body if isinstance(statement, ast.Match)]
+    if len(matches) != 1:
+        return False
+    match = matches[0]
+    rest = _length(node) - _length(match)
+    return rest <= rules.FUNCTION_LINES // 2 and _length(match) <= rules.ARM_LINES * len(match.cases) + 1
+
+
+def suppressions(tree: list[Module]) -> list[str]:
+    """Complain of suppressed checks without a reason, or of more of them than the budget allows."""
+    pattern = re.compile(r"#\s*(?:type:\s*ignore|noqa|pyright:)[^\n#]*(?P<reason>#[^\n]*)?")
+    complaints: list[str] = []
+    count = 0
+    for module in tree:
+        for number, line in enumerate(module.source.splitlines(), start=1):
+            found = pattern.search(line)
+            if found is None:
+                continue
+            count += 1
+            if not found["reason"]:
+                complaints.append(f"{module.name}:{number}: suppressed without a reason (`# noqa: X  # because ...`)")
+    lines = sum(module.source.count("\n") for module in tree)
+    budget = max(lines // rules.LINES_PER_SUPPRESSION, 1)
+    if count > budget:
+        complaints.append(f"{count} suppressions in {lines} lines; {budget} are allowed")
+    return complaints
+
+
+_MUTABLE_CALLS = frozenset(
+    {"dict", "list", "set", "defaultdict", "deque", "Counter", "OrderedDict", "WeakKeyDictionary"}
+)
+_MUTATORS = frozenset(
+    {"append", "add", "update", "pop", "popitem", "setdefault", "extend", "insert", "remove", "clear", "discard"}
+)
+
+
+def module_state(tree: list[Module]) -> list[str]:
+    """Complain of modules that keep state.
+
+    `global` statements are refused, and so are mutable containers at module level unless they are tables: named in
+    capitals and not changed anywhere in their module.
+    """
+    complaints: list[str] = []
+    for module in tree:
+        if module.name in rules.STATEFUL:
+            continue
+        tables: set[str] = set()
+        for name, node in _mutable_names(module.tree):
+            if name.strip("_").isupper() or name == "__all__":
+                tables.add(name)
+            else:
+                complaints.append(f"{module.name}:{node.lineno}: `{name}` is mutable state")
+        for node in ast.walk(module.tree):
+            changed = _changed_name(node)
+            if isinstance(node, ast.Global) or (changed is not None and changed in tables):
+                complaints.append(f"{module.name}:{node.lineno}: module state is changed")
+    return complaints
+
+
+def _mutable_names(tree: ast.Module) -> list[tuple[str, ast.stmt]]:
+    found: list[tuple[str, ast.stmt]] = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        else:
+            continue
+        value = node.value
+        called = value.func if isinstance(value, ast.Call) else None
+        name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
+        display = ast.Dict | ast.List | ast.Set | ast.DictComp | ast.ListComp | ast.SetComp
+        if isinstance(value, display) or name in _MUTABLE_CALLS:
+            found += [(target.id, node) for target in targets if isinstance(target, ast.Name)]
+    return found
+
+
+def _changed_name(node: ast.AST) -> str | None:
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
+            return name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)) if attribute in _MUTATORS:
+            return name
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return name
+        case _:
+            return None
+
+
+_FORBIDDEN = re.compile(
+    "|".join(
+        (
+            r"(?<![\w.])/" + r"(?:work|root|home|Users|opt)/\w",
+            r"\w:\\" + r"Users\\",
+            r"files\.python" + "hosted",
+            r"\bpypi" + r"\.org",
+            r"registry" + r"\.npmjs",
+            r"(?:extra-)?index-" + "url",
+            r"find-" + "links",
+        )
+    )
+)
+
+
+def machine_words(files: list[Path], root: Path) -> list[str]:
+    """Complain of paths of one machine and of hosts of package registries in tracked text files."""
+    complaints: list[str] = []
+    for path in files:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (UnicodeDecodeError, FileNotFoundError):
+            continue
+        for number, line in enumerate(text.splitlines(), start=1):
+            found = _FORBIDDEN.search(line)
+            if found is not None:
+                complaints.append(f"{path.relative_to(root)}:{number}: {found[0]}")
+    return complaints

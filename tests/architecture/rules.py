@@ -1,0 +1,61 @@
+"""The walls of the house as data: who may import whom, which third party enters where, and the budgets.
+
+`checks.py` applies them to a tree of modules; the tests apply that to this project and to trees made to fail.
+"""
+
+from __future__ import annotations
+
+LAYERS: dict[str, int] = {
+    "diagnostics": 0,
+    "config": 0,
+    "ir": 1,
+    "target": 1,
+    "language": 1,
+    "frontend": 2,
+    "analysis": 2,
+    "transform": 3,
+    "codegen": 4,
+    "host": 5,
+    "runtime": 6,
+    "pytorch": 7,
+    "op": 8,
+    "ops": 9,
+    "bench": 9,
+    "tools": 9,
+}
+"""The layer of each room. A room imports from its own and from lower layers, never sideways."""
+
+SIDEWAYS = frozenset({("language", "ir")})
+"""The only imports between rooms of one layer."""
+
+NOT_BELOW: dict[str, int] = {"target": 3}
+"""Rooms that only rooms from this layer on may import: analyses do not ask for the machine."""
+
+PUBLIC = frozenset({"__init__", "__main__"})
+"""Modules of the top package that stand above all layers."""
+
+DOORS: dict[str, tuple[str, ...]] = {
+    "islpy": ("analysis.isl",),
+    "llvmlite": ("codegen.llvm", "runtime.loader"),
+    "ctypes": ("host.driver", "runtime.loader", "pytorch"),
+    "torch": ("pytorch", "op", "ops", "bench"),
+    "numpy": ("bench",),
+    "matplotlib": ("bench",),
+    "rich": ("bench", "tools"),
+}
+"""The modules, or whole rooms, through which a third party enters."""
+
+HEAVY = frozenset({"islpy", "llvmlite", "matplotlib", "rich"})
+"""Third parties that their doors may import inside a function, when first needed."""
+
+NO_TORCH_NEEDED = ("diagnostics", "config", "ir", "target", "language", "frontend", "analysis", "transform")
+"""Rooms that can be imported without torch and without llvmlite."""
+
+STATEFUL = frozenset({"runtime.cache", "pytorch.register"})
+"""The only modules that keep state."""
+
+FILE_LINES = 600
+FUNCTION_LINES = 60
+ARM_LINES = 4
+"""How long an arm of a flat match may be, on average, for its function to be exempt."""
+LINES_PER_SUPPRESSION = 1000

@@ -1,0 +1,56 @@
+"""The house rules hold for this project."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from architecture import checks, rules
+
+ROOT = Path(__file__).parents[2]
+TREE = checks.modules(ROOT / "src" / "brickwork")
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.direction,
+        checks.cycles,
+        checks.doors,
+        checks.inner_imports,
+        checks.long_files,
+        checks.long_functions,
+        checks.suppressions,
+        checks.module_state,
+    ],
+)
+def test_rule(check):
+    complaints = check(TREE)
+    assert not complaints, "\n".join(complaints)
+
+
+def test_every_room_has_a_layer():
+    assert {module.room for module in TREE} - rules.PUBLIC <= set(rules.LAYERS)
+
+
+def test_files_of_tests_benchmarks_and_examples_keep_their_length():
+    folders = [ROOT / name for name in ("tests", "benchmarks", "examples")]
+    complaints = [text for folder in folders for text in checks.long_files(checks.modules(folder))]
+    assert not complaints, "\n".join(complaints)
+
+
+def test_no_vague_module_names():
+    vague = {"utils", "helpers", "common", "misc", "core", "base", "manager"}
+    assert not [module.name for module in TREE if vague & set(module.name.split("."))]
+
+
+def test_every_module_says_what_lives_in_it():
+    assert not [module.name for module in TREE if not checks.ast.get_docstring(module.tree)]
+
+
+def test_tracked_files_name_no_machine_and_no_registry():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    complaints = checks.machine_words([ROOT / name for name in listed.stdout.splitlines()], ROOT)
+    assert not complaints, "\n".join(complaints)
