@@ -2,19 +2,53 @@
 
 It tests whether the arguments are of its specialisation (else it jumps to the next entry), runs the host program, and
 leaves the results on the stack. It owns the handles on the stack once it has matched. See docs/internals/native-abi.md.
+
+Not in here: the statements of the host program (`host_program.py`), what all entries share (`support.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
-from brickwork.codegen.builder import FailureSite, Module
-from brickwork.ir.nodes import Program
+from brickwork.codegen.builder import FailureSite, FunctionWriter, Module
+from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_WORDS, ContextLayout
+from brickwork.codegen.host_program import Host, Local, emit_statements, fail, given_tensors, prepare, store_scalar
+from brickwork.codegen.state import Slot, State
+from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE, block_words, type_word
+from brickwork.codegen.values import scalar_type
+from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
+from brickwork.ir.nodes import (
+    Failure,
+    FailureKind,
+    Kernel,
+    KeyParameter,
+    Launch,
+    ListParameter,
+    Parameter,
+    Program,
+    ScalarParameter,
+    Symbol,
+    Tensor,
+    TensorParameter,
+)
+from brickwork.ir.walk import walk
 from brickwork.target.target import Target
 
 ENTRY = "entry"
 """The name of the function that `emit_entry` writes."""
+
+_EXPANDED = Failure(
+    FailureKind.RUNTIME,
+    "unsupported operation: more than one element of the written-to tensor {name!r} refers to a single memory location."
+    " Please clone() the tensor before performing the operation.",
+)
+_INFERENCE = Failure(
+    FailureKind.RUNTIME,
+    "Inplace update to inference tensor {name!r} outside InferenceMode is not allowed."
+    " You can make a clone to get a normal tensor before doing inplace update.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +69,167 @@ def emit_entry(module: Module, program: Program, kernels: Mapping[str, str], tar
     The stack holds the parameters in order, then, for an out variant, one tensor for each `given` allocation in the
     order of `Return`. Results that are the caller's tensors are returned only if the schema has outputs.
     """
-    raise NotImplementedError((module, program, kernels, target, EntryDescription))
+    for name, (result, parameters) in FUNCTIONS.items():
+        module.declare(name, result, parameters)
+    module.globals[NEXT] = f"@{NEXT} = external global [2 x i64]"
+    module.globals[TABLE] = f"@{TABLE} = external global i64"
+    writer = FunctionWriter(module, ENTRY, "void", [("ptr", "stack"), ("i64", "inputs"), ("i64", "outputs")])
+    host = _begin(module, program, kernels, target, writer)
+    prepare(host, program.body)
+    writer.store("i64", "0", writer.slot(host.record, RECORD_LOCK))
+    writer.store("i64", "0", writer.slot(host.record, RECORD_FAILED))
+    miss = writer.label("miss")
+    for position, parameter in enumerate(program.parameters):
+        _match(host, position, parameter, miss)
+    for offset, tensor in enumerate(host.given):
+        _match_tensor(host, len(program.parameters) + offset, tensor, miss, written=True)
+    _refuse_unwritable(host)
+    _match_aliasing(host, miss)
+    for position, parameter in enumerate(program.parameters):
+        if isinstance(parameter, KeyParameter):
+            key = writer.call("i64", "@bw_read_key", (f"ptr {_argument(host, position)}",))
+            writer.store("i64", key, host.state.slots[parameter.symbol].address)
+    emit_statements(host, program.body)
+    _emit_failure(host)
+    writer.place(miss)
+    head = writer.emit(f"load atomic ptr, ptr @{NEXT} acquire, align 8")
+    writer.effect(f"musttail call void {head}(ptr %stack, i64 %inputs, i64 %outputs)")
+    writer.terminate("ret void")
+    writer.close()
+    return EntryDescription(program.name, ENTRY, tuple(module.failures))
+
+
+def _begin(
+    module: Module, program: Program, kernels: Mapping[str, str], target: Target, writer: FunctionWriter
+) -> Host:
+    nowhere = Kernel(name=program.name, tensors=(), scalars=(), facts=(), body=())
+    layout = ContextLayout(record=0, tensors={}, scalars={}, length=1)
+    state = State(module, target, nowhere, layout, writer, "null", "0")
+    written = {p.tensor for p in program.parameters if isinstance(p, TensorParameter) and p.mutated}
+    given = given_tensors(program)
+    return Host(
+        state=state,
+        program=program,
+        kernels=kernels,
+        given=given,
+        written=tuple(written | {*given}),
+        record=writer.alloca("i64", RECORD_WORDS),
+        failed=writer.label("failed"),
+    )
+
+
+def _argument(host: Host, position: int) -> str:
+    writer = host.state.writer
+    return writer.load("ptr", writer.slot("%stack", position))
+
+
+def _require(host: Host, condition: str, miss: str) -> None:
+    """Go on where a condition holds, else try the next specialisation."""
+    writer = host.state.writer
+    match = writer.label("match")
+    writer.branch_if(condition, match, miss)
+    writer.place(match)
+
+
+def _match(host: Host, position: int, parameter: Parameter, miss: str) -> None:
+    writer = host.state.writer
+    match parameter:
+        case TensorParameter(tensor=tensor, mutated=mutated):
+            _match_tensor(host, position, tensor, miss, written=mutated)
+        case ScalarParameter(symbol=symbol):
+            _read_scalar(host, writer.slot("%stack", position), symbol)
+        case ListParameter(symbols=symbols):
+            items = writer.alloca("i64", max(len(symbols), 1))
+            arguments = (f"ptr {_argument(host, position)}", f"i64 {len(symbols)}", f"ptr {items}")
+            _require(host, writer.call("i1", "@bw_inspect_list", arguments), miss)
+            for index, symbol in enumerate(symbols):
+                _read_scalar(host, writer.slot(items, index), symbol)
+        case KeyParameter(symbol=symbol):
+            _require(host, writer.call("i1", "@bw_inspect_key", (f"ptr {_argument(host, position)}",)), miss)
+            host.state.slots[symbol] = Slot(writer.alloca("i64"), INT64, varying=False)
+        case _:
+            assert_never(parameter)
+
+
+def _match_tensor(host: Host, position: int, tensor: Tensor, miss: str, *, written: bool) -> None:
+    writer = host.state.writer
+    block, handle = writer.alloca("i64", block_words(tensor.type.rank)), _argument(host, position)
+    word = type_word(tensor.type, written=written)
+    _require(host, writer.call("i1", "@bw_inspect", (f"ptr {handle}", f"i64 {word}", f"ptr {block}")), miss)
+    slot = writer.alloca("ptr")
+    writer.store("ptr", handle, slot)
+    host.locals[tensor] = Local(block=block, word=word, handle=slot, position=position)
+
+
+def _read_scalar(host: Host, address: str, symbol: Symbol) -> None:
+    """Unpack a stack word: an int64, the bits of a double, or a bool in the lowest bit."""
+    writer = host.state.writer
+    if symbol.dtype is BOOL:
+        text = writer.emit(f"trunc i64 {writer.load('i64', address)} to i1")
+    elif symbol.dtype.is_float:
+        text = writer.load("double", address)
+        if symbol.dtype is not FLOAT64:
+            text = writer.emit(f"fptrunc double {text} to {scalar_type(symbol.dtype)}")
+    else:
+        text = writer.load("i64", address)
+    store_scalar(host, symbol, text)
+
+
+def _match_aliasing(host: Host, miss: str) -> None:
+    """Require that written tensors share memory with others, or with themselves, just if the kernels expect it."""
+    writer = host.state.writer
+    found: list[str] = []
+    tensors = [tensor for tensor, local in host.locals.items() if local.position is not None]
+    for tensor in host.written:
+        local = host.locals[tensor]
+        mine = f"ptr {local.block}, i64 {local.word}"
+        if not tensor.type.contiguous and tensor.type.rank:
+            found.append(writer.emit(f"xor i1 {writer.call('i1', '@bw_injective', (mine,))}, true"))
+        for other in tensors:
+            if other is not tensor and not (other in host.written and other.number < tensor.number):
+                theirs = f"ptr {host.locals[other].block}, i64 {host.locals[other].word}"
+                found.append(writer.call("i1", "@bw_overlap", (mine, theirs)))
+    if not found:
+        return
+    some = found[0]
+    for condition in found[1:]:
+        some = writer.emit(f"or i1 {some}, {condition}")
+    expected = any(isinstance(node, Launch) and node.kernel.may_alias for node in walk(host.program.body))
+    _require(host, some if expected else writer.emit(f"xor i1 {some}, true"), miss)
+
+
+def _refuse_unwritable(host: Host) -> None:
+    """Fail before anything runs where a written tensor is expanded, or is an inference tensor that must not change."""
+    writer = host.state.writer
+    for tensor in sorted(host.written, key=lambda tensor: tensor.number):
+        local = host.locals[tensor]
+        handle = writer.load("ptr", local.handle)
+        forbidden = writer.call("i1", "@bw_forbidden", (f"ptr {handle}",))
+        _fail_where(host, forbidden, Failure(_INFERENCE.kind, _named(_INFERENCE, tensor)))
+        if not tensor.type.contiguous and tensor.type.rank:
+            expanded = writer.call("i1", "@bw_expanded", (f"ptr {local.block}, i64 {local.word}",))
+            _fail_where(host, expanded, Failure(_EXPANDED.kind, _named(_EXPANDED, tensor)))
+
+
+def _named(failure: Failure, tensor: Tensor) -> str:
+    return failure.message.replace("{name!r}", repr(tensor.name))
+
+
+def _fail_where(host: Host, condition: str, failure: Failure) -> None:
+    with host.state.writer.when(condition):
+        fail(host, failure, (), host.program.loc)
+
+
+def _emit_failure(host: Host) -> None:
+    """Write the end of a call that failed: give up every handle, ask Python for the exception, jump to the thrower."""
+    writer = host.state.writer
+    writer.place(host.failed)
+    for local in host.locals.values():
+        if local.position is None:
+            writer.call("void", "@bw_delete", (f"ptr {writer.load('ptr', local.handle)}",))
+    writer.call("void", "@bw_release", ("ptr %stack", f"ptr @{TABLE}"))
+    number = writer.load("i64", f"getelementptr (i64, ptr @{NEXT}, i64 1)")
+    exception = writer.call("i64", "@bw_failed", (f"i64 {number}", f"ptr {host.record}"))
+    pointer = writer.emit(f"inttoptr i64 {exception} to ptr")
+    writer.effect(f"musttail call void @bw_throw(ptr {pointer}, i64 %inputs, i64 %outputs)")
+    writer.terminate("ret void")

@@ -19,6 +19,7 @@ FUNCTIONS = {
     "bw_forbidden": ("i1", ("ptr",)),
     "bw_allocate": ("i64", ("ptr", "i64", "ptr", "ptr")),
     "bw_fill": ("void", ("ptr", "i64", "i64")),
+    "bw_fill_strided": ("i1", ("ptr", "double")),
     "bw_same_sizes": ("i1", ("ptr", "ptr", "i64")),
     "bw_bump": ("void", ("ptr",)),
     "bw_share": ("ptr", ("ptr",)),
@@ -28,6 +29,23 @@ FUNCTIONS = {
     "bw_throw": ("void", ("ptr", "i64", "i64")),
 }
 """Result and parameters of each function by name. `bw_failed` is Python's and `bw_next`, `bw_table` are data."""
+
+DTYPE_NUMBERS = {
+    "uint8": 0,
+    "int8": 1,
+    "int16": 2,
+    "int32": 3,
+    "int64": 4,
+    "float16": 5,
+    "float32": 6,
+    "float64": 7,
+    "bool": 11,
+    "bfloat16": 15,
+    "uint16": 27,
+    "uint32": 28,
+    "uint64": 29,
+}
+"""torch's numbers of element types; a test compares them with torch's `aoti_torch_dtype_*` functions."""
 
 NEXT = "bw_next"
 """Two words: the address of the next function of the chain, and the number of this specialisation."""
@@ -40,17 +58,17 @@ ALLOCATE_FAILED = 2
 ALLOCATE_LAYOUT = 3
 
 
-def type_word(kind: TensorType, dtype_number: int, *, written: bool = False) -> int:
+def type_word(kind: TensorType, *, written: bool = False) -> int:
     """Return a tensor type as one word: rank, dtype, contiguous, written, unit axis + 1 and bytes of an element.
 
     >>> from brickwork.ir.dtypes import FLOAT32
-    >>> hex(type_word(TensorType(FLOAT32, 2, contiguous=True, unit_axis=1), 6))
+    >>> hex(type_word(TensorType(FLOAT32, 2, contiguous=True, unit_axis=1)))
     '0x402010602'
     """
     axis = 0 if kind.unit_axis is None else kind.unit_axis + 1
     return (
         kind.rank
-        | dtype_number << 8
+        | DTYPE_NUMBERS[kind.dtype.name] << 8
         | int(kind.contiguous) << 16
         | int(written) << 17
         | axis << 24

@@ -551,6 +551,13 @@ fill8:
   %r.8 = call i32 @torch_parallel_for(i64 0, i64 %count, i64 GRAIN, ptr @fill.i64, ptr %context)
   ret void
 }
+
+; Sets all elements of any tensor to a number; false if torch refuses.
+define i1 @bw_fill_strided(ptr %handle, double %value) {
+  %r = call i32 @aoti_torch_cpu_fill__Scalar(ptr %handle, double %value)
+  %ok = icmp eq i32 %r, 0
+  ret i1 %ok
+}
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """

@@ -37,6 +37,7 @@ STABLE = (
     NativeFunction("aoti_torch_new_tensor_handle", "i32", ("ptr", "ptr")),
     NativeFunction("aoti_torch_delete_tensor_object", "i32", ("ptr",)),
     NativeFunction("aoti_torch_call_dispatcher", "i32", ("ptr", "ptr", "ptr")),
+    NativeFunction("aoti_torch_cpu_fill__Scalar", "i32", ("ptr", "double")),
     NativeFunction("aoti_torch_cpu_randint_low_out", "i32", ("ptr", "i64", "i64", "ptr", "i64")),
     NativeFunction("aoti_torch_grad_mode_is_enabled", "zeroext i1", ()),
     NativeFunction("torch_list_size", "i32", ("ptr", "ptr"), "2.10"),
@@ -73,23 +74,3 @@ RUNTIME = (
     NativeFunction("_ZdlPv", "void", ("ptr",)),
 )
 """The C++ runtime. `__cxa_throw` takes three pointers; integers are the same to the machine and fit a tail call."""
-
-DTYPE_NUMBERS = {
-    "uint8": 0,
-    "int8": 1,
-    "int16": 2,
-    "int32": 3,
-    "int64": 4,
-    "float16": 5,
-    "float32": 6,
-    "float64": 7,
-    "bool": 11,
-    "bfloat16": 15,
-    "uint16": 27,
-    "uint32": 28,
-    "uint64": 29,
-}
-"""torch's numbers of element types; a test compares them with the `aoti_torch_dtype_*` functions."""
-
-CPU = 0
-"""torch's number of the CPU device type."""

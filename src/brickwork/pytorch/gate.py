@@ -6,11 +6,25 @@ entries in front, and turns misses and failures into calls of Python. See docs/i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ctypes
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from itertools import count
+from types import TracebackType
 from typing import TypeAlias
 
+import torch
+
+from brickwork.codegen.convention import RECORD_WORDS
 from brickwork.codegen.entry import EntryDescription
+from brickwork.codegen.llvm import compile_module
+from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE
+from brickwork.diagnostics.errors import BrickworkError
+from brickwork.host import support
+from brickwork.host.failure import exception_of
+from brickwork.pytorch import library
+from brickwork.runtime.loader import LoadedObject, load
 from brickwork.target.target import Target
 
 
@@ -30,22 +44,73 @@ class ArgumentKind(Enum):
 
 OnMiss: TypeAlias = Callable[[tuple[object, ...]], None]
 """Called with the Python values of all stack arguments when no entry matches, under the gate's lock. It must make the
-next walk of the chain match: `gate.add(...)` (again: another thread may have added the entry; then it just returns).
-What it raises reaches the caller of the operator."""
+next walk of the chain match: `gate.add(...)`; if it has added an entry for such arguments before (another thread missed
+at the same time), it just returns. What it raises reaches the caller of the operator."""
 
 OnAutograd: TypeAlias = Callable[[tuple[object, ...], bool], object]
 """Called at the autograd key instead of the chain when an argument is no plain dense CPU tensor (a FakeTensor, a
 functorch wrapper, a subclass, a neg/conj view), a dispatch mode is active, or a gradient is asked for (second argument
 True: grad mode is on and an argument requires grad, or one has a forward gradient). Returns the operator's result."""
 
+_SLOTS = {
+    ArgumentKind.TENSOR: support.TENSOR,
+    ArgumentKind.OPTIONAL_TENSOR: support.OPTIONAL_TENSOR,
+    ArgumentKind.INT: support.PLAIN,
+    ArgumentKind.FLOAT: support.PLAIN,
+    ArgumentKind.BOOL: support.PLAIN,
+    ArgumentKind.TENSOR_LIST: support.TENSOR_LIST,
+    ArgumentKind.INT_LIST: support.LIST,
+    ArgumentKind.FLOAT_LIST: support.LIST,
+    ArgumentKind.BOOL_LIST: support.LIST,
+}
+_ITEMS = {
+    ArgumentKind.TENSOR_LIST: ArgumentKind.TENSOR,
+    ArgumentKind.INT_LIST: ArgumentKind.INT,
+    ArgumentKind.FLOAT_LIST: ArgumentKind.FLOAT,
+    ArgumentKind.BOOL_LIST: ArgumentKind.BOOL,
+}
+_MODES = ("Python", "PythonDispatcher", "Functionalize", "FuncTorchDynamicLayerBackMode")
+"""Dispatch keys below autograd that a mode, not a tensor, brings in."""
+
+_WORD = ctypes.c_uint64
+_ON_MISS = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
+_ON_AUTOGRAD = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD, _WORD)
+_ON_FAILURE = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD)
+_EXCEPTION = ctypes.PYFUNCTYPE(_WORD, _WORD, _WORD, _WORD, ctypes.c_char_p, _WORD)
+_RELEASE = ctypes.PYFUNCTYPE(None, _WORD, _WORD)
+
 
 def thunk_object(target: Target) -> bytes:
     """Return the object code that every gate is made of; the same for all gates, so it can be cached on disk."""
-    raise NotImplementedError(target)
+    return compile_module(support.support_text(), target)
+
+
+def refuse_gradients(overload: torch._ops.OpOverload) -> OnAutograd:
+    """Return an `OnAutograd` for an operator without gradients: it refuses to be differentiated, else goes below."""
+
+    def on_autograd(arguments: tuple[object, ...], wants_gradient: bool) -> object:
+        if wants_gradient:
+            msg = (
+                f"{overload.name()} has no gradient yet, and an argument requires one; "
+                "call it under torch.no_grad(), or pass detached tensors"
+            )
+            raise NotImplementedError(msg)
+        return call_below_autograd(overload, arguments)
+
+    return on_autograd
+
+
+def call_below_autograd(overload: torch._ops.OpOverload, arguments: Sequence[object]) -> object:
+    """Call an operator so that the dispatcher begins below the autograd keys."""
+    parameters = overload._schema.arguments
+    positional = [value for value, parameter in zip(arguments, parameters, strict=True) if not parameter.kwarg_only]
+    named = {p.name: value for value, p in zip(arguments, parameters, strict=True) if p.kwarg_only}
+    with torch._C._AutoDispatchBelowAutograd():
+        return overload(*positional, **named)
 
 
 class Gate:
-    """The native side of one operator overload."""
+    """The native side of one operator overload. It lives as long as the process, as the dispatcher does."""
 
     def __init__(
         self,
@@ -56,16 +121,178 @@ class Gate:
         thunks: bytes,
     ) -> None:
         """Make the gate of `operator` (`ns::name` or `ns::name.overload`); `thunks` is `thunk_object`'s result."""
-        raise NotImplementedError((operator, arguments, on_miss, on_autograd, thunks))
+        self.operator = operator
+        self._kinds = tuple(arguments)
+        self._on_miss, self._on_autograd = on_miss, on_autograd
+        self._lock = threading.RLock()
+        self._numbers = count()
+        self._descriptions: dict[int, EntryDescription] = {}
+        self._kept: list[object] = []
+        self._head = (_WORD * 2)()
+        table = support.argument_table(
+            library.key_set_offset(),
+            library.plain_keys(),
+            [library.dispatch_key(name) for name in _MODES],
+            library.dispatch_key("ADInplaceOrView"),
+            [_SLOTS[kind] for kind in self._kinds],
+        )
+        self._table = (ctypes.c_int64 * len(table))(*table)
+        self._symbols = self._bind(thunks)
+        self._head[0] = self._thunks.address("bw_miss")
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+
+    def _bind(self, thunks: bytes) -> Mapping[str, int]:
+        """Load the gate's own functions; return what its entries link with."""
+        callbacks = {
+            "bw_on_miss": _ON_MISS(self._missed),
+            "bw_on_autograd": _ON_AUTOGRAD(self._at_autograd),
+            "bw_failed": _ON_FAILURE(self._failed),
+        }
+        self._kept += callbacks.values()
+        own = {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in callbacks.items()}
+        own |= {NEXT: ctypes.addressof(self._head), TABLE: ctypes.addressof(self._table)}
+        self._thunks: LoadedObject = load(thunks, _Symbols(own))
+        self._make_exception = _EXCEPTION(self._thunks.address("bw_exception"))
+        self._release = _RELEASE(self._thunks.address("bw_release"))
+        return own | {name: self._thunks.address(name) for name in FUNCTIONS if name not in own}
 
     def register(self, keys: Sequence[str] = ("CPU",), autograd_keys: Sequence[str] = ("AutogradCPU",)) -> None:
-        """Register with the dispatcher; the schema must have been defined. An operator without tensors: see the docs."""
-        raise NotImplementedError((keys, autograd_keys))
+        """Register with the dispatcher, for ever; the schema must have been defined.
+
+        An operator without tensor arguments never reaches these keys: register it at `BackendSelect`, with no autograd
+        key.
+        """
+        namespace, _, name = self.operator.partition("::")
+        functions = library.libraries()[0]
+        functions.aoti_torch_abi_version.restype = ctypes.c_uint64
+        version = ctypes.c_uint64(functions.aoti_torch_abi_version())
+        for function, places in (("bw_gate", keys), ("bw_autograd", autograd_keys)):
+            for key in places:
+                handle = ctypes.c_void_p()
+                made = functions.aoti_torch_library_init_impl(
+                    namespace.encode(), key.encode(), b"brickwork", ctypes.c_uint32(1), ctypes.byref(handle)
+                )
+                address = ctypes.c_void_p(self._thunks.address(function))
+                if made or functions.torch_library_impl(handle, name.encode(), address, version):
+                    msg = f"torch does not accept a kernel for {self.operator} at the dispatch key {key}"
+                    raise RuntimeError(msg)
 
     def add(self, object_bytes: bytes, description: EntryDescription) -> None:
         """Load a specialisation and put it in front of the chain."""
-        raise NotImplementedError((object_bytes, description))
+        with self._lock:
+            number = next(self._numbers)
+            cell = (_WORD * 2)(self._head[0], number)
+            entry = load(object_bytes, _Symbols({**self._symbols, NEXT: ctypes.addressof(cell)}))
+            self._kept += (cell, entry)
+            self._descriptions[number] = description
+            self._head[0] = entry.address(description.symbol)
 
     def clear(self) -> None:
         """Forget all specialisations: the chain is the miss routine alone (their code stays loaded)."""
-        raise NotImplementedError
+        with self._lock:
+            self._head[0] = self._thunks.address("bw_miss")
+
+    def _missed(self, stack: int, inputs: int, outputs: int) -> int:
+        """Answer a miss: 0 to walk the chain again, or the exception to throw. Never raises."""
+        del inputs, outputs
+        try:
+            with self._lock:
+                self._on_miss(self._values(stack))
+        except BaseException as error:  # noqa: BLE001 - it is handed on to the caller of the operator
+            self._release(stack, ctypes.addressof(self._table))
+            return self._thrown(error)
+        return 0
+
+    def _at_autograd(self, stack: int, inputs: int, outputs: int, reasons: int) -> int:
+        """Serve a call that needs Python at the autograd key; 0, or the exception to throw. Never raises."""
+        del inputs
+        try:
+            values = self._values(stack)
+            gradients = reasons & (support.REQUIRES_GRAD | support.FORWARD_GRAD)
+            wanted = bool(gradients) if library.key_set_offset() >= 0 else _asks_for_gradient(values)
+            result = self._on_autograd(values, wanted)
+        except BaseException as error:  # noqa: BLE001 - it is handed on to the caller of the operator
+            self._release(stack, ctypes.addressof(self._table))
+            return self._thrown(error)
+        self._release(stack, ctypes.addressof(self._table))
+        if outputs:
+            results = result if isinstance(result, tuple | list) else (result,)
+            words = (_WORD * outputs).from_address(stack)
+            for index, tensor in enumerate(results):
+                words[index] = library.handle_of(tensor)
+        return 0
+
+    def _failed(self, number: int, record: int) -> int:
+        """Return the exception for a failed check of specialisation `number`."""
+        try:
+            description = self._descriptions[number]
+            words = (_WORD * RECORD_WORDS).from_address(record)
+            error: BaseException = exception_of(list(words), description.failures, description.operator)
+        except BaseException as problem:  # noqa: BLE001 - it is handed on to the caller of the operator
+            error = problem
+        return self._thrown(error)
+
+    def _thrown(self, error: BaseException) -> int:
+        """Return a native exception that carries a Python one; what a user did wrong goes without our frames."""
+        trace = None if isinstance(error, BrickworkError) else error.__traceback__
+        error.__traceback__ = trace
+        text = f"{type(error).__name__}: {error}".encode(errors="replace")
+        for item in (type(error), error, *(() if trace is None else (trace,))):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
+        return int(self._make_exception(id(type(error)), id(error), _address(trace), text, len(text)))
+
+    def _values(self, stack: int) -> tuple[object, ...]:
+        """Return the arguments on a stack as Python values; the stack keeps its handles."""
+        words = (_WORD * len(self._kinds)).from_address(stack)
+        return tuple(_value(word, kind) for word, kind in zip(words, self._kinds, strict=True))
+
+
+def _address(trace: TracebackType | None) -> int:
+    return 0 if trace is None else id(trace)
+
+
+def _value(word: int, kind: ArgumentKind) -> object:
+    match kind:
+        case ArgumentKind.TENSOR:
+            return library.tensor_of(word)
+        case ArgumentKind.OPTIONAL_TENSOR:
+            return library.tensor_of(_WORD.from_address(word).value) if word else None
+        case ArgumentKind.INT:
+            return ctypes.c_int64(word).value
+        case ArgumentKind.FLOAT:
+            return ctypes.c_double.from_buffer(_WORD(word)).value
+        case ArgumentKind.BOOL:
+            return bool(word & 0xFF)
+        case _:
+            return [_value(item, _ITEMS[kind]) for item in _items(word)]
+
+
+def _items(handle: int) -> list[int]:
+    functions, size, word = library.libraries()[0], ctypes.c_size_t(), _WORD()
+    functions.torch_list_size(ctypes.c_void_p(handle), ctypes.byref(size))
+    items: list[int] = []
+    for index in range(size.value):
+        functions.torch_list_get_item(ctypes.c_void_p(handle), ctypes.c_size_t(index), ctypes.byref(word))
+        items.append(word.value)
+    return items
+
+
+def _asks_for_gradient(values: Sequence[object]) -> bool:
+    """Answer in Python what the gate could not see natively."""
+    for value in values:
+        for tensor in value if isinstance(value, list) else (value,):
+            if isinstance(tensor, torch.Tensor):
+                if torch.is_grad_enabled() and tensor.requires_grad:
+                    return True
+                if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
+                    return True
+    return False
+
+
+class _Symbols(dict[str, int]):
+    """What an object links with: brickwork's own names, then torch's."""
+
+    def get(self, name: str, default: int | None = None) -> int | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return an address, or `default`."""
+        found = super().get(name)
+        return library.TorchSymbols().get(name, default) if found is None else found

@@ -1,0 +1,37 @@
+"""From the record of a failed check to the exception that the caller of the operator gets."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from brickwork.codegen.builder import FailureSite
+from brickwork.codegen.convention import RECORD_SITE, RECORD_VALUES
+from brickwork.diagnostics.location import NOWHERE
+from brickwork.ir.dtypes import BOOL, UINT64, DType
+from brickwork.ir.nodes import FailureKind
+
+_EXCEPTIONS: dict[FailureKind, type[Exception]] = {
+    FailureKind.ASSERTION: AssertionError,
+    FailureKind.INDEX: IndexError,
+    FailureKind.DIVISION: ZeroDivisionError,
+    FailureKind.VALUE: ValueError,
+    FailureKind.RUNTIME: RuntimeError,
+}
+
+
+def exception_of(record: Sequence[int], failures: Sequence[FailureSite], operator: str) -> Exception:
+    """Return the exception for a record (its words as unsigned integers): message, operator and line."""
+    site = failures[record[RECORD_SITE]]
+    values = [_value(record[RECORD_VALUES + index], dtype) for index, dtype in enumerate(site.values)]
+    message = site.failure.message.format(*values)
+    place = f" ({operator}, {site.loc})" if site.loc != NOWHERE else f" ({operator})"
+    return _EXCEPTIONS[site.failure.kind](message + place)
+
+
+def _value(word: int, dtype: DType) -> bool | int | float:
+    if dtype is BOOL:
+        return bool(word)
+    if dtype.is_float:
+        return struct.unpack("<d", struct.pack("<Q", word))[0]
+    return word if dtype is UINT64 else word - ((word >> 63) << 64)
