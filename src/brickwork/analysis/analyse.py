@@ -1,0 +1,83 @@
+"""All that is asked of a kernel at once: the verdict of each loop and of each access.
+
+Nothing here changes the IR. What isl cannot answer within its limits counts as not proved.
+"""
+
+from __future__ import annotations
+
+from brickwork.analysis.bounds import bound_access, comparison_expression
+from brickwork.analysis.formula import Comparison
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Loop
+from brickwork.analysis.polynomial import SCALAR_LIMIT, Atom, Interval, ScalarAtom, number, of_atom
+from brickwork.analysis.races import Facts, find_race
+from brickwork.analysis.scalars import Carried, Symbols, live_after_loops, scalar_verdict
+from brickwork.analysis.symbolic import model_kernel
+from brickwork.analysis.verdicts import Analysis, BoundVerdict, Conflict, LoopVerdict, Party
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Expression, Kernel, Read, Symbol
+from brickwork.ir.walk import walk
+
+
+def analyse(kernel: Kernel) -> Analysis:
+    """Return the facts about a kernel."""
+    model, assumed = model_kernel(kernel)
+    solver = Solver()
+    bounds: dict[tuple[int, int], BoundVerdict] = {}
+    for access in model.accesses:
+        for axis, verdict in bound_access(model, solver, access).items():
+            bounds[access.number, axis] = verdict
+    facts = Facts(model, solver, bounds)
+    live = live_after_loops(kernel.body)
+    loops: dict[Symbol, LoopVerdict] = {}
+    for loop in model.loops:
+        verdict = _loop_verdict(facts, loop, live[loop.node.index], may_alias=kernel.may_alias)
+        before = loops.get(loop.node.index)
+        loops[loop.node.index] = verdict if before is None or before.independent else before
+    return Analysis(
+        loops=loops,
+        bounds=bounds,
+        accesses=model.accesses,
+        assumptions=(*_scalar_ranges(kernel), *_size_ranges(assumed)),
+        model=model,
+    )
+
+
+def _loop_verdict(facts: Facts, loop: Loop, live_after: Symbols, *, may_alias: bool) -> LoopVerdict:
+    claimed = loop.node.claimed
+    if loop.leaves:
+        sentence = "a 'break' may end it early"
+        return LoopVerdict(False, (), Conflict(sentence, (Party("loops", loop.node.loc),)), claimed)
+    reductions, carried = scalar_verdict(loop.node, live_after)
+    if carried is not None:
+        return LoopVerdict(False, (), _carried_conflict(carried), claimed)
+    conflict = find_race(facts, loop, may_alias=may_alias)
+    return LoopVerdict(conflict is None, reductions, conflict, claimed)
+
+
+def _carried_conflict(carried: Carried) -> Conflict:
+    name = carried.symbol.name
+    what = "is used after the loop" if carried.after else "is used by the next iteration"
+    sentence = f"'{name}', assigned at line {carried.loc.line}, {what}"
+    return Conflict(sentence, (Party(f"assigns '{name}'", carried.loc),))
+
+
+def _scalar_ranges(kernel: Kernel) -> tuple[Expression, ...]:
+    """Return that each integer argument which occurs in the kernel is small enough for proofs about indices."""
+    used = {node.symbol for statement in kernel.body for node in walk(statement) if isinstance(node, Read)}
+    limit = number(SCALAR_LIMIT)
+    return tuple(
+        comparison_expression(Comparison(polynomial))
+        for symbol in kernel.scalars
+        if symbol.dtype is INT64 and symbol in used
+        for atom in (ScalarAtom(symbol),)
+        for polynomial in (limit - of_atom(atom), limit + of_atom(atom))
+    )
+
+
+def _size_ranges(assumed: dict[Atom, Interval]) -> tuple[Expression, ...]:
+    return tuple(
+        comparison_expression(Comparison(number(interval.high) - of_atom(atom)))
+        for atom, interval in assumed.items()
+        if interval.high is not None
+    )

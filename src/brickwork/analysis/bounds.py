@@ -1,0 +1,265 @@
+"""Accesses proved in range, or a guard that would prove them, or neither.
+
+The order of attempts is that of cost: corners of the iteration space, isl, isl's condition on the parameters, the
+corners' condition, and speculation that a factor equals a divisor. Invariant: an index that is PROVED, or GUARDED while
+its guard holds, is within its axis in every execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from brickwork.analysis.formula import Comparison, Formula, at_least, negate
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Access, Axis, Loop, Model
+from brickwork.analysis.polynomial import (
+    Atom,
+    IndexAtom,
+    Polynomial,
+    ScalarAtom,
+    SizeAtom,
+    UnknownAtom,
+    combine,
+    interval_of,
+    number,
+    of_atom,
+)
+from brickwork.analysis.verdicts import Bound, BoundVerdict
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL
+from brickwork.ir.nodes import Constant, Expression, Size
+
+GUARD_LIMIT = 16
+"""Comparisons in a guard beyond which checking is thought cheaper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Comparisons over parameters under which something holds: all of them, each a choice of several."""
+
+    needed: tuple[tuple[Comparison, ...], ...]
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing is needed."""
+        return not self.needed
+
+
+def bound_access(model: Model, solver: Solver, access: Access) -> dict[int, BoundVerdict]:
+    """Return the verdict of each axis of an access."""
+    return {axis: _bound_axis(model, solver, access, access.axes[axis]) for axis in range(len(access.axes))}
+
+
+def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> BoundVerdict:
+    for speculation, special in _candidates(model, axis):
+        below = _prove(model, solver, access, special, negative=True)
+        above = _prove(model, solver, access, special, negative=False)
+        if above is None:
+            continue
+        if axis.wraps and (below is None or not below.certain):
+            verdict = _bound_wrapping(model, solver, access, special, above)
+            if verdict is not None and not speculation:
+                return verdict
+            continue
+        if below is None:
+            continue
+        guard = tuple(map(_expression, (*speculation, *below.needed, *above.needed)))
+        return BoundVerdict(Bound.GUARDED if guard else Bound.PROVED, guard, plain=True)
+    return BoundVerdict(Bound.CHECKED, plain=not axis.wraps)
+
+
+def _bound_wrapping(model: Model, solver: Solver, access: Access, axis: Axis, above: Proof) -> BoundVerdict | None:
+    """Judge an index that may be negative: it has to be at least minus the size."""
+    lowered = replace(axis, value=axis.value + axis.size)
+    below = _prove(model, solver, access, lowered, negative=True)
+    if below is None:
+        return None
+    guard = tuple(map(_expression, (*below.needed, *above.needed)))
+    return BoundVerdict(Bound.GUARDED if guard else Bound.PROVED, guard, plain=False)
+
+
+def _candidates(model: Model, axis: Axis) -> Iterator[tuple[tuple[tuple[Comparison, ...], ...], Axis]]:
+    """Yield the axis as it is, then as it is where factors of quotients equal the divisors, or are zero."""
+    yield (), axis
+    choices: list[list[tuple[Comparison, dict[tuple[Atom, ...], Polynomial]]]] = []
+    for monomial, _ in axis.modular.terms:
+        options = _speculations(model, monomial)
+        if options:
+            choices.append(options)
+    if not 0 < len(choices) <= 3:
+        return
+    for combination in product(*choices):
+        value = axis.modular
+        for _, exchange in combination:
+            for monomial, replacement in exchange.items():
+                factor = value.factor(monomial)
+                value = value - combine(((monomial, factor),)) + replacement.scale(factor)
+        if interval_of(value, model.intervals).fits:
+            conditions = tuple((condition,) for condition, _ in combination)
+            yield conditions, replace(axis, value=value)
+
+
+def _speculations(
+    model: Model, monomial: tuple[Atom, ...]
+) -> list[tuple[Comparison, dict[tuple[Atom, ...], Polynomial]]]:
+    if len(monomial) != 2:
+        return []
+    result: list[tuple[Comparison, dict[tuple[Atom, ...], Polynomial]]] = []
+    for atom, other in (monomial, monomial[::-1]):
+        known = model.quotients.get(atom)
+        if known is None or not is_parameter(other) or not all(map(is_parameter, known.divisor.atoms())):
+            continue
+        same = Comparison(known.divisor - of_atom(other), equal=True)
+        result.append((same, {monomial: known.dividend - known.rest}))
+        result.append((Comparison(of_atom(other), equal=True), {monomial: number(0)}))
+    return result
+
+
+# ---------------------------------------------------------------- proofs
+
+
+def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative: bool) -> Proof | None:
+    """Prove that an index is at least 0 (`negative`), or that it is less than the size."""
+    goal = axis.value if negative else axis.size - axis.value - number(1)
+    corner = lower_corner(model, access.loops, goal)
+    if corner is not None and _certain(model, corner):
+        return Proof(())
+    wrong = at_least(number(-1), goal)
+    domain = model.domain(access)
+    wrongs = model.closure((*domain, wrong))
+    if solver.feasible(wrongs) is False:
+        return Proof(())
+    found = solver.parameters_where(wrongs, model.closure(domain))
+    if found is not None and (proof := _avoid(found)) is not None:
+        return proof
+    if corner is not None and not corner.is_constant and all(map(is_parameter, corner.atoms())):
+        return Proof(((Comparison(corner),),))
+    return None
+
+
+def _avoid(disjuncts: tuple[tuple[Comparison, ...], ...]) -> Proof | None:
+    """Return what to ask of the parameters so that none of the disjuncts holds."""
+    needed: list[tuple[Comparison, ...]] = []
+    for conjunction in disjuncts:
+        if not conjunction:
+            return None
+        choices = [part for comparison in conjunction for part in _negated(comparison)]
+        needed.append(tuple(choices))
+    return Proof(tuple(needed)) if sum(map(len, needed)) <= GUARD_LIMIT else None
+
+
+def _negated(comparison: Comparison) -> tuple[Comparison, ...]:
+    formula = negate(comparison)
+    return (formula,) if isinstance(formula, Comparison) else tuple(_parts(formula))
+
+
+def _parts(formula: Formula) -> Iterable[Comparison]:
+    parts: tuple[Formula, ...] = getattr(formula, "parts", ())
+    return [part for part in parts if isinstance(part, Comparison)]
+
+
+def _certain(model: Model, polynomial: Polynomial) -> bool:
+    low = interval_of(polynomial, model.intervals).low
+    return low is not None and low >= 0
+
+
+def lower_corner(model: Model, loops: Sequence[Loop], goal: Polynomial) -> Polynomial | None:
+    """Return a lower bound of `goal` in which the indices of `loops` do not occur, or None."""
+    for loop in reversed(loops):
+        factor = _factor_of(goal, loop.atom)
+        if factor is None:
+            return None
+        if not factor.terms:
+            continue
+        interval = interval_of(factor, model.intervals)
+        if interval.low is not None and interval.low >= 0:
+            extreme = loop.start
+        elif interval.high is not None and interval.high <= 0:
+            extreme = loop.stop - number(1)
+        else:
+            return None
+        goal = goal.substitute({loop.atom: extreme})
+    return _without_unknowns(model, goal)
+
+
+def _without_unknowns(model: Model, goal: Polynomial) -> Polynomial:
+    """Replace the unknowns that occur on their own by their extremes, where a definition or an interval gives them."""
+    for atom in [atom for atom in goal.atoms() if isinstance(atom, UnknownAtom)]:
+        factor = _factor_of(goal, atom)
+        interval = model.intervals.get(atom)
+        if factor is None or not factor.is_constant or interval is None:
+            return goal
+        rest = _rest_limit(model, atom)
+        low = None if interval.low is None else number(interval.low)
+        high = rest if rest is not None else None if interval.high is None else number(interval.high)
+        extreme = low if factor.constant >= 0 else high
+        if extreme is None:
+            return goal
+        goal = goal.substitute({atom: extreme})
+    return goal
+
+
+def _rest_limit(model: Model, atom: Atom) -> Polynomial | None:
+    """Return the largest value of a remainder by a positive divisor."""
+    for quotient in model.quotients.values():
+        low = interval_of(quotient.divisor, model.intervals).low
+        if quotient.rest == of_atom(atom) and low is not None and low >= 0:
+            return quotient.divisor - number(1)
+    return None
+
+
+def _factor_of(polynomial: Polynomial, atom: Atom) -> Polynomial | None:
+    """Return the polynomial that an atom is multiplied with, or None where it occurs squared."""
+    terms: list[tuple[tuple[Atom, ...], int]] = []
+    for monomial, factor in polynomial.terms:
+        if monomial.count(atom) > 1:
+            return None
+        if atom in monomial:
+            terms.append((tuple(other for other in monomial if other != atom), factor))
+    return combine(terms)
+
+
+def is_parameter(atom: Atom) -> bool:
+    """Whether an atom is the same in the whole kernel."""
+    return isinstance(atom, SizeAtom | ScalarAtom)
+
+
+# ---------------------------------------------------------------- guards as expressions
+
+
+def _expression(choices: tuple[Comparison, ...]) -> Expression:
+    result: Expression = Constant(value=False, dtype=BOOL)
+    for comparison in choices:
+        result = build.apply("logical_or", result, comparison_expression(comparison))
+    return result
+
+
+def comparison_expression(comparison: Comparison) -> Expression:
+    """Return a comparison over parameters as an expression, without subtraction where possible."""
+    gains = [(monomial, factor) for monomial, factor in comparison.polynomial.terms if factor > 0]
+    losses = [(monomial, -factor) for monomial, factor in comparison.polynomial.terms if factor < 0]
+    name = "eq" if comparison.equal else "ge"
+    return build.apply(name, _sum(gains), _sum(losses))
+
+
+def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]]) -> Expression:
+    total: Expression = build.integer(0)
+    for monomial, factor in terms:
+        value: Expression = build.integer(factor)
+        for atom in monomial:
+            value = build.apply("mul", value, parameter_expression(atom))
+        total = build.apply("add", total, value)
+    return total
+
+
+def parameter_expression(atom: Atom) -> Expression:
+    """Return a size or scalar as an expression."""
+    match atom:
+        case SizeAtom(tensor, axis):
+            return Size(tensor=tensor, axis=axis)
+        case ScalarAtom(symbol):
+            return build.read(symbol)
+        case IndexAtom() | UnknownAtom():
+            raise ValueError("only parameters stand in guards")

@@ -1,0 +1,146 @@
+"""What a kernel's loops and accesses are, in polynomials and formulas: the data that the analyses ask about.
+
+Made by `symbolic.py`. Invariant: every state that the kernel can reach satisfies the formulas given here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from brickwork.analysis.formula import Formula, at_least, atoms_of, less
+from brickwork.analysis.polynomial import (
+    Atom,
+    IndexAtom,
+    Interval,
+    Polynomial,
+    SizeAtom,
+    UnknownAtom,
+    atom_interval,
+    number,
+    of_atom,
+)
+from brickwork.diagnostics.location import Location
+from brickwork.ir.nodes import Expression, For, Tensor
+
+SMALL = 2**40
+"""Bounds of unknowns beyond this tell nothing about indices and are left out of the formulas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A For in its place: `depth` loops stand around it; `leaves` if a break may end it early."""
+
+    node: For
+    atom: IndexAtom
+    start: Polynomial
+    stop: Polynomial
+    depth: int
+    leaves: bool
+
+    @property
+    def domain(self) -> tuple[Formula, Formula]:
+        """The range of the index."""
+        return at_least(of_atom(self.atom), self.start), less(of_atom(self.atom), self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One index of an access. If `wraps`, a negative value counts from the end.
+
+    `modular` equals `value` but for multiples of 2**64, in terms that speculation can work on.
+    """
+
+    value: Polynomial
+    size: Polynomial
+    wraps: bool
+    source: Expression
+    modular: Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An element read or written: where, inside which loops, and on which path."""
+
+    number: int
+    tensor: Tensor
+    store: bool
+    axes: tuple[Axis, ...]
+    loops: tuple[Loop, ...]
+    conditions: tuple[Formula, ...]
+    depth: int
+    loc: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A floor division by parameters: `dividend == quotient * divisor + rest`, modulo 2**64."""
+
+    dividend: Polynomial
+    divisor: Polynomial
+    rest: Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The loops and accesses of a kernel, and what is known of the atoms in them.
+
+    `loose` atoms have definitions that hold but do not fix them.
+    """
+
+    loops: tuple[Loop, ...]
+    accesses: tuple[Access, ...]
+    definitions: Mapping[Atom, Formula]
+    intervals: Mapping[Atom, Interval]
+    quotients: Mapping[Atom, Quotient]
+    loose: frozenset[Atom]
+    context: tuple[Formula, ...]
+
+    def domain(self, access: Access) -> tuple[Formula, ...]:
+        """Return where an access happens: the ranges of its loops and the conditions on its path."""
+        return (*(part for loop in access.loops for part in loop.domain), *access.conditions)
+
+    def is_defined(self, atom: Atom, offset: int) -> bool:
+        """Whether an unknown (or its copy, numbered higher by `offset`) is described exactly by its definition."""
+        if isinstance(atom, UnknownAtom) and atom.number > offset:
+            atom = UnknownAtom(atom.number - offset, atom.depth)
+        return atom in self.definitions and atom not in self.loose
+
+    def closure(self, formulas: Iterable[Formula], atoms: Iterable[Atom] = ()) -> tuple[Formula, ...]:
+        """Return the formulas with all that is known of the atoms in them, and of the given ones."""
+        result = list(formulas)
+        seen: set[Atom] = set()
+        pending = {*atoms_of(result), *atoms}
+        while pending:
+            atom = pending.pop()
+            seen.add(atom)
+            added = [*self._bounds(atom)]
+            if (definition := self.definitions.get(atom)) is not None:
+                added.append(definition)
+            result.extend(added)
+            pending |= atoms_of(added) - seen
+        result.extend(fact for fact in self.context if atoms_of((fact,)) <= seen)
+        return tuple(result)
+
+    def _bounds(self, atom: Atom) -> list[Formula]:
+        if isinstance(atom, SizeAtom):
+            return [at_least(of_atom(atom), number(0))]
+        if not isinstance(atom, UnknownAtom):
+            return []
+        interval = atom_interval(atom, self.intervals)
+        result: list[Formula] = []
+        if interval.low is not None and abs(interval.low) <= SMALL:
+            result.append(at_least(of_atom(atom), number(interval.low)))
+        if interval.high is not None and abs(interval.high) <= SMALL:
+            result.append(at_least(number(interval.high), of_atom(atom)))
+        return result
+
+
+def depth_of(atom: Atom) -> int:
+    """Return during one iteration of how many enclosing loops an atom is fixed."""
+    return atom.depth if isinstance(atom, IndexAtom | UnknownAtom) else 0
+
+
+def depth_of_polynomial(polynomial: Polynomial) -> int:
+    """Return during one iteration of how many enclosing loops a polynomial is fixed."""
+    return max((depth_of(atom) for atom in polynomial.atoms()), default=0)

@@ -1,0 +1,263 @@
+"""Loops proved free of races, or the two accesses in the way.
+
+Two accesses are apart if their elements differ in every two iterations of the loop, for fixed iterations of the loops
+around it. A quick rule finds indices that step further than the rest of the index can reach; isl decides the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from brickwork.analysis.bounds import is_parameter, lower_corner
+from brickwork.analysis.formula import (
+    TRUE,
+    Formula,
+    at_least,
+    atoms_of,
+    both,
+    comparisons,
+    either,
+    equal,
+    is_exact,
+    less,
+    substitute,
+)
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Access, Axis, Loop, Model, depth_of
+from brickwork.analysis.polynomial import (
+    Atom,
+    IndexAtom,
+    Monomial,
+    Polynomial,
+    ScalarAtom,
+    UnknownAtom,
+    combine,
+    interval_of,
+    number,
+    of_atom,
+)
+from brickwork.analysis.verdicts import BoundVerdict, Conflict, Party
+
+OTHER_ITERATION = 1_000_000
+"""Added to the numbers of atoms that belong to the second of two iterations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the questions of this module rest on."""
+
+    model: Model
+    solver: Solver
+    bounds: Mapping[tuple[int, int], BoundVerdict]
+
+    def plain(self, access: Access, axis: int) -> bool:
+        """Whether an index of an access is never negative."""
+        return not access.axes[axis].wraps or self.bounds[access.number, axis].plain
+
+
+def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
+    """Return two accesses in the way of running a loop's iterations at once, or None if there are none."""
+    inside = [access for access in facts.model.accesses if loop in access.loops]
+    stores = [access for access in inside if access.store]
+    for place, store in enumerate(stores):
+        if may_alias:
+            other = next((access for access in inside if access.tensor != store.tensor), None)
+            if other is not None:
+                return _overlap(store, other)
+        rivals = [access for access in inside if access.tensor == store.tensor and not access.store]
+        for other in (*stores[place:], *rivals):
+            if other.tensor == store.tensor and not _separated(facts, loop, store, other):
+                conflict = _ask(facts, loop, store, other)
+                if conflict is not None:
+                    return conflict
+    return None
+
+
+def _overlap(store: Access, other: Access) -> Conflict:
+    sentence = f"'{store.tensor.name}' and '{other.tensor.name}' may share memory in this call"
+    return Conflict(sentence, (_party(store), _party(other)))
+
+
+def _party(access: Access, indices: Mapping[str, int] | None = None) -> Party:
+    verb = "stores into" if access.store else "reads"
+    return Party(f"{verb} '{access.tensor.name}'", access.loc, indices or {})
+
+
+# ---------------------------------------------------------------- the quick rule
+
+
+def _separated(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
+    for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):
+        plain = facts.plain(first, place) and facts.plain(second, place)
+        if plain and _steps_apart(facts, loop, (first, left.value), (second, right.value)):
+            return True
+    return False
+
+
+def _steps_apart(facts: Facts, loop: Loop, one: tuple[Access, Polynomial], two: tuple[Access, Polynomial]) -> bool:
+    """Whether the loop's step in an index is greater than the reach of all that varies inside an iteration."""
+    step, left_inner, left_outer = _split(one[1], loop)
+    other_step, right_inner, right_outer = _split(two[1], loop)
+    if step is None or step != other_step or not all(map(is_parameter, step.atoms())):
+        return False
+    low = interval_of(step, facts.model.intervals).low
+    if low is None or low < 0:
+        step = step.scale(-1)
+    difference = left_outer - right_outer
+    for sign in (1, -1):
+        reach = (difference + left_inner).scale(-sign)
+        left = lower_corner(facts.model, _inner_loops(one[0], loop), reach)
+        right = lower_corner(facts.model, _inner_loops(two[0], loop), right_inner.scale(sign))
+        if left is None or right is None:
+            return False
+        least = left + right
+        if loop.atom in least.atoms():
+            return False
+        room = interval_of(step - number(1) + least, facts.model.intervals).low
+        if room is None or room < 0:
+            return False
+    return True
+
+
+def _inner_loops(access: Access, loop: Loop) -> tuple[Loop, ...]:
+    return tuple(inner for inner in access.loops if inner.depth >= loop.depth)
+
+
+def _split(polynomial: Polynomial, loop: Loop) -> tuple[Polynomial | None, Polynomial, Polynomial]:
+    """Return the step of the loop's index, the part that varies inside an iteration, and the part that does not."""
+    step: list[tuple[Monomial, int]] = []
+    inner: list[tuple[Monomial, int]] = []
+    outer: list[tuple[Monomial, int]] = []
+    for monomial, factor in polynomial.terms:
+        if loop.atom in monomial:
+            if monomial.count(loop.atom) > 1:
+                return None, number(0), number(0)
+            step.append((tuple(atom for atom in monomial if atom != loop.atom), factor))
+        elif any(depth_of(atom) > loop.depth for atom in monomial):
+            inner.append((monomial, factor))
+        else:
+            outer.append((monomial, factor))
+    return combine(step), combine(inner), combine(outer)
+
+
+# ---------------------------------------------------------------- isl
+
+
+def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | None:
+    here = facts.model.closure(facts.model.domain(first), _element_atoms(facts, first))
+    there = facts.model.closure(facts.model.domain(second), _element_atoms(facts, second))
+    moved = _renaming(there, _element_atoms(facts, second), loop)
+    other_index = moved[loop.atom]
+    same = [
+        either(
+            *(
+                both(when, substitute(also, moved), equal(value, other.substitute(moved)))
+                for when, value in _cases(facts, first, place)
+                for also, other in _cases(facts, second, place)
+            )
+        )
+        for place in range(len(first.axes))
+    ]
+    index = of_atom(loop.atom)
+    orders: tuple[Formula, ...] = (less(index, other_index),)
+    if first != second:
+        orders = (*orders, less(other_index, index))
+    formulas = (*here, *(substitute(formula, moved) for formula in there), *same)
+    for order in orders:
+        if facts.solver.feasible((*formulas, order)) is not False:
+            return _conflict(facts, loop, first, second, (*formulas, order))
+    return None
+
+
+def _cases(facts: Facts, access: Access, place: int) -> list[tuple[Formula, Polynomial]]:
+    axis = access.axes[place]
+    if facts.plain(access, place):
+        return [(TRUE, axis.value)]
+    zero = number(0)
+    return [(at_least(axis.value, zero), axis.value), (less(axis.value, zero), axis.value + axis.size)]
+
+
+def _renaming(formulas: Sequence[Formula], atoms: Iterable[Atom], loop: Loop) -> dict[Atom, Polynomial]:
+    """Return new names for the atoms that may differ between two iterations of a loop."""
+    return {
+        atom: of_atom(_renamed(atom))
+        for atom in (*atoms_of(formulas), *atoms, loop.atom)
+        if depth_of(atom) > loop.depth
+    }
+
+
+def _renamed(atom: Atom) -> Atom:
+    if isinstance(atom, IndexAtom | UnknownAtom):
+        return replace(atom, number=atom.number + OTHER_ITERATION)
+    return atom
+
+
+def _element_atoms(facts: Facts, access: Access) -> frozenset[Atom]:
+    return frozenset(
+        atom for place in range(len(access.axes)) for _, value in _cases(facts, access, place) for atom in value.atoms()
+    )
+
+
+# ---------------------------------------------------------------- what to say
+
+
+def _conflict(facts: Facts, loop: Loop, first: Access, second: Access, formulas: tuple[Formula, ...]) -> Conflict:
+    verb = "stores into" if second.store else "reads"
+    where = "the same statement" if first.loc == second.loc else f"line {second.loc.line}"
+    sentence = (
+        f"line {first.loc.line} stores into '{first.tensor.name}', and {where} {verb} '{second.tensor.name}'"
+        f" in another iteration of '{loop.node.index.name}', maybe at the same element"
+    )
+    vague = Conflict(sentence, (_party(first), _party(second)))
+    if loop.leaves or not _is_certain(facts, first, second, formulas):
+        return vague
+    point = facts.solver.sample(formulas)
+    if point is None:
+        return vague
+    values = {monomial[0]: value for monomial, value in point.items() if len(monomial) == 1}
+    mine = _iteration(first, values, loop, moved=False)
+    other = _iteration(second, values, loop, moved=True)
+    text = f"{first.tensor.name}[{', '.join(str(_evaluate(axis, values)) for axis in first.axes)}]"
+    sentence = (
+        f"line {first.loc.line} stores into {text} with {_spell(mine)},"
+        f" and {where} {verb} the same element with {_spell(other)}"
+    )
+    return Conflict(sentence, (_party(first, mine), _party(second, other)), refuted=True, element=text)
+
+
+def _is_certain(facts: Facts, first: Access, second: Access, formulas: tuple[Formula, ...]) -> bool:
+    """Whether a solution of the formulas is a pair of iterations that a call can have."""
+    if not all(map(is_exact, formulas)):
+        return False
+    if not all(part.polynomial.is_affine for item in formulas for part in comparisons(item)):
+        return False
+    atoms = atoms_of(formulas)
+    indexing = _element_atoms(facts, first) | _element_atoms(facts, second)
+    if any(isinstance(atom, ScalarAtom) for atom in indexing):
+        return False
+    return not any(
+        isinstance(atom, UnknownAtom) and not facts.model.is_defined(atom, OTHER_ITERATION) for atom in atoms
+    )
+
+
+def _iteration(access: Access, values: Mapping[Atom, int], loop: Loop, *, moved: bool) -> dict[str, int]:
+    result: dict[str, int] = {}
+    for around in access.loops:
+        atom: Atom = _renamed(around.atom) if moved and around.depth >= loop.depth else around.atom
+        if atom in values:
+            result[around.node.index.name] = values[atom]
+    return result
+
+
+def _evaluate(axis: Axis, values: Mapping[Atom, int]) -> int:
+    """Return the element's index for affine values, counted from the start."""
+    value, size = (
+        sum(factor * (values[monomial[0]] if monomial else 1) for monomial, factor in part.terms)
+        for part in (axis.value, axis.size)
+    )
+    return value + size if value < 0 else value
+
+
+def _spell(iteration: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in iteration.items())

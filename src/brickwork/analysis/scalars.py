@@ -1,0 +1,194 @@
+"""Local variables of loops: private to an iteration, accumulated by a reduction, or carried to the next one.
+
+Liveness is computed backwards over the statements. Nothing in here asks about tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from brickwork.diagnostics.location import Location
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Break,
+    Continue,
+    Expression,
+    For,
+    If,
+    Node,
+    Read,
+    Reduction,
+    Statement,
+    Symbol,
+    While,
+)
+from brickwork.ir.operators import OPERATORS
+from brickwork.ir.walk import assigned_symbols, children, read_symbols, walk
+
+Symbols = frozenset[Symbol]
+NONE: Symbols = frozenset()
+
+_REDUCING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
+_SELECTING = {"lt": "minimum", "le": "minimum", "gt": "maximum", "ge": "maximum"}
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A variable whose value passes from one iteration to the next, or out of the loop."""
+
+    symbol: Symbol
+    loc: Location
+    after: bool
+
+
+def scalar_verdict(loop: For, live_after: Symbols) -> tuple[tuple[Reduction, ...], Carried | None]:
+    """Return a loop's reductions, and a variable in the way of independence if there is one."""
+    assigned = assigned_symbols(loop.body) - {loop.index}
+    exposed = live_before(loop.body, NONE) & assigned
+    outlives = live_after & assigned
+    reductions: list[Reduction] = []
+    for symbol in sorted(exposed | outlives, key=lambda item: item.number):
+        operator = _reduction(loop.body, symbol) if symbol in exposed else None
+        if operator is None:
+            loc = next(node.loc for node in walk(loop.body) if isinstance(node, Assign) and node.symbol == symbol)
+            return (), Carried(symbol, loc, symbol not in exposed)
+        reductions.append(Reduction(symbol, OPERATORS[operator]))
+    return tuple(reductions), None
+
+
+# ---------------------------------------------------------------- liveness
+
+
+def live_before(
+    block: Block,
+    after: Symbols,
+    breaks: Symbols = NONE,
+    continues: Symbols = NONE,
+    note: Callable[[For, Symbols], None] | None = None,
+) -> Symbols:
+    """Return the variables whose values at the start of a block may be read later.
+
+    `breaks` and `continues` are those that are live where such a statement jumps to. `note` is told of each For what
+    is live after it.
+    """
+    live = after
+    for statement in reversed(block):
+        live = _live_before(statement, live, breaks, continues, note)
+    return live
+
+
+def _live_before(
+    statement: Statement,
+    after: Symbols,
+    breaks: Symbols,
+    continues: Symbols,
+    note: Callable[[For, Symbols], None] | None,
+) -> Symbols:
+    match statement:
+        case Assign(symbol=symbol, value=value):
+            return (after - {symbol}) | read_symbols(value)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            first = live_before(then, after, breaks, continues, note)
+            return read_symbols(condition) | first | live_before(otherwise, after, breaks, continues, note)
+        case For(index=index, body=body):
+            head = live_before(body, after, after, after) - {index}
+            around = after | head
+            head = live_before(body, around, after, around, note) - {index}
+            if note is not None:
+                note(statement, after)
+            return after | head | read_symbols((statement.start, statement.stop))
+        case While(prelude=prelude, condition=condition, body=body):
+            whole = (*prelude, If(condition=condition, then=body, otherwise=(Break(),)))
+            head = live_before(whole, after, after, after)
+            return live_before(whole, after | head, after, after | head, note)
+        case Break():
+            return breaks
+        case Continue():
+            return continues
+        case _:
+            return after | read_symbols(statement)
+
+
+def live_after_loops(block: Block) -> dict[Symbol, Symbols]:
+    """Return for each For, by its index, the variables that are live after it."""
+    result: dict[Symbol, Symbols] = {}
+
+    def note(loop: For, live: Symbols) -> None:
+        result[loop.index] = result.get(loop.index, NONE) | live
+
+    live_before(block, NONE, note=note)
+    return result
+
+
+# ---------------------------------------------------------------- reductions
+
+
+def _reduction(block: Block, symbol: Symbol) -> str | None:
+    """Return the operator with which a block accumulates into a variable, if it does nothing else with it."""
+    operators: set[str | None] = set()
+    _collect(block, symbol, operators)
+    return operators.pop() if len(operators) == 1 else None
+
+
+def _collect(block: Block, symbol: Symbol, operators: set[str | None]) -> None:
+    for statement in block:
+        if isinstance(statement, Assign) and statement.symbol == symbol:
+            operators.add(_accumulated(statement.value, symbol))
+        elif isinstance(statement, If) and (operator := _selected(statement, symbol)) is not None:
+            operators.add(operator)
+        else:
+            _collect_inside(statement, symbol, operators)
+
+
+def _collect_inside(statement: Node, symbol: Symbol, operators: set[str | None]) -> None:
+    blocks: list[Block] = []
+    match statement:
+        case If(then=then, otherwise=otherwise):
+            blocks = [then, otherwise]
+        case For(body=body):
+            blocks = [body]
+        case While(prelude=prelude, body=body):
+            blocks = [prelude, body]
+        case _:
+            pass
+    inner = {id(child) for block in blocks for child in block}
+    for child in children(statement):
+        if id(child) not in inner and symbol in read_symbols(child):
+            operators.add(None)
+    for block in blocks:
+        _collect(block, symbol, operators)
+
+
+def _accumulated(value: Expression, symbol: Symbol) -> str | None:
+    """Return the operator of `s op e`, where e does not read s."""
+    if not isinstance(value, Apply) or len(value.operands) != 2:
+        return None
+    operator = _REDUCING.get(value.operator.name)
+    left, right = value.operands
+    inside, other = (left, right) if symbol in read_symbols(left) else (right, left)
+    if operator is None or symbol in read_symbols(other) or (value.operator.name == "sub" and inside is right):
+        return None
+    if isinstance(inside, Read):
+        return operator
+    return operator if _accumulated(inside, symbol) == operator else None
+
+
+def _selected(statement: If, symbol: Symbol) -> str | None:
+    """Return the operator of `if e < s: s = e` and its kin."""
+    match statement:
+        case If(
+            condition=Apply(operator=compare, operands=(left, right)),
+            then=(Assign(symbol=target, value=value),),
+            otherwise=(),
+        ) if target == symbol and compare.name in _SELECTING and symbol not in read_symbols(value):
+            if left == value and right == Read(symbol=symbol):
+                return _SELECTING[compare.name]
+            if right == value and left == Read(symbol=symbol):
+                return _SELECTING[_MIRRORED[compare.name]]
+            return None
+        case _:
+            return None

@@ -1,0 +1,268 @@
+"""Runs a kernel symbolically, once, and gives its `Model`: integers become polynomials, conditions formulas.
+
+What cannot be expressed becomes an unknown that is fixed during one iteration of the loops around it. Invariant: the
+model describes a superset of the states that the kernel can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from brickwork.analysis.formula import Comparison, Formula, negate
+from brickwork.analysis.model import Access, Axis, Loop, Model
+from brickwork.analysis.polynomial import Atom, IndexAtom, Interval, Polynomial, SizeAtom, of_atom
+from brickwork.analysis.values import Environment, Values, is_literal
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Break,
+    Check,
+    Continue,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Node,
+    Select,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+)
+from brickwork.ir.walk import assigned_symbols, children, walk
+
+
+def model_kernel(kernel: Kernel) -> tuple[Model, dict[Atom, Interval]]:
+    """Return the model of a kernel, and the sizes that it assumes to be small so that products of them do not wrap."""
+    walker = _Walker(kernel, {})
+    walker.block(kernel.body)
+    factors = sorted(
+        (atom for atom in walker.values.factors if isinstance(atom, SizeAtom)),
+        key=lambda size: (size.tensor.number, size.axis),
+    )
+    assumed: dict[Atom, Interval] = {}
+    if factors and walker.values.wrapped:
+        limit = 2 ** (60 // walker.values.degree)
+        assumed = {
+            atom: Interval(0, limit) for atom in sorted(factors, key=lambda size: (size.tensor.number, size.axis))
+        }
+        walker = _Walker(kernel, assumed)
+        walker.block(kernel.body)
+    values = walker.values
+    model = Model(
+        loops=tuple(walker.loops),
+        accesses=tuple(walker.accesses),
+        definitions=values.definitions,
+        intervals=values.intervals,
+        quotients=values.quotients,
+        loose=frozenset(values.loose),
+        context=tuple(walker.context),
+    )
+    return model, assumed
+
+
+class _Walker:
+    def __init__(self, kernel: Kernel, assumed: Mapping[Atom, Interval]) -> None:
+        self.values = Values(kernel.scalars, assumed)
+        self.environment: Environment = {}
+        self.conditions: list[Formula] = []
+        self.nest: list[Loop] = []
+        self.depth = 0
+        self.loops: list[Loop] = []
+        self.accesses: list[Access] = []
+        self.context: list[Formula] = []
+        for fact in kernel.facts:
+            self._fact(fact)
+
+    def _fact(self, fact: Expression) -> None:
+        formula = self.values.condition(fact, self.environment, 0)
+        for part in getattr(formula, "parts", (formula,)):
+            if isinstance(part, Comparison) and part.equal and self._eliminate(part.polynomial):
+                continue
+            self.context.append(part)
+
+    def _eliminate(self, polynomial: Polynomial) -> bool:
+        """Use `polynomial == 0` to replace a size by the rest, wherever it occurs from now on."""
+        sizes = [atom for atom in polynomial.atoms() if isinstance(atom, SizeAtom)]
+        for atom in sorted(sizes, key=lambda size: (size.tensor.number, size.axis), reverse=True):
+            factor = polynomial.factor((atom,))
+            rest = of_atom(atom) - polynomial.scale(factor)
+            if abs(factor) == 1 and atom not in rest.atoms():
+                self.values.replace(atom, rest)
+                return True
+        return False
+
+    # ------------------------------------------------------------ statements
+
+    def block(self, block: Block) -> None:
+        held = len(self.conditions)
+        for statement in block:
+            self.statement(statement)
+        del self.conditions[held:]
+
+    def statement(self, statement: Statement) -> None:
+        match statement:
+            case Assign(symbol=symbol, value=value):
+                self.record(statement)
+                self.environment[symbol] = self.value(value)
+            case If():
+                self.branch(statement)
+            case For():
+                self.loop(statement)
+            case While():
+                self.while_loop(statement)
+            case Check(condition=condition):
+                self.record(statement)
+                self.conditions.append(self.values.condition(condition, self.environment, self.depth))
+            case _:
+                self.record(statement)
+
+    def value(self, expression: Expression) -> Polynomial | Formula | None:
+        if expression.dtype is INT64:
+            return self.values.integer(expression, self.environment, self.depth)
+        if expression.dtype is BOOL:
+            return self.values.condition(expression, self.environment, self.depth)
+        return None
+
+    def branch(self, statement: If) -> None:
+        self.record_expression(statement.condition)
+        condition = self.values.condition(statement.condition, self.environment, self.depth)
+        opposite = negate(condition)
+        before = dict(self.environment)
+        self.conditions.append(condition)
+        self.block(statement.then)
+        self.conditions.pop()
+        after_then = self.environment
+        self.environment = before
+        self.conditions.append(opposite)
+        self.block(statement.otherwise)
+        self.conditions.pop()
+        if leaves_always(statement.then):
+            self.conditions.append(opposite)
+        elif leaves_always(statement.otherwise):
+            self.conditions.append(condition)
+            self.environment = after_then
+        else:
+            changed = assigned_symbols((*statement.then, *statement.otherwise))
+            self.environment = self.values.join(condition, after_then, self.environment, changed, self.depth)
+
+    def loop(self, statement: For) -> None:
+        self.record_expression(statement.start)
+        self.record_expression(statement.stop)
+        start = self.values.exact(self.values.integer(statement.start, self.environment, self.depth))
+        stop = self.values.exact(self.values.integer(statement.stop, self.environment, self.depth))
+        atom = IndexAtom(statement.index, len(self.loops), self.depth + 1)
+        low, high = self.values.interval(start).low, self.values.interval(stop).high
+        self.values.ranges[atom] = frozenset(start.atoms() | stop.atoms())
+        self.values.intervals[atom] = Interval(low, None if high is None else high - 1)
+        loop = Loop(statement, atom, start, stop, self.depth, leaves_loop(statement.body))
+        self.loops.append(loop)
+        self.nest.append(loop)
+        changed = assigned_symbols(statement.body)
+        self.enter(changed)
+        self.environment[statement.index] = of_atom(atom)
+        self.block(statement.body)
+        self.nest.pop()
+        self.leave((*changed, statement.index))
+
+    def while_loop(self, statement: While) -> None:
+        changed = assigned_symbols((*statement.prelude, *statement.body))
+        self.enter(changed)
+        held = len(self.conditions)
+        for inner in statement.prelude:
+            self.statement(inner)
+        self.record_expression(statement.condition)
+        self.conditions.append(self.values.condition(statement.condition, self.environment, self.depth))
+        self.block(statement.body)
+        del self.conditions[held:]
+        self.leave(changed)
+
+    def enter(self, changed: Iterable[Symbol]) -> None:
+        self.depth += 1
+        self.environment = self.values.forget(self.environment, changed, self.depth)
+
+    def leave(self, changed: Iterable[Symbol]) -> None:
+        self.depth -= 1
+        self.environment = self.values.forget(self.environment, changed, self.depth)
+
+    # ------------------------------------------------------------ accesses
+
+    def record(self, statement: Statement) -> None:
+        """Note the accesses of a statement without blocks, reads first."""
+        for child in children(statement):
+            self.record_expression(child)
+        if isinstance(statement, Store):
+            self.access(statement, statement.tensor, statement.indices, statement.access)
+
+    def record_expression(self, expression: Node) -> None:
+        for node in walk(expression):
+            if isinstance(node, Load):
+                self.access(node, node.tensor, node.indices, node.access)
+
+    def access(self, node: Load | Store, tensor: Tensor, indices: tuple[Expression, ...], count: int) -> None:
+        axes = tuple(self.axis(tensor, axis, index) for axis, index in enumerate(indices))
+        self.accesses.append(
+            Access(
+                number=count,
+                tensor=tensor,
+                store=isinstance(node, Store),
+                axes=axes,
+                loops=tuple(self.nest),
+                conditions=tuple(self.conditions),
+                depth=self.depth,
+                loc=node.loc,
+            )
+        )
+
+    def axis(self, tensor: Tensor, axis: int, index: Expression) -> Axis:
+        size = self.values.integer(Size(tensor=tensor, axis=axis), self.environment, self.depth)
+        inner = unwrapped(index, tensor, axis)
+        source = index if inner is None else inner
+        value = self.values.integer(source, self.environment, self.depth)
+        return Axis(self.values.exact(value), size, inner is not None, source, value)
+
+
+def unwrapped(index: Expression, tensor: Tensor, axis: int) -> Expression | None:
+    """Return `i` if an index is `Select(i < 0, i + size, i)` with the size of that axis, else None."""
+    match index:
+        case Select(
+            condition=Apply(operator=compare, operands=(tested, zero)),
+            then=Apply(operator=plus, operands=(moved, Size(tensor=other, axis=place))),
+            otherwise=inner,
+        ) if (
+            compare.name == "lt"
+            and plus.name == "add"
+            and is_literal(zero, 0)
+            and tested == inner
+            and moved == inner
+            and other == tensor
+            and place == axis
+        ):
+            return inner
+        case _:
+            return None
+
+
+def leaves_always(block: Block) -> bool:
+    """Whether a block never runs through to its end."""
+    for statement in block:
+        if isinstance(statement, Break | Continue):
+            return True
+        if isinstance(statement, If) and leaves_always(statement.then) and leaves_always(statement.otherwise):
+            return True
+    return False
+
+
+def leaves_loop(block: Block) -> bool:
+    """Whether a block holds a break that ends the loop around the block."""
+    for statement in block:
+        if isinstance(statement, Break):
+            return True
+        if isinstance(statement, If) and (leaves_loop(statement.then) or leaves_loop(statement.otherwise)):
+            return True
+    return False

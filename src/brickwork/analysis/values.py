@@ -1,0 +1,363 @@
+"""Expressions as polynomials and formulas; whatever is not polynomial becomes an unknown with a definition.
+
+Rules beyond plain arithmetic: floor division and remainder by constants (exact) and by parameters (`0 <= a mod n < n`),
+`a - (a // n) * n` as a remainder even where the two `n` are only equal for some arguments, minimum, maximum, Select.
+Invariant: an unknown's definition holds in every state that the kernel can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeAlias
+
+from brickwork.analysis import formula as logic
+from brickwork.analysis.formula import FALSE, TRUE, UNKNOWN, Comparison, Formula, atoms_of, both, either, negate
+from brickwork.analysis.model import Quotient, depth_of, depth_of_polynomial
+from brickwork.analysis.polynomial import (
+    EVERYTHING,
+    INT64_RANGE,
+    Atom,
+    Interval,
+    Polynomial,
+    ScalarAtom,
+    SizeAtom,
+    UnknownAtom,
+    interval_of,
+    number,
+    of_atom,
+)
+from brickwork.ir.dtypes import BOOL, INT64, Kind
+from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
+
+Environment: TypeAlias = "dict[Symbol, Polynomial | Formula | None]"
+
+
+class Values:
+    """What is known of the atoms of one kernel, filled while expressions are evaluated."""
+
+    def __init__(self, scalars: Iterable[Symbol], assumed: Mapping[Atom, Interval]) -> None:
+        """Begin with the kernel's scalar arguments, and intervals that are taken for granted."""
+        self.scalars = frozenset(scalars)
+        self.definitions: dict[Atom, Formula] = {}
+        self.intervals: dict[Atom, Interval] = dict(assumed)
+        self.ranges: dict[Atom, frozenset[Atom]] = {}
+        self.factors: set[Atom] = set()
+        self.degree = 1
+        self.wrapped = False
+        self.loose: set[Atom] = set()
+        self._replaced: dict[Atom, Polynomial] = {}
+        self._made: dict[Hashable, Atom] = {}
+        self.quotients: dict[Atom, Quotient] = {}
+        self._count = 0
+
+    def interval(self, polynomial: Polynomial) -> Interval:
+        """Return an interval around a polynomial's values."""
+        return interval_of(polynomial, self.intervals)
+
+    def replace(self, atom: Atom, value: Polynomial) -> None:
+        """Let `value` stand for `atom` from now on."""
+        self._replaced = {old: new.substitute({atom: value}) for old, new in self._replaced.items()}
+        self._replaced[atom] = value
+
+    def unknown(self, depth: int, interval: Interval = INT64_RANGE) -> Polynomial:
+        """Return a new unknown."""
+        self._count += 1
+        atom = UnknownAtom(self._count, depth)
+        self.intervals[atom] = interval
+        return of_atom(atom)
+
+    def forget(self, environment: Environment, changed: Iterable[Symbol], depth: int) -> Environment:
+        """Return the environment with new unknowns for the changed symbols."""
+        result = dict(environment)
+        for symbol in changed:
+            result[symbol] = self._fresh(symbol, depth)
+        return result
+
+    def _fresh(self, symbol: Symbol, depth: int) -> Polynomial | Formula | None:
+        if symbol.dtype is INT64:
+            return self.unknown(depth)
+        return UNKNOWN if symbol.dtype is BOOL else None
+
+    def join(
+        self, condition: Formula, then: Environment, otherwise: Environment, changed: Iterable[Symbol], depth: int
+    ) -> Environment:
+        """Return the environment after a branch."""
+        result = dict(otherwise)
+        for symbol in changed:
+            left, right = then.get(symbol), otherwise.get(symbol)
+            if left == right:
+                result[symbol] = left
+            elif isinstance(left, Polynomial) and isinstance(right, Polynomial):
+                result[symbol] = self.choose(condition, left, right, depth)
+            elif left is None or right is None or isinstance(left, Polynomial) or isinstance(right, Polynomial):
+                result[symbol] = self._fresh(symbol, depth)
+            else:
+                result[symbol] = either(both(condition, left), both(negate(condition), right))
+        return result
+
+    # ------------------------------------------------------------ integers
+
+    def exact(self, polynomial: Polynomial) -> Polynomial:
+        """Return a polynomial that equals the machine's value, where `polynomial` may differ by multiples of 2**64."""
+        if self.interval(polynomial).fits:
+            return polynomial
+        self.wrapped = True
+        return self._derived(("wrapped", polynomial), (polynomial,), INT64_RANGE)
+
+    def integer(self, expression: Expression, environment: Environment, depth: int) -> Polynomial:
+        """Return the value of an int64 expression, modulo 2**64."""
+        match expression:
+            case Constant(value=value) if not isinstance(value, float):
+                return number(int(value))
+            case Read(symbol=symbol):
+                return self._read(symbol, environment, depth)
+            case Size(tensor=tensor, axis=axis):
+                atom = SizeAtom(tensor, axis)
+                return self._replaced.get(atom, of_atom(atom))
+            case Load(tensor=tensor) if tensor.type.dtype.bits < 64:
+                signed = tensor.type.dtype.kind is Kind.INT
+                bits = tensor.type.dtype.bits
+                low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+                return self.unknown(depth, Interval(low, high))
+            case Apply(dtype=dtype) if dtype is INT64:
+                operands = [self.integer(operand, environment, depth) for operand in expression.operands]
+                return self._apply(expression.operator.name, operands, depth)
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                return self.choose(
+                    self.condition(condition, environment, depth),
+                    self.integer(then, environment, depth),
+                    self.integer(otherwise, environment, depth),
+                    depth,
+                )
+            case Cast(operand=operand) if operand.dtype is BOOL:
+                return self.choose(self.condition(operand, environment, depth), number(1), number(0), depth)
+            case Random(bounds=(low, high)):
+                return self._random(
+                    self.integer(low, environment, depth), self.integer(high, environment, depth), depth
+                )
+            case _:
+                return self.unknown(depth)
+
+    def _read(self, symbol: Symbol, environment: Environment, depth: int) -> Polynomial:
+        known = environment.get(symbol)
+        if isinstance(known, Polynomial):
+            return known
+        if symbol in self.scalars:
+            atom = ScalarAtom(symbol)
+            return self._replaced.get(atom, of_atom(atom))
+        return self.unknown(depth)
+
+    def _random(self, low: Polynomial, high: Polynomial, depth: int) -> Polynomial:
+        value = self.unknown(depth, Interval(self.interval(low).low, self.interval(high).high))
+        self._define(value, both(logic.at_least(value, low), logic.less(value, high)))
+        self.loose |= value.atoms()
+        return value
+
+    def _apply(self, name: str, operands: list[Polynomial], depth: int) -> Polynomial:
+        if name in {"minimum", "maximum", "abs"}:
+            operands = [self.exact(operand) for operand in operands]
+        match name, operands:
+            case "add", [left, right]:
+                return left + right
+            case "sub", [left, right]:
+                return left - right
+            case "mul", [left, right]:
+                return self._product(left, right)
+            case "neg", [operand]:
+                return operand.scale(-1)
+            case "floordiv", [left, right]:
+                return self.divide(left, right)[0]
+            case "mod", [left, right]:
+                return self.divide(left, right)[1]
+            case "minimum", [left, right]:
+                return self.choose(logic.less(right, left), right, left, depth)
+            case "maximum", [left, right]:
+                return self.choose(logic.less(left, right), right, left, depth)
+            case "abs", [operand]:
+                return self.choose(logic.less(operand, number(0)), operand.scale(-1), operand, depth)
+            case "shift_left", [left, right] if right.is_constant and 0 <= right.constant < 62:
+                return left.scale(2**right.constant)
+            case "shift_right", [left, right] if right.is_constant and 0 <= right.constant < 62:
+                return self.divide(left, number(2**right.constant))[0]
+            case "bit_and", [left, right] if right.is_constant and right.constant > 0:
+                mask = right.constant
+                if mask & (mask + 1) == 0:
+                    return self.divide(left, number(mask + 1))[1]
+                return self.unknown(depth, Interval(0, mask))
+            case _:
+                return self.unknown(depth)
+
+    def _product(self, left: Polynomial, right: Polynomial) -> Polynomial:
+        for quotient, factor in ((left, right), (right, left)):
+            atom = _only_atom(quotient)
+            if atom is not None and (known := self.quotients.get(atom)) is not None and known.divisor == factor:
+                return known.dividend - known.rest
+        result = left * right
+        if not left.is_constant and not right.is_constant:
+            self.degree = max((self.degree, *(len(monomial) for monomial, _ in result.terms)))
+            self._note_factors(result.atoms())
+        return result
+
+    def _note_factors(self, atoms: Iterable[Atom]) -> None:
+        """Note the parameters that bound a product, through the ranges of loop indices."""
+        for atom in atoms:
+            if atom not in self.factors:
+                self.factors.add(atom)
+                self._note_factors(self.ranges.get(atom, ()))
+
+    def divide(self, dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """Return floor quotient and remainder; the divisor is not zero."""
+        top, bottom = self.exact(dividend), self.exact(divisor)
+        inside, by = self.interval(top), self.interval(bottom)
+        if by.low is not None and by.low >= 0:
+            by = Interval(max(by.low, 1), by.high)
+        if bottom == number(1):
+            return dividend, number(0)
+        positive = by.low is not None and by.low > 0
+        ahead = inside.low is not None and inside.low >= 0
+        if positive and ahead and inside.high is not None and by.low is not None and inside.high < by.low:
+            return number(0), dividend
+        within = Interval(0, inside.high) if positive and ahead else _mirror(inside)
+        quotient = self._derived(("quotient", top, bottom), (top, bottom), within)
+        if bottom.is_constant:
+            rest = top - quotient.scale(bottom.constant)
+            self._define(quotient, self._rest_bounds(rest, bottom, by))
+            return quotient, dividend - quotient.scale(bottom.constant)
+        rest = self._derived(("rest", top, bottom), (top, bottom), _rests(by))
+        self._define(rest, self._rest_bounds(rest, bottom, by))
+        self.loose |= quotient.atoms() | rest.atoms()
+        self.quotients[next(iter(quotient.atoms()))] = Quotient(dividend, bottom, rest)
+        if positive and ahead:
+            self._define(quotient, both(logic.at_least(quotient, number(0)), logic.at_least(top, quotient)))
+        return quotient, rest
+
+    def _rest_bounds(self, rest: Polynomial, divisor: Polynomial, by: Interval) -> Formula:
+        zero = number(0)
+        positive = both(logic.at_least(rest, zero), logic.less(rest, divisor))
+        negative = both(logic.at_least(zero, rest), logic.less(divisor, rest))
+        if by.low is not None and by.low > 0:
+            return positive
+        if by.high is not None and by.high < 0:
+            return negative
+        return either(positive, negative)
+
+    def choose(self, condition: Formula, then: Polynomial, otherwise: Polynomial, depth: int) -> Polynomial:
+        """Return `then` where the condition holds, else `otherwise`."""
+        condition = self.decide(condition)
+        then, otherwise = self.exact(then), self.exact(otherwise)
+        if then == otherwise or condition == TRUE:
+            return then
+        if condition == FALSE:
+            return otherwise
+        interval = self.interval(then).hull(self.interval(otherwise))
+        if logic.is_exact(condition):
+            value = self._derived(("choose", condition, then, otherwise), (then, otherwise), interval, condition)
+        else:
+            value = self.unknown(depth, interval)
+        first = both(condition, logic.equal(value, then))
+        second = both(negate(condition), logic.equal(value, otherwise))
+        self._define(value, either(first, second))
+        return value
+
+    def _derived(
+        self, key: Hashable, sources: Iterable[Polynomial], interval: Interval, condition: Formula = TRUE
+    ) -> Polynomial:
+        """Return the unknown that is a function of `sources` (the same one for the same key)."""
+        if (made := self._made.get(key)) is not None:
+            return of_atom(made)
+        depth = max(map(depth_of_polynomial, sources), default=0)
+        depth = max((depth, *(depth_of(atom) for atom in atoms_of((condition,)))))
+        result = self.unknown(depth, interval.meet(INT64_RANGE))
+        self._made[key] = next(iter(result.atoms()))
+        return result
+
+    def _define(self, value: Polynomial, definition: Formula) -> None:
+        self.definitions.setdefault(next(iter(value.atoms())), definition)
+
+    # ------------------------------------------------------------ conditions
+
+    def decide(self, condition: Formula) -> Formula:
+        """Return TRUE or FALSE for a comparison that the intervals decide."""
+        if not isinstance(condition, Comparison) or condition.equal:
+            return condition
+        interval = self.interval(condition.polynomial)
+        if interval.low is not None and interval.low >= 0:
+            return TRUE
+        return FALSE if interval.high is not None and interval.high < 0 else condition
+
+    def condition(self, expression: Expression, environment: Environment, depth: int) -> Formula:
+        """Return the formula of a bool expression."""
+        match expression:
+            case Constant(value=value):
+                return TRUE if value else FALSE
+            case Read(symbol=symbol):
+                return self._flag(symbol, environment)
+            case Apply(operator=operator, operands=(left, right)) if left.dtype is INT64:
+                first, second = self.integer(left, environment, depth), self.integer(right, environment, depth)
+                return self._compare(operator.name, first, second)
+            case Apply(operator=operator, operands=operands) if all(item.dtype is BOOL for item in operands):
+                return _logic(operator.name, [self.condition(item, environment, depth) for item in operands])
+            case _:
+                return UNKNOWN
+
+    def _compare(self, name: str, left: Polynomial, right: Polynomial) -> Formula:
+        left, right = self.exact(left), self.exact(right)
+        match name:
+            case "lt":
+                return logic.less(left, right)
+            case "le":
+                return logic.at_least(right, left)
+            case "gt":
+                return logic.less(right, left)
+            case "ge":
+                return logic.at_least(left, right)
+            case "eq":
+                return logic.equal(left, right)
+            case "ne":
+                return negate(logic.equal(left, right))
+            case _:
+                return UNKNOWN
+
+    def _flag(self, symbol: Symbol, environment: Environment) -> Formula:
+        known = environment.get(symbol)
+        if known is not None and not isinstance(known, Polynomial):
+            return known
+        if symbol in self.scalars:
+            return Comparison(of_atom(ScalarAtom(symbol)) - number(1), equal=True)
+        return UNKNOWN
+
+
+def is_literal(expression: Expression, value: int) -> bool:
+    """Whether an expression is this integer literal."""
+    return isinstance(expression, Constant) and expression.value == value
+
+
+def _only_atom(polynomial: Polynomial) -> Atom | None:
+    if len(polynomial.terms) == 1 and polynomial.terms[0][1] == 1 and len(polynomial.terms[0][0]) == 1:
+        return polynomial.terms[0][0][0]
+    return None
+
+
+def _mirror(interval: Interval) -> Interval:
+    if interval.low is None or interval.high is None:
+        return EVERYTHING
+    span = max(abs(interval.low), abs(interval.high))
+    return Interval(-span, span)
+
+
+def _rests(divisor: Interval) -> Interval:
+    low = 0 if divisor.low is not None and divisor.low > 0 else None if divisor.low is None else divisor.low + 1
+    high = None if divisor.high is None else max(divisor.high - 1, 0)
+    return Interval(low, high)
+
+
+def _logic(name: str, operands: list[Formula]) -> Formula:
+    match name, operands:
+        case (("logical_and" | "bit_and"), [left, right]):
+            return both(left, right)
+        case (("logical_or" | "bit_or"), [left, right]):
+            return either(left, right)
+        case "logical_not", [operand]:
+            return negate(operand)
+        case _:
+            return UNKNOWN

@@ -1,0 +1,79 @@
+"""What the analyses answer: plain data about loops and accesses, for transforms, explanations and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from brickwork.analysis.model import Access, Model
+from brickwork.diagnostics.location import Location
+from brickwork.ir.nodes import Expression, Reduction, Symbol
+
+
+class Bound(Enum):
+    """How an index is kept in range."""
+
+    PROVED = "in range for all arguments"
+    GUARDED = "in range where a condition on the arguments holds, which is tested once"
+    CHECKED = "checked at each execution"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundVerdict:
+    """The answer for one axis of an access.
+
+    `guard` are bool expressions over sizes and kernel scalars. If `plain`, the index is never negative (where the guard
+    holds), so that nothing has to be resolved.
+    """
+
+    bound: Bound
+    guard: tuple[Expression, ...] = ()
+    plain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """One of two statements in conflict: what it does, and where."""
+
+    action: str
+    loc: Location
+    indices: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Why iterations of a loop depend on one another.
+
+    `sentence` says it in the user's words. If `refuted`, it is certain, and the parties hold two iterations (values of
+    loop indices by name) that meet on `element`.
+    """
+
+    sentence: str
+    parties: tuple[Party, ...]
+    refuted: bool = False
+    element: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopVerdict:
+    """The answer for a loop, for fixed iterations of the loops around it.
+
+    If `independent`, iterations may run in any order and at once, but for the `reductions`.
+    """
+
+    independent: bool
+    reductions: tuple[Reduction, ...] = ()
+    conflict: Conflict | None = None
+    claimed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The facts about a kernel. `assumptions` are the conditions under which all of them hold (bounds of scalars)."""
+
+    loops: Mapping[Symbol, LoopVerdict]
+    bounds: Mapping[tuple[int, int], BoundVerdict]
+    accesses: tuple[Access, ...]
+    assumptions: tuple[Expression, ...]
+    model: Model
