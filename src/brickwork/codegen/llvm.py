@@ -21,6 +21,12 @@ def compile_module(text: str, target: Target) -> bytes:
     return machine.emit_object(_optimise(text, target, machine))
 
 
+def translate_module(text: str, target: Target) -> bytes:
+    """Return the relocatable object of a module as it stands, without optimisation: in a few milliseconds."""
+    machine = _machine(target, 0)
+    return machine.emit_object(_parse(text, machine))
+
+
 def optimised_ir(text: str, target: Target) -> str:
     """Return a module after optimisation, as LLVM assembly."""
     return str(_optimise(text, target, _machine(target)))
@@ -36,14 +42,7 @@ def _optimise(text: str, target: Target, machine: llvm.TargetMachine) -> llvm.Mo
     import llvmlite.binding as llvm
 
     del target
-    try:
-        module = llvm.parse_assembly(text)
-        module.triple = machine.triple
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        msg = f"LLVM refused the code that was written for an operator: {error}"
-        raise InternalError(msg) from error
+    module = _parse(text, machine)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False
     options.slp_vectorization = False
@@ -53,8 +52,22 @@ def _optimise(text: str, target: Target, machine: llvm.TargetMachine) -> llvm.Mo
     return module
 
 
+def _parse(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    import llvmlite.binding as llvm
+
+    try:
+        module = llvm.parse_assembly(text)
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        msg = f"LLVM refused the code that was written for an operator: {error}"
+        raise InternalError(msg) from error
+    return module
+
+
 @cache
-def _machine(target: Target) -> llvm.TargetMachine:
+def _machine(target: Target, level: int = 3) -> llvm.TargetMachine:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -62,5 +75,5 @@ def _machine(target: Target) -> llvm.TargetMachine:
     llvm.initialize_native_asmparser()
     triple = target.triple or llvm.get_process_triple()
     return llvm.Target.from_triple(triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="small"
+        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"
     )
