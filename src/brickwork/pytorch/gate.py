@@ -18,7 +18,7 @@ import torch
 
 from brickwork.codegen.convention import RECORD_WORDS
 from brickwork.codegen.entry import EntryDescription
-from brickwork.codegen.llvm import compile_module
+from brickwork.codegen.llvm import translate_module
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE
 from brickwork.diagnostics.errors import BrickworkError
 from brickwork.host import support
@@ -82,7 +82,7 @@ _RELEASE = ctypes.PYFUNCTYPE(None, _WORD, _WORD)
 
 def thunk_object(target: Target) -> bytes:
     """Return the object code that every gate is made of; the same for all gates, so it can be cached on disk."""
-    return compile_module(support.support_text(), target)
+    return translate_module(support.support_text(), target)
 
 
 def refuse_gradients(overload: torch._ops.OpOverload) -> OnAutograd:
