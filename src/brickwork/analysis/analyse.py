@@ -13,7 +13,7 @@ from brickwork.analysis.polynomial import SCALAR_LIMIT, Atom, Interval, ScalarAt
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import Carried, Symbols, live_after_loops, scalar_verdict
 from brickwork.analysis.symbolic import model_kernel
-from brickwork.analysis.verdicts import Analysis, BoundVerdict, Conflict, LoopVerdict, Party
+from brickwork.analysis.verdicts import Analysis, BoundVerdict, Conflict, ConflictKind, LoopVerdict, Party
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Expression, Kernel, Read, Symbol
 from brickwork.ir.walk import walk
@@ -47,7 +47,7 @@ def _loop_verdict(facts: Facts, loop: Loop, live_after: Symbols, *, may_alias: b
     claimed = loop.node.claimed
     if loop.leaves:
         sentence = "a 'break' may end it early"
-        return LoopVerdict(False, (), Conflict(sentence, (Party("loops", loop.node.loc),)), claimed)
+        return LoopVerdict(False, (), Conflict(ConflictKind.EXIT, sentence, (Party("loops", loop.node.loc),)), claimed)
     reductions, carried = scalar_verdict(loop.node, live_after)
     if carried is not None:
         return LoopVerdict(False, (), _carried_conflict(carried), claimed)
@@ -59,7 +59,8 @@ def _carried_conflict(carried: Carried) -> Conflict:
     name = carried.symbol.name
     what = "is used after the loop" if carried.after else "is used by the next iteration"
     sentence = f"'{name}', assigned at line {carried.loc.line}, {what}"
-    return Conflict(sentence, (Party(f"assigns '{name}'", carried.loc),))
+    party = Party(f"assigns '{name}'", carried.loc)
+    return Conflict(ConflictKind.VARIABLE, sentence, (party,), refuted=True)
 
 
 def _scalar_ranges(kernel: Kernel) -> tuple[Expression, ...]:

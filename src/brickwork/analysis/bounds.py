@@ -145,9 +145,16 @@ def _avoid(disjuncts: tuple[tuple[Comparison, ...], ...]) -> Proof | None:
     for conjunction in disjuncts:
         if not conjunction:
             return None
-        choices = [part for comparison in conjunction for part in _negated(comparison)]
+        choices = [part for comparison in conjunction for part in _negated(comparison) if _is_possible(part)]
+        if not choices:
+            return None
         needed.append(tuple(choices))
     return Proof(tuple(needed)) if sum(map(len, needed)) <= GUARD_LIMIT else None
+
+
+def _is_possible(comparison: Comparison) -> bool:
+    interval = interval_of(comparison.polynomial, {})
+    return interval.high is None or interval.high >= 0
 
 
 def _negated(comparison: Comparison) -> tuple[Comparison, ...]:

@@ -37,7 +37,7 @@ from brickwork.analysis.polynomial import (
     number,
     of_atom,
 )
-from brickwork.analysis.verdicts import BoundVerdict, Conflict, Party
+from brickwork.analysis.verdicts import BoundVerdict, Conflict, ConflictKind, Party
 
 OTHER_ITERATION = 1_000_000
 """Added to the numbers of atoms that belong to the second of two iterations."""
@@ -76,7 +76,7 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
 
 def _overlap(store: Access, other: Access) -> Conflict:
     sentence = f"'{store.tensor.name}' and '{other.tensor.name}' may share memory in this call"
-    return Conflict(sentence, (_party(store), _party(other)))
+    return Conflict(ConflictKind.ALIASES, sentence, (_party(store), _party(other)))
 
 
 def _party(access: Access, indices: Mapping[str, int] | None = None) -> Party:
@@ -209,7 +209,7 @@ def _conflict(facts: Facts, loop: Loop, first: Access, second: Access, formulas:
         f"line {first.loc.line} stores into '{first.tensor.name}', and {where} {verb} '{second.tensor.name}'"
         f" in another iteration of '{loop.node.index.name}', maybe at the same element"
     )
-    vague = Conflict(sentence, (_party(first), _party(second)))
+    vague = Conflict(ConflictKind.ELEMENTS, sentence, (_party(first), _party(second)))
     if loop.leaves or not _is_certain(facts, first, second, formulas):
         return vague
     point = facts.solver.sample(formulas)
@@ -223,7 +223,8 @@ def _conflict(facts: Facts, loop: Loop, first: Access, second: Access, formulas:
         f"line {first.loc.line} stores into {text} with {_spell(mine)},"
         f" and {where} {verb} the same element with {_spell(other)}"
     )
-    return Conflict(sentence, (_party(first, mine), _party(second, other)), refuted=True, element=text)
+    parties = (_party(first, mine), _party(second, other))
+    return Conflict(ConflictKind.ELEMENTS, sentence, parties, refuted=True, element=text)
 
 
 def _is_certain(facts: Facts, first: Access, second: Access, formulas: tuple[Formula, ...]) -> bool:

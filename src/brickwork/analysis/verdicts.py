@@ -41,6 +41,15 @@ class Party:
     indices: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
+class ConflictKind(Enum):
+    """What is in the way of running iterations at once."""
+
+    ELEMENTS = "two accesses that may meet on an element"
+    ALIASES = "two tensors that may share memory"
+    VARIABLE = "a variable that passes from one iteration to the next"
+    EXIT = "a break"
+
+
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """Why iterations of a loop depend on one another.
@@ -49,6 +58,7 @@ class Conflict:
     loop indices by name) that meet on `element`.
     """
 
+    kind: ConflictKind
     sentence: str
     parties: tuple[Party, ...]
     refuted: bool = False

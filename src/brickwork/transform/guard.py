@@ -1,0 +1,147 @@
+"""Puts the tests in that keep every access in range: once at launch where that is enough, else before each statement.
+
+    body  ->  if guards: body without the guarded checks, else: body in order with every check that is not proved
+
+Invariant: no element outside a tensor is touched, whatever the arguments; a check that fails comes before any effect of
+its statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from brickwork.analysis.symbolic import unwrapped
+from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
+from brickwork.ir import build
+from brickwork.ir.nodes import (
+    TRUE,
+    Block,
+    Check,
+    Expression,
+    Failure,
+    FailureKind,
+    For,
+    If,
+    Load,
+    Node,
+    Size,
+    Statement,
+    Store,
+    While,
+)
+from brickwork.ir.walk import children, rewrite, rewrite_statements
+
+Bounds = Mapping[tuple[int, int], BoundVerdict]
+SHAPE_LIMIT = 6
+"""Ranks up to which a failure records the whole shape."""
+
+
+def guards(analysis: Analysis) -> tuple[Expression, ...]:
+    """Return the conditions, to be tested once, under which the guarded accesses and the loops' verdicts hold."""
+    found = [guard for verdict in analysis.bounds.values() for guard in verdict.guard]
+    return tuple(dict.fromkeys((*analysis.assumptions, *found)))
+
+
+def conjunction(conditions: Iterable[Expression]) -> Expression:
+    """Return whether all conditions hold."""
+    result: Expression = TRUE
+    for condition in conditions:
+        result = build.apply("logical_and", result, condition)
+    return result
+
+
+def fast_body(block: Block, analysis: Analysis) -> Block:
+    """Return the block for arguments that satisfy the guards."""
+    plain = tuple(_simplify(statement, analysis.bounds) for statement in block)
+    return _check(plain, analysis.bounds, lambda verdict: verdict.bound is Bound.CHECKED)
+
+
+def careful_body(block: Block, analysis: Analysis) -> Block:
+    """Return the block for any arguments."""
+    return _check(block, analysis.bounds, lambda verdict: verdict.bound is not Bound.PROVED)
+
+
+def with_guard(condition: Expression, fast: Block, careful: Block) -> Block:
+    """Return the choice between the two, or the fast one where nothing is to be tested."""
+    if condition == TRUE:
+        return fast
+    return (If(condition=condition, then=fast, otherwise=careful),)
+
+
+# ---------------------------------------------------------------- negative indices
+
+
+def _simplify(statement: Statement, bounds: Bounds) -> Statement:
+    """Leave out the resolution of negative indices where they cannot be negative."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Load | Store):
+            return node
+        indices = tuple(
+            _plain(node, axis, index) if bounds[node.access, axis].plain else index
+            for axis, index in enumerate(node.indices)
+        )
+        return node if indices == node.indices else replace(node, indices=indices)
+
+    return rewrite(statement, visit)
+
+
+def _plain(node: Load | Store, axis: int, index: Expression) -> Expression:
+    return unwrapped(index, node.tensor, axis) or index
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _check(block: Block, bounds: Bounds, wanted: Callable[[BoundVerdict], bool]) -> Block:
+    def visit(statement: Statement) -> Block:
+        match statement:
+            case For(start=start, stop=stop):
+                return (*_checks_of((start, stop), bounds, wanted), statement)
+            case If(condition=condition):
+                return (*_checks_of((condition,), bounds, wanted), statement)
+            case While(condition=condition):
+                checks = _checks_of((condition,), bounds, wanted)
+                return (replace(statement, prelude=(*statement.prelude, *checks)) if checks else statement,)
+            case Store():
+                checks = [*_checks_of(children(statement), bounds, wanted)]
+                checks += _access_checks(statement, bounds, wanted)
+                return (*checks, statement)
+            case _:
+                return (*_checks_of(children(statement), bounds, wanted), statement)
+
+    return rewrite_statements(block, visit)
+
+
+def _checks_of(roots: Iterable[Node], bounds: Bounds, wanted: Callable[[BoundVerdict], bool]) -> tuple[Check, ...]:
+    """Return the checks of the reads in expressions, inner ones first."""
+    result: list[Check] = []
+    for root in roots:
+        result.extend(_checks_of(children(root), bounds, wanted))
+        if isinstance(root, Load):
+            result.extend(_access_checks(root, bounds, wanted))
+    return tuple(dict.fromkeys(result))
+
+
+def _access_checks(node: Load | Store, bounds: Bounds, wanted: Callable[[BoundVerdict], bool]) -> list[Check]:
+    return [
+        _index_check(node, axis, index) for axis, index in enumerate(node.indices) if wanted(bounds[node.access, axis])
+    ]
+
+
+def _index_check(node: Load | Store, axis: int, index: Expression) -> Check:
+    size = Size(tensor=node.tensor, axis=axis)
+    given = unwrapped(index, node.tensor, axis)
+    lowest: Expression = build.integer(0) if given is None else build.apply("neg", size)
+    user = index if given is None else given
+    condition = build.apply("logical_and", build.apply("ge", user, lowest), build.apply("lt", user, size))
+    rank = node.tensor.type.rank
+    sizes: tuple[Expression, ...] = (size,)
+    shape = ""
+    if rank <= SHAPE_LIMIT:
+        sizes = (size, *(Size(tensor=node.tensor, axis=place) for place in range(rank)))
+        fields = ", ".join(f"{{{place + 2}}}" for place in range(rank))
+        shape = f" (shape ({fields}{',' if rank == 1 else ''}))"
+    message = f"index {{0}} is out of bounds for dimension {axis} of tensor '{node.tensor.name}' with size {{1}}{shape}"
+    return Check(condition=condition, failure=Failure(FailureKind.INDEX, message), values=(user, *sizes), loc=node.loc)

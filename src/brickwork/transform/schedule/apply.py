@@ -1,0 +1,59 @@
+"""Carries a schedule out: writes roles, widths and reductions into the loops, and cuts loops into chunks.
+
+for i in range(a, b): body   ->   parallel for c in range((b - a + S - 1) // S):
+                                      vector for i in range(a + c*S, min(a + c*S + S, b)): body
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Block, For, Role, Statement, Symbol
+from brickwork.ir.walk import rewrite_statements
+from brickwork.transform.schedule.schedule import Schedule
+
+CHUNK_NUMBERS = 1_000_000
+"""Added to the number of a loop's index to number the index of its chunks."""
+
+
+def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Block:
+    """Return the block with its loops run as the schedule says."""
+
+    def visit(statement: Statement) -> Block:
+        return (_apply(statement, schedule, analysis),) if isinstance(statement, For) else (statement,)
+
+    return rewrite_statements(block, visit)
+
+
+def _apply(loop: For, schedule: Schedule, analysis: Analysis) -> For:
+    width, size = schedule.width(loop.index), schedule.chunk(loop.index)
+    if not width and not size and not schedule.parallel(loop.index):
+        return loop
+    reductions = analysis.loops[loop.index].reductions
+    role = Role.VECTOR if width else Role.SEQUENTIAL if size else Role.PARALLEL
+    changed = replace(loop, role=role, width=max(width, 1), reductions=reductions)
+    return _cut(changed, size) if size else changed
+
+
+def _cut(loop: For, size: int) -> For:
+    piece = Symbol(f"{loop.index.name}_chunk", loop.index.number + CHUNK_NUMBERS, INT64)
+    length = build.sub(loop.stop, loop.start)
+    step = build.integer(size)
+    count = build.apply("floordiv", build.add(length, build.integer(size - 1)), step)
+    start = build.add(loop.start, build.mul(build.read(piece), step))
+    stop = build.apply("minimum", build.add(start, step), loop.stop)
+    inner = replace(loop, start=start, stop=stop)
+    if inner.role is Role.SEQUENTIAL:
+        inner = replace(inner, reductions=())
+    return For(
+        index=piece,
+        start=build.integer(0),
+        stop=count,
+        body=(inner,),
+        role=Role.PARALLEL,
+        reductions=loop.reductions,
+        loc=loop.loc,
+    )

@@ -1,0 +1,188 @@
+"""A sane schedule without tuning, from what the analysis proved and what the target is.
+
+The outermost independent loops are shared out among threads, and one loop inside them runs in vector lanes: the one
+with which most accesses are to neighbouring elements. Invariant: a schedule depends on neither thread count nor sizes,
+and a loop that accumulates runs in parallel only outside of parallel loops, in chunks and lanes that are the same on
+every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from brickwork.analysis.model import Access, depth_of
+from brickwork.analysis.polynomial import Atom, IndexAtom
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir.dtypes import value_dtype
+from brickwork.ir.nodes import Block, Constant, For, If, Load, Statement, Store, Symbol, While
+from brickwork.ir.walk import read_symbols, walk
+from brickwork.target.target import Target
+from brickwork.transform.schedule.schedule import Chunk, Directive, Parallel, Schedule, Vectorise
+
+LANES_LIMIT = 64
+REDUCTION_LANES = 32
+"""Lanes of an accumulating loop: the same on every machine, so that results are."""
+LIGHT_CHUNK = 4096
+"""Iterations a chunk of a loop without inner loops."""
+HEAVY_CHUNK = 256
+"""Iterations a chunk of a loop with inner loops."""
+ACCUMULATORS = 4
+"""Vectors a lane set spans where an inner loop accumulates, to hide the latency of a multiply-add."""
+FEWEST_ITERATIONS = 4
+DEPTH_WEIGHT = 16.0
+"""How often an inner loop is taken to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    analysis: Analysis
+    target: Target
+
+    def block(self, block: Block) -> Iterator[Directive]:
+        for statement in block:
+            match statement:
+                case For():
+                    yield from self.nest(statement)
+                case If(then=then, otherwise=otherwise):
+                    yield from self.block(then)
+                    yield from self.block(otherwise)
+                case While(prelude=prelude, body=body):
+                    yield from self.block((*prelude, *body))
+                case _:
+                    pass
+
+    def nest(self, loop: For) -> Iterator[Directive]:
+        """Schedule a loop that stands in no parallel one."""
+        if not self.analysis.loops[loop.index].independent:
+            yield from self.block(loop.body)
+        elif self.analysis.loops[loop.index].reductions:
+            yield from self.reduction(loop)
+        else:
+            yield from self.independent(loop)
+
+    def independent(self, loop: For) -> Iterator[Directive]:
+        band = [*self.band(loop)]
+        candidates = [node for node in self.candidates(band) if _is_long(node)]
+        if not candidates:
+            yield from (Parallel(node.index) for node in band)
+            return
+        chosen = min(candidates, key=lambda node: (self.cost(loop, node.index), candidates.index(node)))
+        width = self.width(chosen)
+        if chosen not in band:
+            yield from (Parallel(node.index) for node in band)
+            yield Vectorise(chosen.index, width)
+            return
+        outer = band[: band.index(chosen)]
+        yield from (Parallel(node.index) for node in outer)
+        if not {node.index for node in outer} & _read_in_bounds(chosen):
+            yield Chunk(chosen.index, self.chunk(chosen))
+        yield Vectorise(chosen.index, width)
+
+    def reduction(self, loop: For) -> Iterator[Directive]:
+        """Schedule a loop that accumulates: chunks are combined in order."""
+        symbols = {reduction.symbol for reduction in self.analysis.loops[loop.index].reductions}
+        yield Chunk(loop.index, self.chunk(loop))
+        inner = loop
+        while len(inner.body) == 1 and isinstance(inner.body[0], For) and self.accumulates(inner.body[0], symbols):
+            inner = inner.body[0]
+        if not any(isinstance(node, For | While) for node in walk(inner.body)):
+            yield Vectorise(inner.index, REDUCTION_LANES)
+
+    def accumulates(self, loop: For, symbols: set[Symbol]) -> bool:
+        """Whether a loop accumulates into these variables and is independent otherwise."""
+        verdict = self.analysis.loops[loop.index]
+        return verdict.independent and {item.symbol for item in verdict.reductions} <= symbols
+
+    def band(self, loop: For) -> Iterator[For]:
+        """Yield the perfectly nested independent loops from `loop` inwards."""
+        yield loop
+        if len(loop.body) == 1 and isinstance(loop.body[0], For):
+            inner = loop.body[0]
+            verdict = self.analysis.loops[inner.index]
+            if verdict.independent and not verdict.reductions:
+                yield from self.band(inner)
+
+    def candidates(self, band: list[For]) -> list[For]:
+        """Return the loops that could run in lanes, innermost first; none is inside another one's sequential loop."""
+        deeper: list[For] = []
+        for statement in _straight(band[-1].body):
+            if isinstance(statement, For):
+                verdict = self.analysis.loops[statement.index]
+                if verdict.independent and not verdict.reductions:
+                    deeper.extend(self.candidates([*self.band(statement)]))
+        return [*deeper, *band[::-1]]
+
+    def cost(self, loop: For, vector: Symbol) -> float:
+        """Return about how long a nest takes if the loop of `vector` runs in lanes."""
+        return sum(
+            _access_cost(access, vector) * DEPTH_WEIGHT ** len(access.loops)
+            for access in self.analysis.accesses
+            if any(around.node.index == loop.index for around in access.loops)
+        )
+
+    def width(self, loop: For) -> int:
+        """Return the lanes of a loop: those of the registers for its widest values, several times if it accumulates."""
+        widest = max((_value_bytes(node) for node in walk(loop.body) if isinstance(node, Load | Store)), default=4)
+        lanes = max(self.target.vector_bytes // widest, 1)
+        if any(isinstance(node, For) and self.analysis.loops[node.index].reductions for node in walk(loop.body)):
+            lanes *= ACCUMULATORS
+        count = _trip_count(loop)
+        while count is not None and lanes > count:
+            lanes //= 2
+        return max(min(lanes, LANES_LIMIT), 1)
+
+    def chunk(self, loop: For) -> int:
+        """Return how many iterations make up a piece of work."""
+        return HEAVY_CHUNK if any(isinstance(node, For | While) for node in walk(loop.body)) else LIGHT_CHUNK
+
+
+def default_schedule(block: Block, analysis: Analysis, target: Target) -> Schedule:
+    """Return the schedule of a kernel's body."""
+    return Schedule(tuple(_Planner(analysis, target).block(block)))
+
+
+def _straight(block: Block) -> Iterator[Statement]:
+    """Yield the statements of a block and of the branches in it."""
+    for statement in block:
+        yield statement
+        if isinstance(statement, If):
+            yield from _straight((*statement.then, *statement.otherwise))
+
+
+def _value_bytes(node: Load | Store) -> int:
+    """Return the bytes that a lane holds for an element: integers stay narrow, floats are computed wide."""
+    dtype = node.tensor.type.dtype
+    return value_dtype(dtype).size if dtype.is_float else dtype.size
+
+
+def _access_cost(access: Access, vector: Symbol) -> float:
+    atom = next((around.atom for around in access.loops if around.node.index == vector), None)
+    scale = 2.0 if access.store else 1.0
+    if atom is None:
+        return scale
+    varying = [place for place, axis in enumerate(access.axes) if any(_varies(a, atom) for a in axis.value.atoms())]
+    if not varying:
+        return scale / 16
+    if varying == [access.tensor.type.unit_axis]:
+        return scale / 8 if abs(access.axes[varying[0]].value.factor((atom,))) == 1 else scale / 2
+    return scale
+
+
+def _varies(atom: Atom, index: IndexAtom) -> bool:
+    return atom == index or (not isinstance(atom, IndexAtom) and depth_of(atom) >= index.depth)
+
+
+def _read_in_bounds(loop: For) -> frozenset[Symbol]:
+    return read_symbols((loop.start, loop.stop))
+
+
+def _trip_count(loop: For) -> int | None:
+    if isinstance(loop.start, Constant) and isinstance(loop.stop, Constant):
+        return max(int(loop.stop.value) - int(loop.start.value), 0)
+    return None
+
+
+def _is_long(loop: For) -> bool:
+    count = _trip_count(loop)
+    return count is None or count >= FEWEST_ITERATIONS
