@@ -1,0 +1,44 @@
+"""The ready operators in tensor operations of torch alone: what brickwork is measured against and checked with."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def brick_pad(
+    tile: Tensor, height: int, width: int, origin: list[int], shift_x: list[int], shift_y: list[int]
+) -> Tensor:
+    """Gather every pixel through tensors of indices; tile (h, w) or (h, w, c)."""
+    tile_height, tile_width = tile.shape[:2]
+    y = (height - 1 - origin[1] - torch.arange(height, device=tile.device)).view(-1, 1)
+    x = (torch.arange(width, device=tile.device) - origin[0]).view(1, -1)
+    v = torch.div(y, tile_height, rounding_mode="floor")
+    u = torch.div(x - v * shift_y[0], tile_width, rounding_mode="floor")
+    column = x - u * shift_x[0] - v * shift_y[0]
+    row = tile_height - 1 - (y - u * shift_x[1] - v * shift_y[1])
+    return tile[row, column]
+
+
+def timex(w: Tensor, k: Tensor, eps: float) -> Tensor:
+    """Convolve through torch's own grouped convolution."""
+    length = k.shape[-1]
+    return eps + functional.conv1d(functional.pad(k, (length - 1, 0)), w.unsqueeze(1), groups=k.shape[1])
+
+
+def timex_fourier(w: Tensor, k: Tensor, eps: float) -> Tensor:
+    """Convolve through the Fourier transform, which does fewer operations than the sum."""
+    length = k.shape[-1]
+    spectrum = torch.fft.rfft(w.flip(-1), 2 * length) * torch.fft.rfft(k, 2 * length)
+    return eps + torch.fft.irfft(spectrum, 2 * length)[..., :length]
+
+
+def timex_padded(w: Tensor, k: Tensor, eps: float) -> Tensor:
+    """Convolve a signal that was padded before."""
+    return eps + functional.conv1d(k, w, groups=k.shape[1])
+
+
+def sample_normal(mu: Tensor, sigma: Tensor, n: int) -> Tensor:
+    """Scale and shift normal deviates of torch."""
+    return mu[:, None] + sigma[:, None] * torch.randn(mu.shape[0], n, dtype=mu.dtype, device=mu.device)

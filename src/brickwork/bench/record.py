@@ -1,0 +1,121 @@
+"""Results as files: what was measured, when, with which versions, on what kind of machine. No host is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from brickwork.bench.timers import Timing
+
+_PACKAGES = ("brickwork", "torch", "llvmlite", "islpy", "numba", "taichi", "quadrants")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One comparison: its title, the parameters, each contender's timing, and the one that ratios refer to."""
+
+    title: str
+    timings: dict[str, Timing]
+    reference: str
+    target: str = ""
+    """What brickwork must reach, in words."""
+    notes: dict[str, str] = field(default_factory=dict[str, str])
+
+    def ratio(self, name: str) -> float:
+        """Return how many times as long as the reference a contender takes."""
+        return self.timings[name].median / self.timings[self.reference].median
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The cases of one benchmark, measured in one process."""
+
+    name: str
+    cases: tuple[Case, ...]
+    date: str
+    versions: dict[str, str]
+    machine: dict[str, str]
+    commit: str
+    threads: int
+
+
+def record(name: str, cases: list[Case]) -> Record:
+    """Return the record of cases that were just measured."""
+    return Record(
+        name=name,
+        cases=tuple(cases),
+        date=datetime.now(UTC).strftime("%Y-%m-%d"),
+        versions=versions(),
+        machine=machine(),
+        commit=_commit(),
+        threads=torch.get_num_threads(),
+    )
+
+
+def save(result: Record, folder: Path) -> Path:
+    """Write a record as JSON."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result.name}.json"
+    path.write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def load(path: Path) -> Record:
+    """Read a record that `save` wrote."""
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    cases = tuple(_case(case) for case in data.pop("cases"))
+    return Record(cases=cases, **data)
+
+
+def _case(data: dict[str, Any]) -> Case:
+    timings: Mapping[str, dict[str, Any]] = data.pop("timings")
+    return Case(timings={name: Timing(**timing) for name, timing in timings.items()}, **data)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of those packages that are installed."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, str]:
+    """Describe the processor, without the name of the host."""
+    described = {"architecture": platform.machine(), "cores": str(os.cpu_count() or 0), "system": platform.system()}
+    path = Path("/proc/cpuinfo")
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        fields = dict(line.split(":", maxsplit=1) for line in lines if ":" in line)
+        words = {name.strip(): value.strip() for name, value in fields.items()}
+        described["processor"] = words.get("model name", "unknown")
+        flags = words.get("flags", "").split()
+        described["vectors"] = " ".join(flag for flag in ("avx2", "fma", "avx512f") if flag in flags)
+    return described
+
+
+def _commit() -> str:
+    """Return the commit that was measured, `+` if files were changed since, or nothing outside a checkout."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+"],  # noqa: S607  # git is found on the path
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return described.stdout.strip()

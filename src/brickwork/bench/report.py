@@ -1,0 +1,58 @@
+"""Records as tables: for the terminal, and in Markdown for the README."""
+
+from __future__ import annotations
+
+from brickwork.bench.record import Case, Record
+
+
+def duration(seconds: float) -> str:
+    """Return a time with three digits and a fitting unit.
+
+    >>> duration(0.0123), duration(4.5e-6)
+    ('12.3 ms', '4.50 us')
+    """
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale or unit == "us":
+            value = seconds / scale
+            digits = 0 if value >= 100 else 1 if value >= 10 else 2
+            return f"{value:.{digits}f} {unit}"
+    raise AssertionError
+
+
+def ratio(value: float) -> str:
+    """Return a ratio with as many digits as it deserves."""
+    return f"{value:.2f} x" if value < 10 else f"{value:.1f} x" if value < 100 else f"{value:.0f} x"
+
+
+def show(case: Case) -> None:
+    """Print a case as a table in the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=case.title, title_justify="left", title_style="bold")
+    table.add_column("contender")
+    for heading in ("median", "quartiles", f"against {case.reference}"):
+        table.add_column(heading, justify="right")
+    for name, timing in case.timings.items():
+        style = "bold green" if name.startswith("brickwork") else None
+        spread = f"{duration(timing.lower)} to {duration(timing.upper)}"
+        table.add_row(name, duration(timing.median), spread, ratio(case.ratio(name)), style=style)
+    console = Console()
+    console.print(table)
+    for name, note in case.notes.items():
+        console.print(f"  {name}: {note}", highlight=False, markup=False)
+    if case.target:
+        console.print(f"  to reach: {case.target}\n", highlight=False, markup=False)
+
+
+def markdown(records: list[Record]) -> str:
+    """Return the cases of records as one Markdown table, a row a case."""
+    lines = ["| case | contender | time | against |", "|---|---|---|---|"]
+    for result in records:
+        for case in result.cases:
+            for position, (name, timing) in enumerate(case.timings.items()):
+                title = case.title if position == 0 else ""
+                against = "1" if name == case.reference else ratio(case.ratio(name))
+                shown = f"**{name}**" if name.startswith("brickwork") else name
+                lines.append(f"| {title} | {shown} | {duration(timing.median)} | {against} |")
+    return "\n".join(lines)
