@@ -1,0 +1,216 @@
+"""Calls of functions that the compiler knows, on operands that are lowered already: builtins, `math`, random draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.arithmetic import binary, meet
+from brickwork.frontend.environment import MATH_ONE, MATH_TWO
+from brickwork.frontend.indexing import scalar, size_of
+from brickwork.frontend.rules import error
+from brickwork.frontend.state import Key, State, describe
+from brickwork.frontend.typing import Items, Operand, Value, View, floating, number
+from brickwork.ir.build import add, apply, cast, constant, integer, mul, read
+from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
+from brickwork.ir.nodes import Assign, Draw, Expression, FailureKind, Load, Random, Read
+from brickwork.ir.walk import walk
+
+SUPPORTED = "supported are arithmetic, min, max, abs, round, int, float, bool, pow, divmod, len, math.* and helpers"
+MATH_ALIASES = {"fabs": "abs"}
+
+
+def call(state: State, name: str, arguments: Sequence[Operand], site: Key, loc: Location) -> Operand:
+    """Return the call of the function `name` (`module.function`)."""
+    module, _, function = name.rpartition(".")
+    match module:
+        case "builtins":
+            return _builtin(state, function, arguments, loc)
+        case "math":
+            return _math(state, function, [scalar(state, item, loc) for item in arguments], loc)
+        case "brickwork" if function in {"rand", "randn", "randint"}:
+            return _draw(state, function, [scalar(state, item, loc) for item in arguments], site, loc)
+        case "brickwork":
+            raise error(
+                "BW008", f"`{function}` stands only in the head of a `for`", loc, f"write `for i in {function}(...)`"
+            )
+        case _:
+            message = f"`{name}` cannot be called on elements"
+            raise error("BW004", message, loc, f"write it with `math` or a loop; {SUPPORTED}")
+
+
+def _arity(arguments: Sequence[object], low: int, high: int, name: str, loc: Location) -> None:
+    if not low <= len(arguments) <= high:
+        expected = str(low) if low == high else f"{low} to {high}"
+        raise error("BW004", f"`{name}` takes {expected} arguments, not {len(arguments)}", loc)
+
+
+def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Location) -> Operand:
+    if name == "len":
+        _arity(arguments, 1, 1, name, loc)
+        return _length(arguments[0], loc)
+    if name in {"min", "max"} and len(arguments) == 1 and isinstance(arguments[0], Items):
+        arguments = arguments[0].items
+    if name in {"tuple", "list"} and len(arguments) == 1 and isinstance(arguments[0], Items):
+        return arguments[0]
+    if name not in {"min", "max", "abs", "int", "float", "bool", "round", "pow", "divmod"}:
+        raise error("BW004", f"`{name}` cannot be compiled", loc, SUPPORTED)
+    values = [scalar(state, item, loc) for item in arguments]
+    match name:
+        case "min" | "max":
+            return _extremum(state, name, values, loc)
+        case "pow":
+            _arity(values, 2, 2, name, loc)
+            return binary(state, "pow", values[0], values[1], loc)
+        case "divmod":
+            _arity(values, 2, 2, name, loc)
+            left, right = (Value(state.pin(item.expression), item.weak) for item in values)
+            return Items(tuple(binary(state, part, left, right, loc) for part in ("floordiv", "mod")))
+        case "round":
+            _arity(values, 1, 1, name, loc)
+            return _rounded(values[0], "round", loc)
+        case "abs":
+            _arity(values, 1, 1, name, loc)
+            kind = number(values[0].type)
+            return Value(apply("abs", cast(values[0].expression, kind.dtype, loc), loc=loc), kind.weak)
+        case _:
+            _arity(values, 1, 1, name, loc)
+            return _convert(name, values[0], loc)
+
+
+def _convert(name: str, value: Value, loc: Location) -> Value:
+    match name:
+        case "bool":
+            return Value(cast(value.expression, BOOL, loc))
+        case "int":
+            weak = value.weak or value.dtype is BOOL
+            return Value(cast(value.expression, INT64, loc), weak)
+        case _:
+            kind = floating(value.type)
+            return Value(cast(value.expression, kind.dtype, loc), kind.weak)
+
+
+def _rounded(value: Value, operator: str, loc: Location) -> Value:
+    if not value.dtype.is_float:
+        return Value(cast(value.expression, number(value.type).dtype, loc), value.weak)
+    return Value(cast(apply(operator, value.expression, loc=loc), INT64, loc), value.weak)
+
+
+def _length(operand: Operand, loc: Location) -> Value:
+    match operand:
+        case Items():
+            return Value(integer(len(operand.items), loc), weak=True)
+        case View() if operand.rank > 0:
+            return size_of(operand, 0, loc)
+        case _:
+            raise error("BW101", f"`len` takes a tensor or a list, not {describe(operand)}", loc)
+
+
+def _extremum(state: State, name: str, values: Sequence[Value], loc: Location) -> Value:
+    if len(values) < 2:
+        raise error("BW004", f"`{name}` takes at least two values here", loc, "write a loop over the elements")
+    operator = "minimum" if name == "min" else "maximum"
+    result = values[0]
+    for value in values[1:]:
+        kind = meet(result, value, loc)
+        if kind.dtype is BOOL:
+            kind = number(kind)
+        operands = [cast(item.expression, kind.dtype, loc) for item in (result, value)]
+        result = Value(apply(operator, *operands, loc=loc), kind.weak)
+    del state
+    return result
+
+
+def _math(state: State, name: str, values: list[Value], loc: Location) -> Operand:
+    if name in {"floor", "ceil", "trunc"}:
+        _arity(values, 1, 1, f"math.{name}", loc)
+        return _rounded(values[0], name, loc)
+    if name in MATH_ONE or name in MATH_ALIASES:
+        _arity(values, 1, 1, f"math.{name}", loc)
+        return _real(MATH_ALIASES.get(name, name), values, loc)
+    if name in MATH_TWO:
+        _arity(values, 2, 2, f"math.{name}", loc)
+        return _real(name, values, loc)
+    match name:
+        case "pow":
+            _arity(values, 2, 2, "math.pow", loc)
+            return _real("pow", values, loc)
+        case "log":
+            _arity(values, 1, 2, "math.log", loc)
+            logs = [_real("log", [value], loc) for value in values]
+            return logs[0] if len(logs) == 1 else binary(state, "truediv", logs[0], logs[1], loc)
+        case "radians" | "degrees":
+            _arity(values, 1, 1, f"math.{name}", loc)
+            factor = 0.017453292519943295 if name == "radians" else 57.29577951308232
+            return binary(state, "mul", _real("abs", values, loc, keep=True), _weak(factor, loc), loc)
+        case _:
+            raise error("BW004", f"`math.{name}` is not part of the language", loc, SUPPORTED)
+
+
+def _weak(value: float, loc: Location) -> Value:
+    return Value(constant(value, FLOAT64, loc), weak=True)
+
+
+def _real(name: str, values: Sequence[Value], loc: Location, *, keep: bool = False) -> Value:
+    kind = values[0].type
+    for value in values[1:]:
+        kind = meet(Value(constant(0, kind.dtype), kind.weak), value, loc)
+    kind = floating(kind)
+    operands = [cast(value.expression, kind.dtype, loc) for value in values]
+    return Value(operands[0] if keep else apply(name, *operands, loc=loc), kind.weak)
+
+
+def _draw(state: State, name: str, values: list[Value], site: Key, loc: Location) -> Value:
+    number_of_site = state.sites.setdefault(site, len(state.sites))
+    _arity(values, 2 if name == "randint" else 0, 2 if name == "randint" else 0, f"bw.{name}", loc)
+    bounds: tuple[Expression, ...] = ()
+    if name == "randint":
+        if any(not value.dtype.is_integer for value in values):
+            raise error("BW101", "the bounds of `randint` are integers", loc, "write int(...) around them")
+        low, high = (state.fix(cast(value.expression, INT64, loc), "bound") for value in values)
+        message = "randint: low {0} is not below high {1}"
+        state.check(apply("lt", low, high, loc=loc), FailureKind.VALUE, message, (low, high), loc)
+        bounds = (low, high)
+    draw = {"rand": Draw.UNIFORM, "randn": Draw.NORMAL, "randint": Draw.INTEGER}[name]
+    random = Random(
+        draw=draw,
+        key=read(state.random_key, loc),
+        counter=_counter(state, loc),
+        extra=integer(0, loc) if state.while_counter is None else read(state.while_counter, loc),
+        site=number_of_site,
+        bounds=bounds,
+        dtype=INT64 if name == "randint" else FLOAT32,
+        loc=loc,
+    )
+    return Value(state.pin(random, "draw"), weak=True)
+
+
+def _counter(state: State, loc: Location) -> Expression:
+    """Return the number of this iteration among those of the enclosing `for` loops."""
+    levels = [level for level in state.loops if level.iteration is not None]
+    result: Expression = integer(0, loc)
+    for position, level in enumerate(levels):
+        trips, iteration = level.trips, level.iteration
+        if trips is None or iteration is None:
+            continue
+        if position > 0 and not _is_host(state, trips):
+            return _running(state, loc)
+        result = add(mul(result, trips, loc) if position else result, iteration, loc)
+    return result
+
+
+def _is_host(state: State, expression: Expression) -> bool:
+    """Return whether an expression is made of sizes and scalar arguments only."""
+    return not any(
+        isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol not in state.parameters)
+        for node in walk(expression)
+    )
+
+
+def _running(state: State, loc: Location) -> Expression:
+    """Return a count of the draws of this kind so far, kept in a variable of its own."""
+    symbol = state.symbol("draws", INT64)
+    state.counters.append(symbol)
+    now = state.pin(read(symbol, loc), "count")
+    state.emit(Assign(symbol=symbol, value=add(now, integer(1, loc), loc), loc=loc))
+    return now

@@ -1,0 +1,118 @@
+"""Refuses at definition what the language lacks, all of it at once: a walk over the function and its helpers.
+
+Only syntax and captured values are known here; types and ranks are checked when a signature is lowered.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterator
+
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.environment import MISSING, helper, intrinsic, is_tensor, resolve
+from brickwork.frontend.rules import REFUSED_EXPRESSIONS, REFUSED_STATEMENTS
+from brickwork.frontend.source import SourceFunction, local_names, parse
+
+
+def refusals(source: SourceFunction, call_site: Location | None = None) -> Iterator[Diagnostic]:
+    """Yield what is wrong in one function, in source order."""
+    local = local_names(source.node)
+    for statement in source.node.body:
+        for node in _in_order(statement):
+            loc = source.location(node, call_site)
+            refused = _refused(node)
+            if refused is not None:
+                yield Diagnostic(
+                    code="BW002" if isinstance(node, ast.stmt) else "BW003",
+                    message=refused[0],
+                    loc=loc,
+                    help=refused[1],
+                )
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
+                yield from _captured(source, node, loc)
+            if isinstance(node, ast.For):
+                yield from _iterator(source, node, local, call_site)
+
+
+def _in_order(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _in_order(child)
+
+
+def _refused(node: ast.AST) -> tuple[str, str] | None:
+    if isinstance(node, ast.stmt):
+        if isinstance(node, ast.For | ast.While) and node.orelse:
+            return "`else` after a loop is not part of the language", "set a variable before `break` and test it"
+        return REFUSED_STATEMENTS.get(type(node))
+    if isinstance(node, ast.expr):
+        if isinstance(node, ast.Starred):
+            return "`*` is not part of the language", "write the items one by one"
+        if isinstance(node, ast.Compare) and any(isinstance(item, ast.In | ast.NotIn) for item in node.ops):
+            return "`in` is not part of the language", "compare with ==, or write a loop"
+        return REFUSED_EXPRESSIONS.get(type(node))
+    return None
+
+
+def _captured(source: SourceFunction, node: ast.Name, loc: Location) -> Iterator[Diagnostic]:
+    found = source.captured.get(node.id, MISSING)
+    if node.id == source.name and (found is MISSING or found is source.function):
+        advice = "write a loop instead of the recursion"
+        yield Diagnostic(code="BW004", message=f"`{node.id}` calls itself", loc=loc, help=advice)
+    elif found is MISSING:
+        advice = f"define `{node.id}` before the operator; free names are captured at decoration"
+        yield Diagnostic(code="BW005", message=f"`{node.id}` is not defined", loc=loc, help=advice)
+    elif is_tensor(found):
+        message = f"`{node.id}` is a captured tensor"
+        yield Diagnostic(code="BW006", message=message, loc=loc, help="pass it as an argument")
+
+
+def _iterator(
+    source: SourceFunction, node: ast.For, local: frozenset[str], call_site: Location | None
+) -> Iterator[Diagnostic]:
+    called = node.iter.func if isinstance(node.iter, ast.Call) else None
+    name = None if called is None else intrinsic(resolve(called, source.captured, local))
+    if name not in {"builtins.range", "brickwork.prange", "brickwork.ndrange", "brickwork.indices"}:
+        message = f"a `for` cannot run over `{ast.unparse(node.iter)}`"
+        advice = "write `for i in range(n)`, `bw.ndrange(...)` or `bw.indices(x)`"
+        yield Diagnostic(code="BW008", message=message, loc=source.location(node.iter, call_site), help=advice)
+
+
+def find_helpers(source: SourceFunction) -> tuple[dict[types.FunctionType, SourceFunction], list[Diagnostic]]:
+    """Return the Python functions that the body calls, and those that they call, with what is wrong in them."""
+    found: dict[types.FunctionType, SourceFunction] = {}
+    wrong: list[Diagnostic] = []
+    _collect(source, found, wrong, (source,), None)
+    return found, wrong
+
+
+def _collect(
+    source: SourceFunction,
+    found: dict[types.FunctionType, SourceFunction],
+    wrong: list[Diagnostic],
+    chain: tuple[SourceFunction, ...],
+    call_site: Location | None,
+) -> None:
+    local = local_names(source.node)
+    for node in (item for statement in source.node.body for item in _in_order(statement)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = helper(resolve(node.func, source.captured, local))
+        if called is None or source.is_made_of(called):
+            continue
+        place = source.location(node, call_site)
+        if any(item.is_made_of(called) for item in chain):
+            message = f"`{called.__name__}` calls itself, by way of `{source.name}`"
+            wrong.append(
+                Diagnostic(code="BW004", message=message, loc=place, help="write a loop instead of the recursion")
+            )
+        elif called not in found:
+            inner = found[called] = parse(called)
+            wrong.extend(refusals(inner, place))
+            _collect(inner, found, wrong, (*chain, inner), place)
+        else:
+            _collect(found[called], found, wrong, (*chain, found[called]), place)

@@ -1,0 +1,143 @@
+"""What is known of an operator when it is decorated, before any call: `define` makes it, or refuses.
+
+A definition holds what its source meant at that moment: later changes of globals or helpers do not reach it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import CompileError
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.check import find_helpers, refusals
+from brickwork.frontend.environment import DRAWS, intrinsic, resolve
+from brickwork.frontend.lift import Split, Splitter
+from brickwork.frontend.parameters import ParameterDeclaration, declare
+from brickwork.frontend.source import SourceFunction, local_names, parse
+from brickwork.frontend.stores import stored_parameters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """An operator as it was decorated.
+
+    `results` counts the returned tensors; `returns_tuple` tells one from a tuple of one. `reason` says why a "python"
+    host part needs Python. `helpers` are the functions that are compiled inline.
+    """
+
+    source: SourceFunction
+    parameters: tuple[ParameterDeclaration, ...]
+    mutated: frozenset[str]
+    results: int
+    returns_tuple: bool
+    draws_random: bool
+    host: Literal["native", "python"]
+    reason: str
+    fingerprint: str
+    helpers: Mapping[types.FunctionType, SourceFunction]
+    split: Split
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.source.name
+
+    @property
+    def loc(self) -> Location:
+        """Where the function begins."""
+        return self.source.location(self.source.node)
+
+
+def define(function: Callable[..., object]) -> Definition:
+    """Return what the source says; refuse what the language lacks, all of it at once."""
+    source = parse(function)
+    parameters, wrong = declare(source)
+    wrong.extend(refusals(source))
+    helpers, wrong_helpers = find_helpers(source)
+    wrong.extend(wrong_helpers)
+    split = Splitter(source, (item.name for item in parameters if item.kind == "tensor")).split()
+    returns = _returns(source)
+    wrong.extend(_wrong_returns(source, returns, parameters))
+    if wrong:
+        raise CompileError(wrong)
+    results = _result_expressions(returns[0]) if returns else ()
+    returned = returns[0].value if returns else None
+    tensors = {item.name for item in parameters if item.kind == "tensor"}
+    return Definition(
+        source=source,
+        parameters=parameters,
+        mutated=stored_parameters(source, helpers) & tensors,
+        results=len(results),
+        returns_tuple=isinstance(returned, ast.Tuple | ast.List),
+        draws_random=any(_draws(item) for item in (source, *helpers.values())),
+        host="python" if split.reason else "native",
+        reason=split.reason,
+        fingerprint=_fingerprint((source, *helpers.values())),
+        helpers=helpers,
+        split=split,
+    )
+
+
+def _returns(source: SourceFunction) -> list[ast.Return]:
+    return [node for node in ast.walk(source.node) if isinstance(node, ast.Return)]
+
+
+def _result_expressions(node: ast.Return) -> tuple[ast.expr, ...]:
+    """Return the expressions that a `return` hands out."""
+    if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
+        return ()
+    return tuple(node.value.elts) if isinstance(node.value, ast.Tuple | ast.List) else (node.value,)
+
+
+def _wrong_returns(
+    source: SourceFunction, returns: list[ast.Return], parameters: tuple[ParameterDeclaration, ...]
+) -> list[Diagnostic]:
+    wrong: list[Diagnostic] = []
+
+    def refuse(message: str, node: ast.AST, advice: str) -> None:
+        wrong.append(Diagnostic(code="BW009", message=message, loc=source.location(node), help=advice))
+
+    annotation = source.node.returns
+    if annotation is not None and ast.unparse(annotation).strip("'\"") in {"int", "float", "bool"}:
+        refuse("an operator returns tensors, not Python numbers", annotation, "annotate it as `-> torch.Tensor`")
+    names = {item.name for item in parameters}
+    counts = {len(_result_expressions(node)) for node in returns}
+    if len(counts) > 1:
+        refuse("the returns differ in how many tensors they give", returns[-1], "return the same number everywhere")
+    for node in returns:
+        for item in _result_expressions(node):
+            if isinstance(item, ast.Name) and item.id in names:
+                refuse(f"`{item.id}` is an argument and cannot be returned", item, "return nothing, or a new tensor")
+    return wrong
+
+
+def _draws(source: SourceFunction) -> bool:
+    local = local_names(source.node)
+    return any(
+        isinstance(node, ast.Call) and intrinsic(resolve(node.func, source.captured, local)) in DRAWS
+        for node in ast.walk(source.node)
+    )
+
+
+def _fingerprint(sources: tuple[SourceFunction, ...]) -> str:
+    """Return a digest of everything the operator is made of; the same in every process."""
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(f"{source.file}:{source.node.lineno}\n{source.text}\n".encode())
+        digest.update(repr((source.function.__defaults__, source.keyword_defaults)).encode())
+        for name, found in sorted(source.captured.items()):
+            digest.update(f"{name}={_describe(found)}\n".encode())
+    return digest.hexdigest()
+
+
+def _describe(found: object) -> str:
+    if isinstance(found, int | float | bool | str | tuple | list):
+        return repr(found)  # pyright: ignore[reportUnknownArgumentType]
+    name = getattr(found, "__qualname__", getattr(found, "__name__", type(found).__qualname__))
+    return f"{getattr(found, '__module__', '')}.{name}"

@@ -1,0 +1,105 @@
+"""What a captured value is to the compiler: a number, a function it knows, a helper to inline, or nothing of use.
+
+Functions are recognised by identity, so that aliases and renamed imports work. torch is recognised without importing it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import sys
+import types
+from collections.abc import Mapping
+from typing import cast
+
+MATH_ONE = frozenset(
+    {"floor", "ceil", "trunc", "sqrt", "cbrt", "exp", "exp2", "expm1", "log2", "log10", "log1p", "erf", "erfc"}
+    | {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"}
+    | {"gamma", "lgamma", "isnan", "isinf", "isfinite"}
+)
+"""Functions of `math` with one operand that have the operator's name."""
+MATH_TWO = frozenset({"atan2", "hypot", "fmod", "copysign"})
+"""Functions of `math` with two operands that have the operator's name."""
+LANGUAGE = frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint"})
+"""brickwork's own functions."""
+DRAWS = frozenset({"brickwork.rand", "brickwork.randn", "brickwork.randint"})
+"""The random ones among them."""
+LOOPS = frozenset({"builtins.range", "brickwork.prange", "brickwork.ndrange", "brickwork.indices"})
+"""What a lifted loop may run over."""
+ALLOCATIONS = frozenset(
+    f"torch.{name}{suffix}" for name in ("empty", "zeros", "ones", "full") for suffix in ("", "_like")
+)
+"""torch's functions that make a tensor."""
+NEW_METHODS = frozenset({"new_empty", "new_zeros", "new_ones", "new_full"})
+"""A tensor's methods that make a tensor."""
+
+
+class Missing:
+    """Stands for a name without a value."""
+
+
+MISSING = Missing()
+
+
+def resolve(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> object:
+    """Return the captured object that a name or a dotted name means, or MISSING."""
+    if isinstance(node, ast.Name):
+        return MISSING if node.id in local else captured.get(node.id, MISSING)
+    if isinstance(node, ast.Attribute):
+        owner = resolve(node.value, captured, local)
+        if isinstance(owner, types.ModuleType):
+            return getattr(owner, node.attr, MISSING)
+    return MISSING
+
+
+def intrinsic(value: object) -> str | None:
+    """Return `module.name` of a function that the compiler knows, or None."""
+    name = getattr(value, "__name__", None)
+    if not isinstance(name, str) or isinstance(value, types.ModuleType):
+        return None
+    if getattr(builtins, name, None) is value:
+        return f"builtins.{name}"
+    if getattr(math, name, None) is value:
+        return f"math.{name}"
+    module = getattr(value, "__module__", None)
+    if name in LANGUAGE and isinstance(module, str) and module.split(".")[0] == "brickwork":
+        return f"brickwork.{name}"
+    torch = sys.modules.get("torch")
+    if torch is not None and (getattr(torch, name, None) is value or str(module).split(".")[0] == "torch"):
+        return f"torch.{name}"
+    return None
+
+
+def helper(value: object) -> types.FunctionType | None:
+    """Return the Python function to inline, or None."""
+    if isinstance(value, types.FunctionType) and intrinsic(value) is None:
+        return value
+    return None
+
+
+def is_tensor(value: object) -> bool:
+    """Return whether the value is a torch tensor, of any subclass."""
+    return any(kind.__module__ == "torch" and kind.__name__ == "Tensor" for kind in type(value).__mro__)
+
+
+def torch_dtype(value: object) -> str | None:
+    """Return the name of a torch dtype, or None."""
+    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+        return str(value).removeprefix("torch.")
+    return None
+
+
+def is_number(value: object) -> bool:
+    """Return whether the value is a plain Python number."""
+    return isinstance(value, bool | int | float)
+
+
+def number_items(value: object) -> tuple[object, ...] | None:
+    """Return the items of a list or tuple of numbers (nested ones too), or None."""
+    if not isinstance(value, tuple | list):
+        return None
+    items = tuple(cast("tuple[object, ...]", value))
+    if all(is_number(item) or number_items(item) is not None for item in items):
+        return items
+    return None

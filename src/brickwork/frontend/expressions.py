@@ -1,0 +1,303 @@
+"""Python expressions to IR. Whatever needs control flow writes statements into the current block before its value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.arithmetic import BINARY, COMPARE, binary, compare, meet, unary
+from brickwork.frontend.calls import call
+from brickwork.frontend.environment import (
+    MISSING,
+    helper,
+    intrinsic,
+    is_number,
+    is_tensor,
+    number_items,
+    resolve,
+    torch_dtype,
+)
+from brickwork.frontend.indexing import attribute, index, method, scalar
+from brickwork.frontend.rules import REFUSED_EXPRESSIONS, error
+from brickwork.frontend.state import Arguments, Frame, State, describe, truth
+from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
+from brickwork.ir.build import apply, cast, constant, logical_not, read, select
+from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
+from brickwork.ir.nodes import Assign, Constant, Expression, If, Load, Random, Statement, Store
+from brickwork.ir.walk import walk
+
+
+def value(state: State, frame: Frame, node: ast.expr) -> Value:
+    """Return a Python expression as a scalar."""
+    return scalar(state, operand(state, frame, node), frame.loc(node))
+
+
+def operand(state: State, frame: Frame, node: ast.expr) -> Operand:
+    """Return a Python expression as whatever it is: a scalar, a tensor, a tuple."""
+    loc = frame.loc(node)
+    match node:
+        case ast.Constant():
+            return captured_operand(node.value, repr(node.value), loc)
+        case ast.Name():
+            return _name(state, frame, node, loc)
+        case ast.Attribute():
+            return _attribute(state, frame, node, loc)
+        case ast.Subscript():
+            return _subscript(state, frame, node, loc)
+        case ast.Tuple() | ast.List():
+            return Items(tuple(operand(state, frame, item) for item in node.elts))
+        case ast.BinOp():
+            return _binary(state, frame, node, loc)
+        case ast.UnaryOp():
+            return unary(state, node.op, value(state, frame, node.operand), loc)
+        case ast.BoolOp():
+            return _logic(state, frame, node, loc)
+        case ast.Compare():
+            return _comparison(state, frame, node, loc)
+        case ast.IfExp():
+            return _conditional(state, frame, node, loc)
+        case ast.Call():
+            result = call_operand(state, frame, node)
+            return Opaque("nothing") if result is None else result
+        case _:
+            message, advice = REFUSED_EXPRESSIONS.get(type(node), ("this expression is not part of the language", ""))
+            raise error("BW003", message, loc, advice)
+
+
+def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
+    """Return a Python expression as a bool."""
+    loc = frame.loc(node)
+    if isinstance(node, ast.BoolOp):
+        return truth(_logic(state, frame, node, loc, as_bool=True), loc)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return logical_not(condition(state, frame, node.operand), loc)
+    return truth(value(state, frame, node), loc)
+
+
+def captured_operand(found: object, name: str, loc: Location) -> Operand:
+    """Return a literal or a captured value."""
+    items = number_items(found)
+    if items is not None:
+        return Items(tuple(captured_operand(item, name, loc) for item in items))
+    if is_number(found):
+        return _number(found, loc)
+    dtype = torch_dtype(found)
+    if dtype in DTYPES:
+        return ElementType(DTYPES[dtype])
+    if found is None or isinstance(found, str):
+        return Opaque("None" if found is None else "a text")
+    if is_tensor(found):
+        raise error("BW006", f"`{name}` is a captured tensor", loc, "pass it as an argument")
+    message = f"`{name}` is a captured {type(found).__name__}, which cannot be compiled in"
+    raise error("BW006", message, loc, "capture numbers and functions; pass the rest as arguments")
+
+
+def _number(found: object, loc: Location) -> Value:
+    if isinstance(found, bool):
+        return Value(constant(found, BOOL, loc))
+    if isinstance(found, int):
+        if not -(1 << 63) <= found < 1 << 63:
+            raise error("BW003", f"{found} does not fit in 64 bits", loc)
+        return Value(constant(found, INT64, loc), weak=True)
+    return Value(constant(found, FLOAT64, loc), weak=True) if isinstance(found, float) else Value(constant(0, INT64))
+
+
+def _name(state: State, frame: Frame, node: ast.Name, loc: Location) -> Operand:
+    if node.id in frame.local:
+        return state.lookup(frame, node.id, loc)
+    found = frame.source.captured.get(node.id, MISSING)
+    if found is MISSING:
+        raise error("BW005", f"`{node.id}` is not defined", loc, "define it before the operator")
+    return captured_operand(found, node.id, loc)
+
+
+def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -> Operand:
+    found = resolve(node, frame.source.captured, frame.local)
+    if found is not MISSING:
+        return captured_operand(found, ast.unparse(node), loc)
+    owner = operand(state, frame, node.value)
+    if isinstance(owner, View):
+        return attribute(owner, node.attr, loc)
+    raise error("BW003", f"`.{node.attr}` of {describe(owner)} is not part of the language", loc)
+
+
+def index_operands(state: State, frame: Frame, node: ast.Subscript) -> Sequence[Operand]:
+    """Return the indices of `x[...]`."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    for part in parts:
+        if isinstance(part, ast.Slice):
+            raise error(
+                "BW003", "a slice is not part of the language", frame.loc(part), "write a loop over the elements"
+            )
+    return [operand(state, frame, part) for part in parts]
+
+
+def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Operand:
+    owner = operand(state, frame, node.value)
+    position = len(state.block)
+    indices = index_operands(state, frame, node)
+    if isinstance(owner, View):
+        del position
+        return index(state, owner, indices, loc)
+    if isinstance(owner, Items):
+        if len(indices) == 1 and isinstance(indices[0], Value) and isinstance(indices[0].expression, Constant):
+            at = indices[0].expression.value
+            if isinstance(at, int) and -len(owner.items) <= at < len(owner.items):
+                return owner.items[at]
+            raise error("BW102", f"index {at} is out of range for {len(owner.items)} items", loc)
+        raise error("BW103", "a list is indexed by a literal integer", loc, "pass a tensor to index by a variable")
+    raise error("BW003", f"{describe(owner)} cannot be indexed", loc, "index a tensor")
+
+
+def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Operand:
+    name = BINARY.get(type(node.op))
+    if name is None:
+        raise error("BW003", "`@` is not part of the language", loc, "write the loops of the product")
+    left, right = ordered(state, frame, node.left, node.right)
+    return binary(state, name, left, right, loc)
+
+
+def ordered(state: State, frame: Frame, first: ast.expr, second: ast.expr) -> tuple[Value, Value]:
+    """Return two scalars; the first keeps its value if evaluating the second stores something."""
+    left = value(state, frame, first)
+    position = len(state.block)
+    right = value(state, frame, second)
+    stores = any(isinstance(node, Store) for statement in state.block[position:] for node in walk(statement))
+    if stores and not state.is_fixed(left.expression):
+        left = Value(state.pin(left.expression, position=position), left.weak)
+    return left, right
+
+
+Branch = tuple[list[Statement], Value]
+
+
+def _branch(state: State, frame: Frame, node: ast.expr, *, as_bool: bool = False) -> Branch:
+    """Lower an expression into a block of its own."""
+    block: list[Statement] = []
+    with state.into(block):
+        if as_bool:
+            return block, Value(condition(state, frame, node))
+        return block, value(state, frame, node)
+
+
+def is_speculative(branch: Branch) -> bool:
+    """Return whether a branch can be evaluated where Python would not: no statement, no access, no long work."""
+    block, result = branch
+    nodes = list(walk(result.expression))
+    return not block and len(nodes) <= 24 and not any(isinstance(node, Load | Random) for node in nodes)
+
+
+def merge(state: State, test: Expression, then: Branch, otherwise: Branch, loc: Location) -> Value:
+    """Return the value of the branch that `test` chooses."""
+    kind = meet(then[1], otherwise[1], loc)
+    values = [cast(branch[1].expression, kind.dtype, loc) for branch in (then, otherwise)]
+    if is_speculative(then) and is_speculative(otherwise):
+        result = select(test, values[0], values[1], loc)
+        if all(item in state.nonnegative or _is_natural(item) for item in values):
+            state.nonnegative.add(result)
+        return Value(result, kind.weak)
+    symbol = state.symbol("choice", kind.dtype)
+    blocks = [
+        (*branch[0], Assign(symbol=symbol, value=item, loc=loc))
+        for branch, item in zip((then, otherwise), values, strict=True)
+    ]
+    state.emit(If(condition=test, then=blocks[0], otherwise=blocks[1], loc=loc))
+    state.invariant.add(symbol)
+    return Value(read(symbol, loc), kind.weak)
+
+
+def _is_natural(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and expression.value >= 0
+
+
+def _conditional(state: State, frame: Frame, node: ast.IfExp, loc: Location) -> Operand:
+    test = condition(state, frame, node.test)
+    if isinstance(test, Constant):
+        return operand(state, frame, node.body if test.value else node.orelse)
+    return merge(state, test, _branch(state, frame, node.body), _branch(state, frame, node.orelse), loc)
+
+
+def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bool: bool = False) -> Value:
+    """Lower `and` and `or`: the value is that of the operand that decides."""
+    is_and = isinstance(node.op, ast.And)
+    result = Value(condition(state, frame, node.values[0])) if as_bool else value(state, frame, node.values[0])
+    for item in node.values[1:]:
+        if isinstance(result.expression, Constant) and bool(result.expression.value) is not is_and:
+            return result
+        branch = _branch(state, frame, item, as_bool=as_bool)
+        if is_speculative(branch) and result.dtype is BOOL and branch[1].dtype is BOOL:
+            name = "logical_and" if is_and else "logical_or"
+            result = Value(apply(name, result.expression, branch[1].expression, loc=loc))
+            continue
+        if not state.is_fixed(result.expression):
+            result = Value(state.pin(result.expression), result.weak)
+        test = truth(result, loc)
+        kept: Branch = ([], result)
+        result = merge(state, test, branch, kept, loc) if is_and else merge(state, test, kept, branch, loc)
+    return result
+
+
+def _comparison(state: State, frame: Frame, node: ast.Compare, loc: Location) -> Operand:
+    """Lower a chain of comparisons; each operand is evaluated at most once."""
+    if len(node.ops) == 1:
+        return _compare_one(state, frame, node, loc)
+    return _chain(state, frame, value(state, frame, node.left), list(zip(node.ops, node.comparators, strict=True)), loc)
+
+
+def _chain(state: State, frame: Frame, left: Value, links: list[tuple[ast.cmpop, ast.expr]], loc: Location) -> Value:
+    operator, right_node = links[0]
+    right = value(state, frame, right_node)
+    if len(links) == 1:
+        return _link(operator, left, right, loc)
+    right = Value(state.fix(right.expression), right.weak)
+    first = _link(operator, left, right, loc)
+    block: list[Statement] = []
+    with state.into(block):
+        rest = _chain(state, frame, right, links[1:], loc)
+    if is_speculative((block, rest)):
+        return Value(apply("logical_and", first.expression, rest.expression, loc=loc))
+    return merge(state, first.expression, (block, rest), ([], Value(constant(False, BOOL, loc))), loc)
+
+
+def _compare_one(state: State, frame: Frame, node: ast.Compare, loc: Location) -> Operand:
+    operator = node.ops[0]
+    if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
+        sides = [operand(state, frame, item) for item in (node.left, node.comparators[0])]
+        if all(isinstance(side, ElementType | Opaque) for side in sides):
+            same = sides[0] == sides[1]
+            return Value(constant(same is isinstance(operator, ast.Eq | ast.Is), BOOL, loc))
+    left, right = ordered(state, frame, node.left, node.comparators[0])
+    return _link(operator, left, right, loc)
+
+
+def _link(operator: ast.cmpop, left: Value, right: Value, loc: Location) -> Value:
+    name = COMPARE.get(type(operator))
+    if name is None:
+        raise error("BW003", "`in` and `is` are not part of the language", loc, "compare with ==, or write a loop")
+    return compare(name, left, right, loc)
+
+
+def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
+    """Return the result of a call; None of a helper that returns nothing."""
+    loc = frame.loc(node)
+    found = resolve(node.func, frame.source.captured, frame.local)
+    if found is MISSING and isinstance(node.func, ast.Attribute):
+        owner = operand(state, frame, node.func.value)
+        if isinstance(owner, View):
+            return method(state, owner, node.func.attr, [operand(state, frame, item) for item in node.args], loc)
+    arguments = tuple(operand(state, frame, item) for item in node.args)
+    if helper(found) is None:
+        name = intrinsic(found)
+        if name is None:
+            raise error(
+                "BW004", f"`{ast.unparse(node.func)}` cannot be called here", loc, "call a plain Python function"
+            )
+        if node.keywords:
+            raise error("BW004", f"`{name}` takes no keywords here", loc, "pass the arguments by position")
+        return call(state, name, arguments, ((*frame.path, id(node)), "draw"), loc)
+    source = state.helpers[found] if (found := helper(found)) is not None else frame.source
+    if source in state.calls:
+        raise error("BW004", f"`{source.name}` calls itself", loc, "write a loop instead of the recursion")
+    keywords = {item.arg: operand(state, frame, item.value) for item in node.keywords if item.arg is not None}
+    return state.inline(state, source, Arguments(arguments, keywords, node), frame)

@@ -1,0 +1,289 @@
+"""The host part to IR: allocations, scalars that kernels see as expressions, asserts, and the results.
+
+Lifted statements met on the way are written into the kernel, which runs once everything of the host part has run:
+nothing in a native host part depends on elements.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.definition import Definition
+from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
+from brickwork.frontend.expressions import condition, operand
+from brickwork.frontend.indexing import scalar, shape
+from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.state import Frame, State
+from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
+from brickwork.frontend.typing import ElementType, Items, Operand, Value, View
+from brickwork.ir.build import apply, cast, integer
+from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType, value_dtype
+from brickwork.ir.nodes import (
+    Allocate,
+    Check,
+    Constant,
+    Expression,
+    FailureKind,
+    Size,
+    Statement,
+    Tensor,
+    TensorType,
+)
+from brickwork.ir.signature import Signature
+
+
+@dataclass(slots=True)
+class Host:
+    """The program under construction: its kernel's statements, what is known of sizes, and the results."""
+
+    definition: Definition
+    signature: Signature
+    block: list[Statement]
+    kernel: list[Statement] = field(default_factory=list[Statement])
+    facts: list[Expression] = field(default_factory=list[Expression])
+    results: list[Tensor] = field(default_factory=list[Tensor])
+    returned: bool = False
+
+
+def lower_host(state: State, frame: Frame, host: Host, statements: Sequence[ast.stmt]) -> None:
+    """Lower top-level statements in order, up to a `return`."""
+    for node in statements:
+        if host.returned:
+            return
+        if id(node) in host.definition.split.lifted:
+            with state.into(host.kernel):
+                lower_statement(state, frame, node)
+            continue
+        _host_statement(state, frame, host, node)
+
+
+def _host_statement(state: State, frame: Frame, host: Host, node: ast.stmt) -> None:
+    loc = frame.loc(node)
+    match node:
+        case ast.Return():
+            _return(state, frame, host, node)
+        case ast.If():
+            _if(state, frame, host, node, loc)
+        case ast.Assert():
+            before = len(state.block)
+            lower_assert(state, frame, node)
+            host.facts.extend(
+                item.condition for item in state.block[before:] if isinstance(item, Check) and item.loc == loc
+            )
+        case ast.Assign() if isinstance(node.value, ast.Call) and _allocation_name(frame, node.value) is not None:
+            name = _target_name(node)
+            view = _allocate(state, frame, host, node.value, target=name, position=_result_position(host, name))
+            for target in node.targets:
+                assign_target(state, frame, target, view, loc)
+        case _:
+            lower_statement(state, frame, node)
+
+
+def _target_name(node: ast.Assign) -> str:
+    return node.targets[0].id if isinstance(node.targets[0], ast.Name) else "tensor"
+
+
+def _if(state: State, frame: Frame, host: Host, node: ast.If, loc: Location) -> None:
+    inner = [item for item in ast.walk(node) if isinstance(item, ast.stmt)]
+    makes = any(isinstance(item, ast.Return) or _makes(frame, item) for item in inner)
+    if not makes and not any(id(item) in host.definition.split.lifted for item in inner):
+        lower_statement(state, frame, node)
+        return
+    test = condition(state, frame, node.test)
+    if not isinstance(test, Constant):
+        message = "an `if` over values of the call decides what is allocated or returned"
+        raise unsupported(message, loc, "decide by ndim or dtype, or move the `if` into the loops")
+    lower_host(state, frame, host, node.body if test.value else node.orelse)
+
+
+def _makes(frame: Frame, node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and _allocation_name(frame, node.value) is not None
+    )
+
+
+# ---------------------------------------------------------------- allocation
+
+
+def _allocation_name(frame: Frame, node: ast.Call) -> str | None:
+    """Return `empty`, `zeros_like`, `new_full`, ... of a call that makes a tensor."""
+    found = resolve(node.func, frame.source.captured, frame.local)
+    name = intrinsic(found)
+    if name in ALLOCATIONS:
+        return name.removeprefix("torch.")
+    if found is MISSING and isinstance(node.func, ast.Attribute) and node.func.attr in NEW_METHODS:
+        return node.func.attr
+    return None
+
+
+def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target: str, position: int | None) -> View:
+    name, loc = _allocation_name(frame, node) or "", frame.loc(node)
+    keywords = {item.arg: operand(state, frame, item.value) for item in node.keywords if item.arg is not None}
+    arguments = [operand(state, frame, item) for item in node.args]
+    for keyword in keywords:
+        if keyword not in {"dtype", "device", "size", "fill_value", "requires_grad"}:
+            raise unsupported(f"the keyword `{keyword}` of `{name}`", loc, "leave it out")
+    like: View | None = None
+    if name.endswith("_like") and arguments:
+        like = _tensor(arguments.pop(0), loc)
+    elif name.startswith("new_") and isinstance(node.func, ast.Attribute):
+        like = _tensor(operand(state, frame, node.func.value), loc)
+    kind = name.removeprefix("new_").removesuffix("_like")
+    fill = _fill(state, kind, arguments, keywords, loc)
+    if name.endswith("_like") and like is not None:
+        sizes: Sequence[Operand] = shape(like, loc).items
+    else:
+        sizes = _sizes(arguments, keywords)
+    expressions = tuple(_size(state, item, loc) for item in sizes)
+    element = _element_type(keywords.get("dtype"), like, fill, loc)
+    same_layout = like if name.endswith("_like") else None
+    layout = _layout(element, len(expressions), same_layout)
+    tensor = _new_tensor(state, host, target, layout, position, loc=loc)
+    given = position is not None and bool(host.signature.out)
+    state.emit(
+        Allocate(
+            tensor=tensor,
+            sizes=expressions,
+            fill=None if fill is None else cast(fill.expression, value_dtype(element), loc),
+            like=same_layout.tensor if same_layout is not None and not same_layout.indices and not given else None,
+            given=given,
+            loc=loc,
+        )
+    )
+    host.facts.extend(
+        apply("eq", Size(tensor=tensor, axis=axis, loc=loc), size, loc=loc) for axis, size in enumerate(expressions)
+    )
+    return View(tensor)
+
+
+def _tensor(found: Operand, loc: Location) -> View:
+    if not isinstance(found, View):
+        raise error("BW101", "a tensor is needed here", loc)
+    return found
+
+
+def _fill(
+    state: State, kind: str, arguments: list[Operand], keywords: dict[str, Operand], loc: Location
+) -> Value | None:
+    if kind in {"zeros", "ones"}:
+        return Value(integer(int(kind == "ones"), loc), weak=True)
+    if kind != "full":
+        return None
+    found = keywords.get("fill_value") or (arguments.pop() if arguments else None)
+    return scalar(state, found, loc)
+
+
+def _sizes(arguments: Sequence[Operand], keywords: dict[str, Operand]) -> Sequence[Operand]:
+    if "size" in keywords:
+        arguments = [keywords["size"]]
+    if len(arguments) == 1 and isinstance(arguments[0], Items):
+        return arguments[0].items
+    return arguments
+
+
+def _size(state: State, found: Operand, loc: Location) -> Expression:
+    number = scalar(state, found, loc)
+    if not number.dtype.is_integer:
+        raise error("BW101", f"a size is an integer, not {number.type}", loc, "write int(...) around it")
+    size = cast(number.expression, INT64, loc)
+    if not isinstance(size, Size):
+        natural = apply("ge", size, integer(0, loc), loc=loc)
+        state.check(natural, FailureKind.VALUE, "a tensor cannot have the negative size {0}", (size,), loc)
+    return size
+
+
+def _element_type(dtype: Operand | None, like: View | None, fill: Value | None, loc: Location) -> DType:
+    if isinstance(dtype, ElementType):
+        return dtype.dtype
+    if dtype is not None:
+        raise error("BW101", "a dtype is needed here", loc, "write `dtype=x.dtype` or `dtype=torch.float32`")
+    if like is not None:
+        return like.tensor.type.dtype
+    if fill is None or fill.weak is False:
+        return FLOAT32 if fill is None else fill.dtype
+    return FLOAT32 if fill.dtype.is_float else fill.dtype
+
+
+def _new_tensor(
+    state: State, host: Host, name: str, kind: TensorType, position: int | None, *, loc: Location
+) -> Tensor:
+    """Return the tensor for an allocation; that of a result takes the type of the caller's tensor, if there is one."""
+    if position is None or not host.signature.out:
+        return state.tensor(name, kind)
+    given = host.signature.out[position]
+    if given.dtype != kind.dtype or given.rank != kind.rank:
+        message = f"`out` has {given.rank} dimensions of {given.dtype}, the result {kind.rank} of {kind.dtype}"
+        raise error("BW301", message, loc, "pass a tensor of the result's dtype and rank")
+    return state.tensor(name, given)
+
+
+def _layout(dtype: DType, rank: int, like: View | None) -> TensorType:
+    dense = like is None or like.tensor.type.contiguous
+    return TensorType(dtype, rank, contiguous=dense, unit_axis=rank - 1 if dense and rank else None)
+
+
+def _result_position(host: Host, name: str) -> int | None:
+    """Return which result the tensor called `name` is."""
+    for node in ast.walk(host.definition.source.node):
+        if isinstance(node, ast.Return) and node.value is not None:
+            parts = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else [node.value]
+            names = [part.id if isinstance(part, ast.Name) else None for part in parts]
+            if name in names:
+                return names.index(name)
+    return None
+
+
+# ---------------------------------------------------------------- results
+
+
+def _return(state: State, frame: Frame, host: Host, node: ast.Return) -> None:
+    host.returned = True
+    if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
+        return
+    parts = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else [node.value]
+    for part in parts:
+        host.results.append(_result(state, frame, host, part))
+
+
+def _result(state: State, frame: Frame, host: Host, node: ast.expr) -> Tensor:
+    loc = frame.loc(node)
+    if isinstance(node, ast.Call) and _allocation_name(frame, node) is not None:
+        return _allocate(state, frame, host, node, target="result", position=len(host.results)).tensor
+    with state.into(host.kernel):
+        found = operand(state, frame, node)
+        if isinstance(found, View) and found.rank:
+            return _returned_tensor(host, found, loc)
+        result = scalar(state, found, loc)
+        cell = _cell(state, host, node, result, loc)
+        store(state, View(cell), result, loc)
+    return cell
+
+
+def _returned_tensor(host: Host, found: View, loc: Location) -> Tensor:
+    allocated = any(isinstance(item, Allocate) and item.tensor == found.tensor for item in host.block)
+    if found.indices or not allocated:
+        message = f"`{found.tensor.name}` is an argument, or a view, and cannot be returned"
+        raise error("BW009", message, loc, "return a tensor that the function allocates")
+    return found.tensor
+
+
+def _cell(state: State, host: Host, node: ast.expr, result: Value, loc: Location) -> Tensor:
+    """Make a tensor of rank 0 for a scalar that a loop computes."""
+    if not host.kernel:
+        raise error("BW009", "an operator returns tensors, not Python numbers", loc, "return a tensor")
+    dtype = (
+        result.dtype
+        if result.dtype is BOOL or not result.weak
+        else FLOAT32
+        if result.dtype is FLOAT64
+        else result.dtype
+    )
+    name = node.id if isinstance(node, ast.Name) else "result"
+    tensor = _new_tensor(state, host, name, TensorType(dtype, 0, contiguous=True), len(host.results), loc=loc)
+    host.block.append(Allocate(tensor=tensor, sizes=(), given=bool(host.signature.out), loc=loc))
+    return tensor

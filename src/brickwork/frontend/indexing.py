@@ -1,0 +1,124 @@
+"""Tensors in expressions: indices resolved and counted, elements read, sizes and other attributes.
+
+A negative index counts from the end; one that is seen to be non-negative is used as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.arithmetic import is_nonnegative
+from brickwork.frontend.rules import error
+from brickwork.frontend.state import State, describe
+from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
+from brickwork.ir.build import add, apply, cast, integer, mul, select
+from brickwork.ir.dtypes import INT64, value_dtype
+from brickwork.ir.nodes import Constant, Expression, Load, Size
+
+
+def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
+    """Return the operand as a value: a fully indexed tensor is read."""
+    if isinstance(operand, Value):
+        return operand
+    if isinstance(operand, View):
+        if operand.rank == 0:
+            return load(state, operand, loc)
+        name, rank = operand.tensor.name, operand.rank
+        more = f"{rank} more {'index' if rank == 1 else 'indices'}"
+        raise error("BW102", f"`{name}` has {operand.tensor.type.rank} dimensions: {more} make an element", loc)
+    raise error("BW101", f"a number is needed here, not {describe(operand)}", loc)
+
+
+def load(state: State, view: View, loc: Location) -> Value:
+    """Return the element that a fully indexed view is."""
+    dtype = value_dtype(view.tensor.type.dtype)
+    return Value(Load(tensor=view.tensor, indices=view.indices, access=state.access(), dtype=dtype, loc=loc))
+
+
+def index(state: State, view: View, indices: Sequence[Operand], loc: Location) -> View:
+    """Return the view with further axes indexed."""
+    flat: list[Operand] = []
+    for item in indices:
+        flat.extend(item.items if isinstance(item, Items) else (item,))
+    name, rank = view.tensor.name, view.tensor.type.rank
+    if len(flat) > view.rank:
+        message = (
+            f"`{name}` has {rank} dimension{'s' if rank != 1 else ''}, but {len(view.indices) + len(flat)} indices"
+        )
+        raise error("BW102", message, loc, "write one index for each dimension")
+    resolved = list(view.indices)
+    for item in flat:
+        value = scalar(state, item, loc)
+        if not value.dtype.is_integer:
+            raise error(
+                "BW103", f"an index of `{name}` is {value.type}, not an integer", loc, "write int(...) around it"
+            )
+        resolved.append(resolve(state, cast(value.expression, INT64, loc), view, len(resolved), loc))
+    return View(view.tensor, tuple(resolved))
+
+
+def resolve(state: State, expression: Expression, view: View, axis: int, loc: Location) -> Expression:
+    """Return the index counted from the start."""
+    if is_nonnegative(state, expression):
+        return expression
+    size = Size(tensor=view.tensor, axis=axis, loc=loc)
+    if isinstance(expression, Constant):
+        return add(size, expression, loc)
+    expression = state.fix(expression, "index")
+    negative = apply("lt", expression, integer(0, loc), loc=loc)
+    return select(negative, add(expression, size, loc), expression, loc)
+
+
+def size_of(view: View, axis: int, loc: Location) -> Value:
+    """Return the extent of an axis of a view; negative axes count from the end."""
+    if not -view.rank <= axis < view.rank:
+        message = f"`{view.tensor.name}` has {view.rank} dimensions: there is no dimension {axis}"
+        raise error("BW102", message, loc)
+    return Value(Size(tensor=view.tensor, axis=len(view.indices) + axis % view.rank, loc=loc), weak=True)
+
+
+def shape(view: View, loc: Location) -> Items:
+    """Return `x.shape`."""
+    return Items(tuple(size_of(view, axis, loc) for axis in range(view.rank)))
+
+
+def attribute(view: View, name: str, loc: Location) -> Operand:
+    """Return an attribute of a tensor."""
+    match name:
+        case "shape":
+            return shape(view, loc)
+        case "ndim":
+            return Value(integer(view.rank, loc), weak=True)
+        case "dtype":
+            return ElementType(view.tensor.type.dtype)
+        case "device":
+            return Opaque("device")
+        case _:
+            raise error("BW003", f"a tensor's `{name}` is not part of the language", loc, "use shape, ndim, or indices")
+
+
+def method(state: State, view: View, name: str, arguments: Sequence[Operand], loc: Location) -> Operand:
+    """Return a method call on a tensor that asks for its shape."""
+    match name, arguments:
+        case "size", []:
+            return shape(view, loc)
+        case "size", [Value(expression=Constant(value=int(axis)))]:
+            return size_of(view, axis, loc)
+        case "dim", []:
+            return Value(integer(view.rank, loc), weak=True)
+        case "numel", []:
+            return numel(state, view, loc)
+        case "item", [] if view.rank == 0:
+            return load(state, view, loc)
+        case _:
+            raise error("BW004", f"a tensor's `{name}` cannot be called here", loc, "write a loop over its elements")
+
+
+def numel(state: State, view: View, loc: Location) -> Value:
+    """Return the number of elements."""
+    result: Expression = integer(1, loc)
+    for axis in range(view.rank):
+        result = mul(result, size_of(view, axis, loc).expression, loc)
+    state.nonnegative.add(result)
+    return Value(result, weak=True)

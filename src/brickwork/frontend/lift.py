@@ -1,0 +1,170 @@
+"""Splits a body into host statements and lifted ones, by syntax alone.
+
+Lifted are loops over ranges, statements that read or write elements or draw random numbers, and statements that share a
+variable with them. What the host part can be compiled from is decided in here too: the first thing that needs Python
+itself is the `reason`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from brickwork.frontend.environment import ALLOCATIONS, DRAWS, LOOPS, NEW_METHODS, helper, intrinsic, resolve
+from brickwork.frontend.source import SourceFunction, local_names
+
+SHAPE_METHODS = frozenset({"size", "dim", "numel"})
+"""Methods of a tensor that ask for its shape."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Which statements are lifted (by identity), which variables they set, which names are tensors."""
+
+    lifted: frozenset[int]
+    device: frozenset[str]
+    tensors: frozenset[str]
+    reason: str
+    """Why the host part needs Python; empty where it is compiled."""
+
+
+class Splitter:
+    """Looks at a function's statements until nothing changes any more."""
+
+    def __init__(self, source: SourceFunction, tensors: Iterable[str]) -> None:
+        """Begin with the parameters that are tensors."""
+        self.source = source
+        self.local = local_names(source.node)
+        self.tensors = set(tensors)
+        self.device: set[str] = set()
+        self.lifted: set[int] = set()
+
+    def split(self) -> Split:
+        """Return the split of the whole body."""
+        while True:
+            before = (len(self.tensors), len(self.device), len(self.lifted))
+            for node in ast.walk(self.source.node):
+                if isinstance(node, ast.Assign):
+                    for target in node.targets:
+                        self._note_tensors(target, node.value)
+            self._visit(self.source.node.body)
+            if before == (len(self.tensors), len(self.device), len(self.lifted)):
+                break
+        reason = next(self._reasons(self.source.node.body), "")
+        return Split(frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), reason)
+
+    def _note_tensors(self, target: ast.expr, found: ast.expr) -> None:
+        if isinstance(target, ast.Tuple) and isinstance(found, ast.Tuple) and len(target.elts) == len(found.elts):
+            for part, item in zip(target.elts, found.elts, strict=True):
+                self._note_tensors(part, item)
+        elif isinstance(target, ast.Name) and (self.is_allocation(found) or self.root(found) in self.tensors):
+            self.tensors.add(target.id)
+
+    def root(self, node: ast.expr) -> str | None:
+        """Return the name under a chain of indices."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        return node.id if isinstance(node, ast.Name) else None
+
+    def name_of(self, node: ast.expr) -> str | None:
+        """Return `module.function` of a known function."""
+        return intrinsic(resolve(node, self.source.captured, self.local))
+
+    def is_allocation(self, node: ast.expr) -> bool:
+        """Return whether the expression makes a tensor."""
+        if not isinstance(node, ast.Call):
+            return False
+        if self.name_of(node.func) in ALLOCATIONS:
+            return True
+        return isinstance(node.func, ast.Attribute) and node.func.attr in NEW_METHODS
+
+    def touches_elements(self, node: ast.AST) -> bool:
+        """Return whether evaluating the tree needs elements, random numbers or variables of lifted statements."""
+        for item in ast.walk(node):
+            if isinstance(item, ast.Subscript) and self.root(item) in self.tensors and not _has_slice(item):
+                return True
+            if isinstance(item, ast.Name) and item.id in self.device:
+                return True
+            if isinstance(item, ast.Call):
+                if self.name_of(item.func) in DRAWS:
+                    return True
+                called = helper(resolve(item.func, self.source.captured, self.local))
+                if called is not None and any(self.root(argument) in self.tensors for argument in item.args):
+                    return True
+        return False
+
+    def _visit(self, statements: Sequence[ast.stmt]) -> None:
+        for node in statements:
+            if self._is_lifted(node):
+                self.lifted.add(id(node))
+                self.device |= set(_stored_names(node)) - self.tensors
+            elif isinstance(node, ast.If):
+                self._visit(node.body)
+                self._visit(node.orelse)
+
+    def _is_lifted(self, node: ast.stmt) -> bool:
+        match node:
+            case ast.For():
+                called = node.iter.func if isinstance(node.iter, ast.Call) else node.iter
+                return self.name_of(called) in LOOPS
+            case ast.While():
+                return True
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+                if node.value is None or self.is_allocation(node.value):
+                    return False
+                stored = set(_stored_names(node))
+                return bool(stored & self.device) or self.touches_elements(node)
+            case ast.If():
+                whole = [*ast.walk(node)]
+                if any(isinstance(item, ast.Return) or self._allocates(item) for item in whole):
+                    return False
+                inner = any(self._is_lifted(item) for item in (*node.body, *node.orelse))
+                return inner or self.touches_elements(node.test)
+            case ast.Expr() | ast.Assert():
+                return self.touches_elements(node)
+            case _:
+                return False
+
+    def _allocates(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.expr) and self.is_allocation(node)
+
+    def _reasons(self, statements: Sequence[ast.stmt]) -> Iterator[str]:
+        """Yield what of a body cannot be compiled and so is left to Python."""
+        for node in statements:
+            if id(node) in self.lifted:
+                yield from self._foreign(node)
+                continue
+            if isinstance(node, ast.If):
+                yield from self._foreign(node.test)
+                yield from self._reasons(node.body)
+                yield from self._reasons(node.orelse)
+            else:
+                yield from self._foreign(node)
+
+    def _foreign(self, node: ast.AST) -> Iterator[str]:
+        for item in ast.walk(node):
+            line = getattr(item, "lineno", 0)
+            if isinstance(item, ast.Subscript) and self.root(item) in self.tensors and _has_slice(item):
+                yield f"line {line} takes a slice of a tensor"
+            if not isinstance(item, ast.Call) or self.is_allocation(item):
+                continue
+            name = self.name_of(item.func)
+            if name is not None and name.startswith("torch."):
+                yield f"line {line} calls {name}"
+            if name is None and isinstance(item.func, ast.Attribute) and self.root(item.func.value) in self.tensors:
+                if item.func.attr in SHAPE_METHODS | {"item"}:
+                    continue
+                yield f"line {line} calls the method `{item.func.attr}` of a tensor"
+
+
+def _has_slice(node: ast.Subscript) -> bool:
+    return any(isinstance(item, ast.Slice) for item in ast.walk(node.slice))
+
+
+def _stored_names(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement assigns, but for those in the heads of loops."""
+    heads = {id(name) for item in ast.walk(node) if isinstance(item, ast.For) for name in ast.walk(item.target)}
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store) and id(item) not in heads:
+            yield item.id

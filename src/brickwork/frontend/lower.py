@@ -1,0 +1,207 @@
+"""`lower`: a definition and the types of its arguments to IR.
+
+The body is lowered again and again until the types of its variables no longer grow; the last pass is the result.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from brickwork.frontend.definition import Definition
+from brickwork.frontend.host import Host, lower_host
+from brickwork.frontend.parameters import ParameterDeclaration
+from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.source import local_names
+from brickwork.frontend.state import Frame, Key, State, Variable, rebound_names
+from brickwork.frontend.statements import inline
+from brickwork.frontend.typing import Items, Operand, Value, ValueType, View
+from brickwork.ir.build import integer, read
+from brickwork.ir.dtypes import BOOL, INT64, DType
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Block,
+    Expression,
+    For,
+    Kernel,
+    KeyParameter,
+    Launch,
+    ListParameter,
+    Load,
+    Node,
+    Parameter,
+    Program,
+    Return,
+    ScalarParameter,
+    Size,
+    Store,
+    Symbol,
+    Tensor,
+    TensorParameter,
+    TensorType,
+)
+from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
+from brickwork.ir.walk import walk
+
+PASSES = 64
+"""More than any chain of widenings is long."""
+
+
+def lower(definition: Definition, signature: Signature) -> Program:
+    """Return the program of an operator for arguments of these types."""
+    if definition.host == "python":
+        message = f"the host part of `{definition.name}` is not compiled: {definition.reason}"
+        raise unsupported(message, definition.loc, "move torch calls and slices out of the operator")
+    types: dict[Key, ValueType] = {}
+    for _ in range(PASSES):
+        program, changed = _lower_once(definition, signature, types)
+        if not changed:
+            return program
+    raise unsupported("the types of the variables do not settle", definition.loc)
+
+
+def _lower_once(definition: Definition, signature: Signature, types: dict[Key, ValueType]) -> tuple[Program, bool]:
+    key = Symbol("key", 0, INT64)
+    state = State(
+        random_key=key,
+        draws_random=definition.draws_random,
+        helpers=definition.helpers,
+        inline=inline,
+        types=types,
+    )
+    source = definition.source
+    frame = Frame(
+        source, local_names(source.node), {}, aliases=_aliases(definition), rebound=rebound_names(source.node)
+    )
+    parameters = _parameters(state, frame, definition, signature)
+    state.parameters.add(key)
+    state.invariant |= state.parameters
+    host = Host(definition, signature, state.block)
+    _give_variables(state, frame, host)
+    lower_host(state, frame, host, source.node.body)
+    if len(host.results) != definition.results:
+        raise error("BW009", "not every path returns", definition.loc, "end the function with one `return`")
+    body = [*host.block]
+    if host.kernel:
+        body.append(Launch(kernel=_kernel(state, host), loc=definition.loc))
+    body.append(Return(tensors=tuple(host.results), loc=definition.loc))
+    given = [item.tensor for item in host.block if isinstance(item, Allocate) and item.given]
+    ordered = sorted(given, key=host.results.index)
+    parameters.extend(TensorParameter(tensor, mutated=True) for tensor in ordered)
+    if definition.draws_random:
+        parameters.append(KeyParameter(key))
+    program = Program(name=definition.name, parameters=tuple(parameters), body=tuple(body), loc=definition.loc)
+    return program, state.changed
+
+
+def _aliases(definition: Definition) -> frozenset[str]:
+    """Return the names that only straight-line host statements assign."""
+    straight: set[str] = set()
+    other: set[str] = set()
+    for node in definition.source.node.body:
+        names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
+        plain = isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
+        (straight if plain and id(node) not in definition.split.lifted else other).update(names)
+    return frozenset(straight - other)
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def _parameters(state: State, frame: Frame, definition: Definition, signature: Signature) -> list[Parameter]:
+    if len(signature.arguments) != len(definition.parameters):
+        message = f"`{definition.name}` takes {len(definition.parameters)} arguments, not {len(signature.arguments)}"
+        raise error("BW301", message, definition.loc)
+    result: list[Parameter] = []
+    for declaration, argument in zip(definition.parameters, signature.arguments, strict=True):
+        parameter, bound = _parameter(state, declaration, argument, definition)
+        result.append(parameter)
+        frame.bindings[declaration.name] = bound
+    return result
+
+
+def _give_variables(state: State, frame: Frame, host: Host) -> None:
+    """Give a scalar argument that the body assigns a variable of its own."""
+    for declaration in host.definition.parameters:
+        name, bound = declaration.name, frame.bindings[declaration.name]
+        if isinstance(bound, Value) and name in frame.rebound and name not in frame.aliases:
+            with state.into(host.kernel if name in host.definition.split.device else state.block):
+                state.assign((frame.path, name), bound, declaration.loc)
+            frame.bindings[name] = Variable((frame.path, name))
+
+
+def _parameter(
+    state: State, declaration: ParameterDeclaration, argument: ArgumentType, definition: Definition
+) -> tuple[Parameter, Operand]:
+    match argument:
+        case TensorType() if declaration.kind == "tensor":
+            tensor = state.tensor(declaration.name, argument)
+            return TensorParameter(tensor, mutated=declaration.name in definition.mutated), View(tensor)
+        case ScalarType() if declaration.kind in {"int", "float", "bool"}:
+            symbol = _argument(state, declaration.name, argument.dtype)
+            return ScalarParameter(symbol), Value(read(symbol, declaration.loc), weak=argument.dtype is not BOOL)
+        case ListType() if declaration.kind.startswith("list"):
+            symbols = tuple(
+                _argument(state, f"{declaration.name}[{place}]", argument.dtype) for place in range(argument.length)
+            )
+            items = tuple(Value(read(symbol, declaration.loc), weak=argument.dtype is not BOOL) for symbol in symbols)
+            return ListParameter(declaration.name, symbols), Items(items)
+        case _:
+            raise error("BW301", f"`{declaration.name}` is declared as {declaration.kind}", declaration.loc)
+
+
+def _argument(state: State, name: str, dtype: DType) -> Symbol:
+    symbol = state.symbol(name, dtype)
+    state.parameters.add(symbol)
+    return symbol
+
+
+# ---------------------------------------------------------------- the kernel
+
+
+def _kernel(state: State, host: Host) -> Kernel:
+    """Return the lifted statements with what they use, in order of first use."""
+    zero = integer(0)
+    body: Block = (*(Assign(symbol=symbol, value=zero) for symbol in state.counters), *host.kernel)
+    nodes = [*walk(body)]
+    tensors = dict.fromkeys(_tensors(nodes))
+    scalars = dict.fromkeys(_free_symbols(nodes))
+    facts = tuple(fact for fact in host.facts if _is_about(fact, tensors, scalars))
+    definition = host.definition
+    return Kernel(
+        name=definition.name,
+        tensors=tuple(tensors),
+        scalars=tuple(scalars),
+        facts=facts,
+        body=body,
+        may_alias=host.signature.may_alias,
+        loc=definition.loc,
+    )
+
+
+def _tensors(nodes: list[Node]) -> Iterator[Tensor]:
+    for node in nodes:
+        if isinstance(node, Load | Store | Size):
+            yield node.tensor
+
+
+def _free_symbols(nodes: list[Node]) -> Iterator[Symbol]:
+    bound = {
+        node.symbol if isinstance(node, Assign) else node.index for node in nodes if isinstance(node, Assign | For)
+    }
+    for node in nodes:
+        symbol = getattr(node, "symbol", None)
+        if isinstance(symbol, Symbol) and symbol not in bound:
+            yield symbol
+
+
+def _is_about(fact: Expression, tensors: dict[Tensor, None], scalars: dict[Symbol, None]) -> bool:
+    """Return whether the kernel has everything that a fact mentions."""
+    for node in walk(fact):
+        if isinstance(node, Load) or (isinstance(node, Size) and node.tensor not in tensors):
+            return False
+        symbol = getattr(node, "symbol", None)
+        if isinstance(symbol, Symbol) and symbol not in scalars:
+            return False
+    return True

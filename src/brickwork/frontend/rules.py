@@ -1,0 +1,56 @@
+"""What Python may be written in an operator: one message, and one alternative, for each construct that is refused.
+
+Here are the words and the node classes; where a rule applies is decided in `check.py` and in the lowering.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import CompileError
+from brickwork.diagnostics.location import Location
+
+REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
+    ast.FunctionDef: ("a function cannot be defined inside an operator", "define it outside and call it here"),
+    ast.AsyncFunctionDef: ("an operator cannot be asynchronous", "define a plain function outside and call it here"),
+    ast.ClassDef: ("a class cannot be defined inside an operator", "use plain local variables"),
+    ast.Delete: ("`del` is not part of the language", "leave the name alone; locals cost nothing"),
+    ast.AsyncFor: ("`async for` is not part of the language", "write a plain `for`"),
+    ast.With: ("`with` is not part of the language", "do that outside the operator"),
+    ast.AsyncWith: ("`async with` is not part of the language", "do that outside the operator"),
+    ast.Match: ("`match` is not part of the language", "write `if` and `elif`"),
+    ast.Raise: ("`raise` is not part of the language", 'write `assert condition, "message"`'),
+    ast.Try: ("`try` is not part of the language", "test for the condition with `if`"),
+    ast.TryStar: ("`try` is not part of the language", "test for the condition with `if`"),
+    ast.Import: ("`import` is not part of the language", "import at the top of the file"),
+    ast.ImportFrom: ("`import` is not part of the language", "import at the top of the file"),
+    ast.Global: ("`global` is not part of the language", "pass the value as an argument and return the result"),
+    ast.Nonlocal: ("`nonlocal` is not part of the language", "pass the value as an argument and return the result"),
+}
+"""Statements that are refused everywhere: message and help."""
+
+REFUSED_EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
+    ast.NamedExpr: ("`:=` is not part of the language", "assign on a line before"),
+    ast.Lambda: ("`lambda` is not part of the language", "define a function outside and call it here"),
+    ast.Dict: ("a dictionary is not part of the language", "use separate local variables"),
+    ast.Set: ("a set is not part of the language", "use separate local variables"),
+    ast.ListComp: ("a comprehension is not part of the language", "write a `for` loop"),
+    ast.SetComp: ("a comprehension is not part of the language", "write a `for` loop"),
+    ast.DictComp: ("a comprehension is not part of the language", "write a `for` loop"),
+    ast.GeneratorExp: ("a generator is not part of the language", "write a `for` loop"),
+    ast.Await: ("`await` is not part of the language", "call a plain function"),
+    ast.Yield: ("`yield` is not part of the language", "store into a tensor"),
+    ast.YieldFrom: ("`yield` is not part of the language", "store into a tensor"),
+}
+"""Expressions that are refused everywhere: message and help."""
+
+
+def error(code: str, message: str, loc: Location, advice: str = "") -> CompileError:
+    """Return the exception with one diagnostic, to be raised."""
+    return CompileError(Diagnostic(code=code, message=message, loc=loc, help=advice))
+
+
+def unsupported(message: str, loc: Location, advice: str = "") -> CompileError:
+    """Return the refusal of something that the language has but this version does not compile."""
+    return error("BW901", message, loc, advice)

@@ -1,0 +1,123 @@
+"""Finds and parses the source of a function in place, so that every node has its true line and column.
+
+A `SourceFunction` also knows what its free names meant when it was made: they are captured by value, once.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.rules import error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceFunction:
+    """A parsed function: its tree, where it stands, its text, and the values of its free names."""
+
+    node: ast.FunctionDef
+    file: str
+    text: str
+    captured: Mapping[str, object]
+    function: types.FunctionType
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.node.name
+
+    @property
+    def keyword_defaults(self) -> dict[str, object]:
+        """The default values of keyword-only parameters."""
+        return dict(getattr(self.function, "__kwdefaults__", None) or {})
+
+    def is_made_of(self, function: object) -> bool:
+        """Return whether this is the parsed form of `function`."""
+        return id(function) == id(self.function)
+
+    def location(self, node: ast.AST, call_site: Location | None = None) -> Location:
+        """Return the place of a node of this function."""
+        return span(self.file, self.name, node, call_site)
+
+
+def span(file: str, function: str, node: ast.AST, call_site: Location | None = None) -> Location:
+    """Return the place of a node of the tree."""
+    line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+    end_line = getattr(node, "end_lineno", None) or line
+    end_column = getattr(node, "end_col_offset", None) or column
+    return Location(
+        file=file,
+        line=line,
+        column=column,
+        end_line=end_line,
+        end_column=end_column,
+        function=function,
+        call_site=call_site,
+    )
+
+
+def parse(function: Callable[..., object]) -> SourceFunction:
+    """Return the parsed function; refuse what has no source or is no plain function."""
+    name = getattr(function, "__name__", str(function))
+    if not isinstance(function, types.FunctionType):
+        nowhere = Location(file="<unknown>", line=1, column=0, end_line=1, end_column=0, function=name)
+        raise error("BW001", f"`{name}` is not a plain Python function", nowhere, "decorate a function made by `def`")
+    code = function.__code__
+    place = Location(
+        file=code.co_filename,
+        line=code.co_firstlineno,
+        column=0,
+        end_line=code.co_firstlineno,
+        end_column=0,
+        function=name,
+    )
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        raise error("BW001", f"the source of `{name}` cannot be read", place, "define it in a file") from None
+    text = "".join(lines)
+    indented = text[:1] in {" ", "\t"}
+    try:
+        tree = ast.parse("if True:\n" + text if indented else text)
+    except SyntaxError:
+        raise error("BW001", f"the source of `{name}` cannot be parsed by itself", place, "use `def`") from None
+    ast.increment_lineno(tree, first - (2 if indented else 1))
+    found = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name), None)
+    if found is None:
+        raise error("BW001", f"`{name}` is not written as a plain `def`", place, "use `def`")
+    return SourceFunction(found, code.co_filename, text, capture(function, found), function)
+
+
+def local_names(node: ast.FunctionDef) -> frozenset[str]:
+    """Return the parameters of a function and every name that it assigns."""
+    arguments = node.args
+    names = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    names |= {item.arg for item in (arguments.vararg, arguments.kwarg) if item is not None}
+    names |= {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
+    return frozenset(names)
+
+
+def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, object]:
+    """Return the values that the free names of the body have now; those that have none are left out."""
+    local = local_names(node)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    captured: dict[str, object] = {}
+    names = (item.id for statement in node.body for item in ast.walk(statement) if isinstance(item, ast.Name))
+    for name in dict.fromkeys(names):
+        if name in local:
+            continue
+        if name in cells:
+            try:
+                captured[name] = cells[name].cell_contents
+            except ValueError:
+                continue
+        elif name in function.__globals__:
+            captured[name] = function.__globals__[name]
+        elif hasattr(builtins, name):
+            captured[name] = getattr(builtins, name)
+    return captured

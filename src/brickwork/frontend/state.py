@@ -1,0 +1,254 @@
+"""What lowering knows while it runs: names, types of variables so far, the block being written, and fresh numbers.
+
+Types of variables grow from pass to pass until a pass changes none; everything else starts anew with each pass.
+A variable's key is the chain of calls that leads to its function and its name.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.rules import error
+from brickwork.frontend.source import SourceFunction, local_names, span
+from brickwork.frontend.typing import Operand, Value, ValueType, View, join
+from brickwork.ir.build import cast, read
+from brickwork.ir.dtypes import BOOL, DType
+from brickwork.ir.nodes import (
+    Assign,
+    Check,
+    Constant,
+    Expression,
+    Failure,
+    FailureKind,
+    Load,
+    Random,
+    Read,
+    Size,
+    Statement,
+    Symbol,
+    Tensor,
+    TensorType,
+)
+from brickwork.ir.walk import walk
+
+Key: TypeAlias = tuple[tuple[int, ...], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A name that stands for a variable of the program."""
+
+    key: Key
+
+
+Binding: TypeAlias = Operand | Variable
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function being lowered: the operator's own, or a helper's at one place of call."""
+
+    source: SourceFunction
+    local: frozenset[str]
+    bindings: dict[str, Binding]
+    path: tuple[int, ...] = ()
+    call_site: Location | None = None
+    aliases: frozenset[str] = frozenset()
+    """Names that the host part assigns in a straight line: they stand for the expression itself."""
+    rebound: frozenset[str] = frozenset()
+    """Names that a statement other than a `for` assigns."""
+
+    def loc(self, node: ast.AST) -> Location:
+        """Return the place of a node of this function."""
+        return span(self.source.file, self.source.name, node, self.call_site)
+
+
+@dataclass(slots=True)
+class LoopLevel:
+    """A loop around the statement that is being lowered."""
+
+    iteration: Expression | None
+    """The number of the iteration, from 0; None for a `while`."""
+    trips: Expression | None
+    outer: dict[str, Binding]
+    """What names meant before the loop."""
+    frame_path: tuple[int, ...]
+    flag: Symbol | None = None
+    """Set by a `break` that must leave several IR loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a helper is called with, and where."""
+
+    positional: tuple[Operand, ...]
+    keywords: Mapping[str, Operand]
+    call: ast.Call
+
+
+@dataclass(slots=True)
+class State:
+    """The state of one lowering."""
+
+    random_key: Symbol
+    draws_random: bool
+    helpers: Mapping[types.FunctionType, SourceFunction]
+    inline: Callable[[State, SourceFunction, Arguments, Frame], Operand | None]
+    types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
+    changed: bool = False
+    symbols: dict[Key, Symbol] = field(default_factory=dict[Key, Symbol])
+    block: list[Statement] = field(default_factory=list[Statement])
+    assigned: set[Key] = field(default_factory=set[Key])
+    ended: bool = False
+    nonnegative: set[Expression] = field(default_factory=set[Expression])
+    parameters: set[Symbol] = field(default_factory=set[Symbol])
+    """Scalar arguments."""
+    invariant: set[Symbol] = field(default_factory=set[Symbol])
+    loops: list[LoopLevel] = field(default_factory=list[LoopLevel])
+    in_host: bool = True
+    sites: dict[Key, int] = field(default_factory=dict[Key, int])
+    counters: list[Symbol] = field(default_factory=list[Symbol])
+    while_counter: Symbol | None = None
+    calls: list[SourceFunction] = field(default_factory=list[SourceFunction])
+    numbers: int = 0
+    accesses: int = 0
+
+    def symbol(self, name: str, dtype: DType) -> Symbol:
+        """Return a new variable."""
+        self.numbers += 1
+        return Symbol(name, self.numbers, dtype)
+
+    def tensor(self, name: str, kind: TensorType) -> Tensor:
+        """Return a new tensor."""
+        self.numbers += 1
+        return Tensor(name, self.numbers, kind)
+
+    def access(self) -> int:
+        """Return a new access number."""
+        self.accesses += 1
+        return self.accesses - 1
+
+    def emit(self, statement: Statement) -> None:
+        """Append a statement to the block; nothing is written after a `break` or `continue`."""
+        if not self.ended:
+            self.block.append(statement)
+
+    @contextmanager
+    def into(self, block: list[Statement]) -> Generator[None]:
+        """Write into another block meanwhile."""
+        before, self.block = self.block, block
+        ended, self.ended = self.ended, False
+        yield
+        self.block, self.ended = before, ended
+
+    def check(
+        self, condition: Expression, kind: FailureKind, message: str, values: tuple[Expression, ...], loc: Location
+    ) -> None:
+        """Emit a check, but for one that holds always."""
+        if not (isinstance(condition, Constant) and condition.value):
+            self.emit(Check(condition=condition, failure=Failure(kind, message), values=values, loc=loc))
+
+    def pin(self, expression: Expression, name: str = "value", position: int | None = None) -> Expression:
+        """Return an expression with the value that this one has now, cheap and free of loads.
+
+        `position` puts the assignment before statements that were emitted since.
+        """
+        if isinstance(expression, Constant | Size) or (
+            isinstance(expression, Read) and expression.symbol in self.invariant
+        ):
+            return expression
+        symbol = self.symbol(name, expression.dtype)
+        statement = Assign(symbol=symbol, value=expression, loc=expression.loc)
+        if position is None:
+            self.emit(statement)
+        elif not self.ended:
+            self.block.insert(position, statement)
+        self.invariant.add(symbol)
+        result = read(symbol, expression.loc)
+        if expression in self.nonnegative:
+            self.nonnegative.add(result)
+        return result
+
+    def is_fixed(self, expression: Expression) -> bool:
+        """Return whether the value stays the same while the statements to come run."""
+        return not any(
+            isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol not in self.invariant)
+            for node in walk(expression)
+        )
+
+    def fix(self, expression: Expression, name: str = "value") -> Expression:
+        """Return the expression itself where it cannot change, else its value now."""
+        return expression if self.is_fixed(expression) else self.pin(expression, name)
+
+    def assign(self, key: Key, value: Value, loc: Location) -> None:
+        """Assign to a variable, widening its type for the next pass where that is needed."""
+        known = self.types.get(key)
+        kind = value.type if known is None else join(known, value.type)
+        if kind is None:
+            raise error(
+                "BW101", f"`{key[1]}` is assigned {known} and {value.type}", loc, "write int(...) around the uint64 one"
+            )
+        if kind != known:
+            self.types[key] = kind
+            self.changed = True
+        symbol = self.variable(key)
+        self.emit(Assign(symbol=symbol, value=cast(value.expression, symbol.dtype, loc), loc=loc))
+        self.assigned.add(key)
+
+    def variable(self, key: Key) -> Symbol:
+        """Return the symbol of a variable whose type is known; one that is widened in this pass gets a new one."""
+        symbol = self.symbols.get(key)
+        if symbol is None or symbol.dtype != self.types[key].dtype:
+            symbol = self.symbols[key] = self.symbol(key[1], self.types[key].dtype)
+        return symbol
+
+    def lookup(self, frame: Frame, name: str, loc: Location) -> Operand:
+        """Return what a local name stands for; refuse one that may have no value yet."""
+        binding = frame.bindings.get(name)
+        if isinstance(binding, Variable):
+            if binding.key in self.assigned:
+                return Value(read(self.variable(binding.key), loc), self.types[binding.key].weak)
+        elif binding is not None:
+            return binding
+        raise error("BW005", f"`{name}` may be read before it is assigned", loc, f"give `{name}` a value before")
+
+
+def helper_frame(source: SourceFunction, path: tuple[int, ...], call_site: Location) -> Frame:
+    """Return the frame of a helper that is inlined at a place."""
+    return Frame(source, local_names(source.node), {}, path, call_site, rebound=rebound_names(source.node))
+
+
+def rebound_names(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the names that are assigned by statements other than `for`."""
+    loop_targets = {
+        id(name) for node in ast.walk(function) if isinstance(node, ast.For) for name in ast.walk(node.target)
+    }
+    return frozenset(
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in loop_targets
+    )
+
+
+def truth(value: Value, loc: Location) -> Expression:
+    """Return the value as a bool."""
+    return cast(value.expression, BOOL, loc)
+
+
+def describe(operand: Operand | None) -> str:
+    """Return how messages call an operand."""
+    match operand:
+        case Value():
+            return str(operand.type)
+        case View():
+            return f"a tensor with {operand.rank} dimension{'s' if operand.rank != 1 else ''}"
+        case None:
+            return "nothing"
+        case _:
+            return "a tuple" if hasattr(operand, "items") else "no number"

@@ -1,0 +1,445 @@
+"""Python statements to IR: assignment, branches, `while`, `assert`, and helpers inline. `for` is in loops.py."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.frontend.arithmetic import BINARY, binary
+from brickwork.frontend.expressions import (
+    call_operand,
+    condition,
+    index_operands,
+    merge,
+    operand,
+    value,
+)
+from brickwork.frontend.indexing import index, load, scalar
+from brickwork.frontend.loops import enter, leave, loop_ranges, lower_nest
+from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unsupported
+from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.state import Arguments, Binding, Frame, LoopLevel, State, Variable, describe, helper_frame
+from brickwork.frontend.typing import Items, Operand, Value, View, join
+from brickwork.ir.build import add, cast, integer, logical_not, read
+from brickwork.ir.dtypes import BOOL, INT64, value_dtype
+from brickwork.ir.nodes import (
+    Assign,
+    Break,
+    Check,
+    Constant,
+    Continue,
+    Expression,
+    Failure,
+    FailureKind,
+    If,
+    Statement,
+    Store,
+    While,
+)
+
+
+def lower_statements(state: State, frame: Frame, statements: Sequence[ast.stmt]) -> None:
+    """Lower statements one after the other."""
+    for statement in statements:
+        lower_statement(state, frame, statement)
+
+
+def lower_statement(state: State, frame: Frame, node: ast.stmt) -> None:
+    """Lower one statement."""
+    loc = frame.loc(node)
+    match node:
+        case ast.Assign():
+            _assign(state, frame, node.targets, node.value, loc)
+        case ast.AnnAssign():
+            if node.value is not None:
+                _assign(state, frame, [node.target], node.value, loc)
+        case ast.AugAssign():
+            _augmented(state, frame, node, loc)
+        case ast.If():
+            _if(state, frame, node, loc)
+        case ast.For():
+            lower_nest(state, frame, node, loop_ranges(state, frame, node), assign=assign_target, body=lower_statements)
+        case ast.While():
+            _while(state, frame, node, loc)
+        case ast.Break():
+            _break(state, loc)
+        case ast.Continue():
+            state.emit(Continue(loc=loc))
+            state.ended = True
+        case ast.Assert():
+            lower_assert(state, frame, node)
+        case ast.Pass():
+            pass
+        case ast.Expr():
+            _effect(state, frame, node)
+        case ast.Return():
+            raise unsupported("`return` inside a loop", loc, "set a variable and `break`")
+        case _:
+            message, advice = REFUSED_STATEMENTS.get(type(node), ("this statement is not part of the language", ""))
+            raise error("BW002", message, loc, advice)
+
+
+def _effect(state: State, frame: Frame, node: ast.Expr) -> None:
+    if isinstance(node.value, ast.Constant):
+        return
+    if not isinstance(node.value, ast.Call):
+        raise error("BW002", "this expression has no effect", frame.loc(node), "assign it, or leave it out")
+    call_operand(state, frame, node.value)
+
+
+def _break(state: State, loc: Location) -> None:
+    flag = state.loops[-1].flag
+    if flag is not None:
+        state.emit(Assign(symbol=flag, value=Constant(value=True, dtype=BOOL), loc=loc))
+    state.emit(Break(loc=loc))
+    state.ended = True
+
+
+# ---------------------------------------------------------------- assignment
+
+
+def _assign(state: State, frame: Frame, targets: list[ast.expr], source: ast.expr, loc: Location) -> None:
+    found = operand(state, frame, source)
+    if len(targets) > 1:
+        found = _settle(state, found)
+    for target in targets:
+        assign_target(state, frame, target, found, loc)
+
+
+def _settle(state: State, found: Operand) -> Operand:
+    """Return the operand with its values as they are now."""
+    match found:
+        case Value():
+            return Value(state.fix(found.expression), found.weak)
+        case View() if found.rank == 0:
+            return _settle(state, load(state, found, found.indices[0].loc if found.indices else NOWHERE))
+        case Items():
+            return Items(tuple(_settle(state, item) for item in found.items))
+        case _:
+            return found
+
+
+def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, loc: Location) -> None:
+    """Assign an operand to a name, an element, or a tuple of them."""
+    match target:
+        case ast.Name():
+            _assign_name(state, frame, target.id, found, loc)
+        case ast.Subscript():
+            view = _element(state, frame, target)
+            store(state, view, scalar(state, found, loc), loc)
+        case ast.Tuple() | ast.List():
+            if not isinstance(found, Items):
+                raise error("BW101", f"{describe(found)} cannot be unpacked", loc, "unpack a tuple of that length")
+            if len(found.items) != len(target.elts):
+                message = f"{len(target.elts)} names are assigned, but there are {len(found.items)} values"
+                raise error("BW101", message, loc, "write one name for each value")
+            settled = [_settle(state, item) for item in found.items]
+            for part, item in zip(target.elts, settled, strict=True):
+                assign_target(state, frame, part, item, loc)
+        case _:
+            raise error("BW002", "this cannot be assigned to", frame.loc(target), "assign to a name or an element")
+
+
+def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
+    if isinstance(found, View) and found.rank == 0:
+        found = load(state, found, loc)
+    if isinstance(found, Value) and name not in frame.aliases:
+        key = (frame.path, name)
+        state.assign(key, found, loc)
+        frame.bindings[name] = Variable(key)
+        return
+    _bind(state, frame, name, _settle(state, found), loc)
+
+
+def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
+    """Let a name stand for a tensor, a tuple or a host value; in a loop it may not change from turn to turn."""
+    if isinstance(found, View):
+        found = View(found.tensor, tuple(state.fix(item, "index") for item in found.indices))
+    for level in state.loops:
+        before = level.outer.get(name)
+        if level.frame_path == frame.path and before is not None and before != found:
+            raise unsupported(f"`{name}` is bound to another tensor inside a loop", loc, "use another name")
+    frame.bindings[name] = found
+
+
+def _element(state: State, frame: Frame, target: ast.Subscript) -> View:
+    loc = frame.loc(target)
+    owner = operand(state, frame, target.value)
+    if not isinstance(owner, View):
+        raise error("BW002", f"{describe(owner)} cannot be stored into", loc, "store into a tensor")
+    view = index(state, owner, index_operands(state, frame, target), loc)
+    if view.rank:
+        message = f"`{view.tensor.name}` has {view.tensor.type.rank} dimensions, but {len(view.indices)} indices here"
+        raise error("BW102", message, loc, "store into one element; write a loop for a whole row")
+    return view
+
+
+def store(state: State, view: View, stored: Value, loc: Location) -> None:
+    """Write an element."""
+    dtype = value_dtype(view.tensor.type.dtype)
+    state.emit(
+        Store(
+            tensor=view.tensor,
+            indices=view.indices,
+            value=cast(stored.expression, dtype, loc),
+            access=state.access(),
+            loc=loc,
+        )
+    )
+
+
+def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -> None:
+    name = BINARY.get(type(node.op))
+    if name is None:
+        raise error("BW003", "`@` is not part of the language", loc, "write the loops of the product")
+    if isinstance(node.target, ast.Name):
+        before = scalar(state, state.lookup(frame, node.target.id, loc), loc)
+        _assign_name(state, frame, node.target.id, _combine(state, frame, name, before, node.value, loc=loc), loc)
+    elif isinstance(node.target, ast.Subscript):
+        view = _element(state, frame, node.target)
+        element = load(state, view, frame.loc(node.target))
+        store(state, view, _combine(state, frame, name, element, node.value, loc=loc), loc)
+    else:
+        raise error("BW002", "this cannot be assigned to", loc, "assign to a name or an element")
+
+
+def _combine(state: State, frame: Frame, name: str, before: Value, right: ast.expr, *, loc: Location) -> Value:
+    position = len(state.block)
+    increment = value(state, frame, right)
+    if any(isinstance(item, Store | If | While) for item in state.block[position:]):
+        before = Value(state.pin(before.expression, position=position), before.weak)
+    return binary(state, name, before, increment, loc)
+
+
+# ---------------------------------------------------------------- control flow
+
+
+def _if(state: State, frame: Frame, node: ast.If, loc: Location) -> None:
+    test = condition(state, frame, node.test)
+    if isinstance(test, Constant):
+        lower_statements(state, frame, node.body if test.value else node.orelse)
+        return
+    blocks, ends = _branches(state, frame, [node.body, node.orelse])
+    state.emit(If(condition=test, then=blocks[0], otherwise=blocks[1], loc=loc))
+    state.ended = state.ended or all(ends)
+
+
+def _branches(
+    state: State, frame: Frame, bodies: Sequence[Sequence[ast.stmt]]
+) -> tuple[list[tuple[Statement, ...]], list[bool]]:
+    """Lower alternatives; afterwards is assigned what every one that goes on has assigned."""
+    assigned, bindings = set(state.assigned), dict(frame.bindings)
+    results: list[tuple[Statement, ...]] = []
+    ends: list[bool] = []
+    after: list[tuple[set[tuple[tuple[int, ...], str]], dict[str, Binding]]] = []
+    for body in bodies:
+        state.assigned, frame.bindings = set(assigned), dict(bindings)
+        block: list[Statement] = []
+        with state.into(block):
+            lower_statements(state, frame, body)
+            ends.append(state.ended)
+        results.append(tuple(block))
+        if not ends[-1]:
+            after.append((state.assigned, frame.bindings))
+    state.assigned = set[tuple[tuple[int, ...], str]].intersection(*(item[0] for item in after)) if after else assigned
+    frame.bindings = _common(bindings, [item[1] for item in after])
+    return results, ends
+
+
+def _common(before: dict[str, Binding], after: list[dict[str, Binding]]) -> dict[str, Binding]:
+    """Return the bindings that all branches agree on."""
+    if not after:
+        return before
+    return {name: found for name, found in after[0].items() if all(item.get(name) == found for item in after)}
+
+
+def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
+    counts = state.draws_random and state.while_counter is None
+    counter = state.while_counter
+    if counts:
+        counter = state.while_counter = state.symbol("turns", INT64)
+        state.emit(Assign(symbol=counter, value=integer(0), loc=loc))
+    saved = enter(state, frame, LoopLevel(None, None, dict(frame.bindings), frame.path))
+    prelude: list[Statement] = []
+    with state.into(prelude):
+        test = condition(state, frame, node.test)
+    body: list[Statement] = []
+    with state.into(body):
+        if counter is not None:
+            state.emit(Assign(symbol=counter, value=add(read(counter), integer(1)), loc=loc))
+        lower_statements(state, frame, node.body)
+    leave(state, frame, saved)
+    state.emit(While(prelude=tuple(prelude), condition=test, body=tuple(body), loc=loc))
+    if counts:
+        state.while_counter = None
+
+
+def lower_assert(state: State, frame: Frame, node: ast.Assert) -> None:
+    """Lower an assert; an f-string's values are evaluated only if it is about to fail."""
+    loc = frame.loc(node)
+    test = condition(state, frame, node.test)
+    if isinstance(test, Constant) and test.value:
+        return
+    message, values = f"assert {_escape(ast.unparse(node.test))}", ()
+    block: list[Statement] = []
+    with state.into(block):
+        if node.msg is not None:
+            message, values = _message(state, frame, node.msg)
+    failure = Failure(FailureKind.ASSERTION, message)
+    if block:
+        test = state.pin(test, "holds")
+        check = Check(condition=test, failure=failure, values=values, loc=loc)
+        state.emit(If(condition=logical_not(test), then=(*block, check), loc=loc))
+    else:
+        state.emit(Check(condition=test, failure=failure, values=values, loc=loc))
+
+
+def _escape(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _message(state: State, frame: Frame, node: ast.expr) -> tuple[str, tuple[Expression, ...]]:
+    """Return an assert's message as a template and the values in it."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return _escape(node.value), ()
+    if not isinstance(node, ast.JoinedStr):
+        raise error("BW002", "the message of an assert is a text", frame.loc(node), "write a string or an f-string")
+    parts: list[str] = []
+    values: list[Expression] = []
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            parts.append(_escape(str(part.value)))
+        elif isinstance(part, ast.FormattedValue):
+            form = ast.unparse(part.format_spec)[2:-1] if part.format_spec is not None else ""
+            parts.append(f"{{{len(values)}{':' + form if form else ''}}}")
+            number = value(state, frame, part.value).expression
+            values.append(state.pin(number) if not state.is_fixed(number) else number)
+    if len(values) > 8:
+        raise unsupported("more than eight values in a message", frame.loc(node), "leave some out")
+    return "".join(parts), tuple(values)
+
+
+# ---------------------------------------------------------------- helpers
+
+
+def inline(state: State, source: SourceFunction, arguments: Arguments, caller: Frame) -> Operand | None:
+    """Lower the body of a helper in place of its call."""
+    frame = helper_frame(source, (*caller.path, id(arguments.call)), caller.loc(arguments.call))
+    _bind_parameters(state, frame, arguments, caller)
+    state.calls.append(source)
+    result = _helper_body(state, frame, source.node.body)
+    state.calls.pop()
+    return result
+
+
+def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: Frame) -> None:
+    node, loc = frame.source.node, caller.loc(arguments.call)
+    positional = [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
+    if node.args.vararg is not None or node.args.kwarg is not None:
+        raise error("BW004", f"`{frame.source.name}` takes *args or **kwargs", loc, "give it plain parameters")
+    if len(arguments.positional) > len(positional):
+        raise error("BW004", f"`{frame.source.name}` takes {len(positional)} arguments", loc)
+    given = dict(zip(positional, arguments.positional, strict=False)) | dict(arguments.keywords)
+    names = [*positional, *(item.arg for item in node.args.kwonlyargs)]
+    for name in given:
+        if name not in names:
+            raise error("BW004", f"`{frame.source.name}` has no parameter `{name}`", loc)
+    defaults = default_values(frame.source)
+    for name in names:
+        if name in given:
+            found = given[name]
+        elif name in defaults:
+            found = operand(state, caller, defaults[name])
+        else:
+            raise error("BW004", f"`{frame.source.name}` needs the argument `{name}`", loc)
+        if isinstance(found, View) and found.rank == 0:
+            found = load(state, found, loc)
+        if isinstance(found, Value) and name in frame.rebound:
+            state.assign((frame.path, name), found, loc)
+            frame.bindings[name] = Variable((frame.path, name))
+        else:
+            frame.bindings[name] = _settle(state, found)
+
+
+def default_values(source: SourceFunction) -> dict[str, ast.expr]:
+    """Return the default values of a function's parameters as literals."""
+    positional = [item.arg for item in (*source.node.args.posonlyargs, *source.node.args.args)]
+    values: dict[str, object] = dict(source.keyword_defaults)
+    defaults = source.function.__defaults__ or ()
+    values |= dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
+    return {name: ast.copy_location(ast.Constant(value=item), source.node) for name, item in values.items()}  # pyright: ignore[reportArgumentType]
+
+
+def _helper_body(state: State, frame: Frame, statements: Sequence[ast.stmt]) -> Operand | None:
+    """Lower a helper's statements up to its `return`; an `if` that returns takes what follows into its branches."""
+    for position, node in enumerate(statements):
+        if isinstance(node, ast.Return):
+            return None if node.value is None else operand(state, frame, node.value)
+        if isinstance(node, ast.If) and any(isinstance(item, ast.Return) for item in ast.walk(node)):
+            rest = statements[position + 1 :]
+            test = condition(state, frame, node.test)
+            if isinstance(test, Constant):
+                return _helper_body(state, frame, [*(node.body if test.value else node.orelse), *rest])
+            return _returning_if(state, frame, node, test, rest)
+        lower_statement(state, frame, node)
+    return None
+
+
+def _returning_if(
+    state: State, frame: Frame, node: ast.If, test: Expression, rest: Sequence[ast.stmt]
+) -> Operand | None:
+    loc = frame.loc(node)
+    assigned, bindings = set(state.assigned), dict(frame.bindings)
+    found: list[tuple[list[Statement], Operand | None]] = []
+    for body in (node.body, node.orelse):
+        state.assigned, frame.bindings = set(assigned), dict(bindings)
+        block: list[Statement] = []
+        with state.into(block):
+            result = _helper_body(state, frame, [*body, *rest])
+            if isinstance(result, View) and result.rank == 0:
+                result = load(state, result, loc)
+        found.append((block, result))
+    state.assigned, frame.bindings = assigned, bindings
+    return _merge_results(state, test, found[0], found[1], loc)
+
+
+def _merge_results(
+    state: State,
+    test: Expression,
+    then: tuple[list[Statement], Operand | None],
+    otherwise: tuple[list[Statement], Operand | None],
+    loc: Location,
+) -> Operand | None:
+    left, right = then[1], otherwise[1]
+    if isinstance(left, Value) and isinstance(right, Value):
+        return merge(state, test, (then[0], left), (otherwise[0], right), loc)
+    if isinstance(left, Items) and isinstance(right, Items) and len(left.items) == len(right.items):
+        return _merge_items(state, test, (then[0], left), (otherwise[0], right), loc)
+    if left == right:
+        state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
+        return left
+    message = f"one branch returns {describe(left)}, the other {describe(right)}"
+    raise error("BW101", message, loc, "return the same kind of value from each branch")
+
+
+def _merge_items(
+    state: State,
+    test: Expression,
+    then: tuple[list[Statement], Items],
+    otherwise: tuple[list[Statement], Items],
+    loc: Location,
+) -> Items:
+    results: list[Operand] = []
+    for left, right in zip(then[1].items, otherwise[1].items, strict=True):
+        one, other = scalar(state, left, loc), scalar(state, right, loc)
+        kind = join(one.type, other.type)
+        if kind is None:
+            raise error("BW101", f"{one.type} and {other.type} do not mix", loc, "write int(...) around the uint64 one")
+        symbol = state.symbol("choice", kind.dtype)
+        for block, item in ((then[0], one), (otherwise[0], other)):
+            block.append(Assign(symbol=symbol, value=cast(item.expression, kind.dtype, loc), loc=loc))
+        state.invariant.add(symbol)
+        results.append(Value(read(symbol, loc), kind.weak))
+    state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
+    return Items(tuple(results))

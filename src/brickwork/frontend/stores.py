@@ -1,0 +1,87 @@
+"""Which parameters of a function are stored into, directly, through a view, or by a helper; by syntax alone."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterator, Mapping
+
+from brickwork.frontend.environment import helper, resolve
+from brickwork.frontend.source import SourceFunction, local_names
+
+
+def stored_parameters(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> frozenset[str]:
+    """Return the names of the parameters whose elements the function or its helpers write."""
+    return _stored(source, helpers, ())
+
+
+def _stored(
+    source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
+) -> frozenset[str]:
+    if source in chain:
+        return frozenset()
+    stored = set(_direct(source)) | set(_by_helpers(source, helpers, (*chain, source)))
+    flows = set(_flows(source))
+    while True:
+        more = {origin for target, origin in flows if target in stored} - stored
+        if not more:
+            break
+        stored |= more
+    arguments = source.node.args
+    return frozenset(stored & {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)})
+
+
+def root(node: ast.expr) -> str | None:
+    """Return the name under a chain of indices."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _direct(source: SourceFunction) -> Iterator[str]:
+    for node in ast.walk(source.node):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            name = root(node)
+            if name is not None:
+                yield name
+
+
+def _by_helpers(
+    source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
+) -> Iterator[str]:
+    local = local_names(source.node)
+    for node in ast.walk(source.node):
+        if not isinstance(node, ast.Call):
+            continue
+        called = helper(resolve(node.func, source.captured, local))
+        if called is None or called not in helpers:
+            continue
+        inner = helpers[called]
+        names = [item.arg for item in (*inner.node.args.posonlyargs, *inner.node.args.args)]
+        pairs = [*zip(names, node.args, strict=False), *((item.arg, item.value) for item in node.keywords)]
+        written = _stored(inner, helpers, chain)
+        for name, argument in pairs:
+            found = root(argument)
+            if name in written and found is not None:
+                yield found
+
+
+def _flows(source: SourceFunction) -> Iterator[tuple[str, str]]:
+    """Yield (target, origin) for each assignment that may make one name stand for another's tensor."""
+    for node in ast.walk(source.node):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from _pairs(target, node.value)
+
+
+def _pairs(target: ast.expr, found: ast.expr) -> Iterator[tuple[str, str]]:
+    if isinstance(target, ast.Tuple) and isinstance(found, ast.Tuple):
+        for part, item in zip(target.elts, found.elts, strict=False):
+            yield from _pairs(part, item)
+    elif isinstance(found, ast.IfExp):
+        yield from _pairs(target, found.body)
+        yield from _pairs(target, found.orelse)
+    elif isinstance(target, ast.Name):
+        origin = root(found)
+        if origin is not None:
+            yield target.id, origin

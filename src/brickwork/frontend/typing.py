@@ -1,0 +1,115 @@
+"""The types of values during lowering: a value type and whether it is weak, and how two of them join.
+
+Weak are Python's own numbers (literals, scalar arguments, loop indices, sizes): beside a value that comes from a tensor
+they take its type. Division of integers gives a weak float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
+from brickwork.ir.nodes import Expression, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """A value type; `weak` says that it yields to the other operand's."""
+
+    dtype: DType
+    weak: bool
+
+    def __str__(self) -> str:
+        """Return how messages call the type."""
+        if not self.weak:
+            return self.dtype.name
+        return "a Python float" if self.dtype.is_float else "a Python int" if self.dtype.is_integer else "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A scalar."""
+
+    expression: Expression
+    weak: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        """The expression's type."""
+        return self.expression.dtype
+
+    @property
+    def type(self) -> ValueType:
+        """The type with its weakness."""
+        return ValueType(self.dtype, self.weak)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A tensor with its first axes indexed; the indices are resolved and do not change."""
+
+    tensor: Tensor
+    indices: tuple[Expression, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """How many axes are left."""
+        return self.tensor.type.rank - len(self.indices)
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A tuple or a list of known length."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """A dtype as a value: `x.dtype`, `torch.float32`."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Something that can only be handed on: `None`, a device, a text."""
+
+    what: str
+
+
+Operand: TypeAlias = Value | View | Items | ElementType | Opaque
+
+
+def join(left: ValueType, right: ValueType) -> ValueType | None:
+    """Return the type in which two values meet, or None where they do not (uint64 with a signed element).
+
+    >>> from brickwork.ir.dtypes import FLOAT32
+    >>> str(join(ValueType(FLOAT64, weak=True), ValueType(FLOAT32, weak=False)))
+    'float32'
+    """
+    if left == right:
+        return left
+    one, other = sorted((left, right), key=lambda item: _rank(item.dtype))
+    if _rank(one.dtype) < _rank(other.dtype) or one.dtype is BOOL:
+        return other
+    if one.weak != other.weak:
+        return other if one.weak else one
+    if {one.dtype, other.dtype} == {INT64, UINT64}:
+        return None
+    return one if one.dtype.bits > other.dtype.bits else other
+
+
+def _rank(dtype: DType) -> int:
+    return 0 if dtype is BOOL else 2 if dtype.is_float else 1
+
+
+def number(kind: ValueType) -> ValueType:
+    """Return the type in which arithmetic on `kind` is done: a bool counts as an int."""
+    return ValueType(INT64, weak=True) if kind.dtype is BOOL else kind
+
+
+def floating(kind: ValueType) -> ValueType:
+    """Return the type in which a function of real numbers computes: integers become weak float64."""
+    return kind if kind.dtype.is_float else ValueType(FLOAT64, weak=True)
