@@ -320,7 +320,7 @@ def _launch(host: Host, kernel: Kernel) -> None:
     for symbol, slot in layout.scalars.items():
         kind, text = _word(host, scalar(host, Read(symbol=symbol)), symbol.dtype)
         writer.store(kind, text, writer.slot(context, slot))
-    writer.call("void", f"@{host.kernels[kernel.name]}", (f"ptr {context}",))
+    writer.call("void", "@" + host.kernels[kernel.name].removeprefix("@"), (f"ptr {context}",))
     failed = writer.emit(f"icmp eq i64 {writer.load('i64', writer.slot(host.record, RECORD_FAILED))}, 0")
     good = writer.label("good")
     writer.branch_if(failed, good, host.failed, weights(host.state))
