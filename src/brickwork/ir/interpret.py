@@ -1,0 +1,466 @@
+"""The reference meaning of the IR: runs a program or a kernel, whatever its schedule, on plain Python storage.
+
+Statements and expressions become Python closures once, and then run. A PARALLEL or VECTOR loop runs in order, which is
+one of the orders it may have. Every index is checked against the sizes, with or without a Check before the access.
+With `check=True` a detector watches every loop that is run in parallel or that the user called independent, and the
+variables that are private to an iteration lose their value at its end.
+
+Not in here: the arithmetic (`scalars.py`, `philox.py`) and torch's tensors (adapters make `Memory` of them).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, MutableSequence, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias, assert_never
+
+from brickwork.ir import philox
+from brickwork.ir.detector import Detector
+from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
+from brickwork.ir.nodes import (
+    Allocate,
+    Apply,
+    Assign,
+    Block,
+    Break,
+    Cast,
+    Check,
+    Constant,
+    Continue,
+    Draw,
+    Expression,
+    FailureKind,
+    For,
+    If,
+    Kernel,
+    KeyParameter,
+    Launch,
+    ListParameter,
+    Load,
+    Node,
+    Program,
+    Random,
+    Read,
+    Return,
+    Role,
+    ScalarParameter,
+    Select,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    TensorParameter,
+    While,
+)
+from brickwork.ir.scalars import Number, cast, evaluate, narrow
+from brickwork.ir.walk import assigned_symbols, walk
+
+EXCEPTIONS: dict[FailureKind, type[Exception]] = {
+    FailureKind.ASSERTION: AssertionError,
+    FailureKind.INDEX: IndexError,
+    FailureKind.DIVISION: ZeroDivisionError,
+    FailureKind.VALUE: ValueError,
+    FailureKind.RUNTIME: RuntimeError,
+}
+"""The Python exception of each kind of failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A tensor: elements as Python numbers that `dtype` holds, sizes, strides and offset in elements."""
+
+    data: MutableSequence[Number]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+    offset: int = 0
+
+    def position(self, indices: Sequence[int]) -> int:
+        """Return where an element stands in `data`."""
+        return self.offset + sum(index * stride for index, stride in zip(indices, self.strides, strict=True))
+
+
+Argument: TypeAlias = Memory | Number | Sequence[Number]
+
+
+class _Flow(Enum):
+    """How a statement ends."""
+
+    NEXT = "next"
+    BREAK = "break"
+    CONTINUE = "continue"
+    RETURN = "return"
+
+
+@dataclass(slots=True)
+class _State:
+    """The variables and tensors of a run."""
+
+    values: dict[Symbol, Number] = field(default_factory=dict[Symbol, Number])
+    memories: dict[Tensor, Memory] = field(default_factory=dict[Tensor, Memory])
+    given: dict[Tensor, Memory] = field(default_factory=dict[Tensor, Memory])
+    results: tuple[Memory, ...] = ()
+    detector: Detector | None = None
+
+
+_Value: TypeAlias = Callable[[_State], Number]
+_Step: TypeAlias = Callable[[_State], _Flow]
+
+
+# ---------------------------------------------------------------- entry points
+
+
+def run_program(
+    program: Program, arguments: Sequence[Argument], *, out: Sequence[Memory] = (), key: int = 0, check: bool = False
+) -> tuple[Memory, ...]:
+    """Run an operator on arguments in the order of its parameters; return its results.
+
+    `out` are the caller's tensors for the results that the program declares as given; `key` is the random key.
+    """
+    state = _State(detector=Detector() if check else None)
+    parameters = [each for each in program.parameters if not isinstance(each, KeyParameter)]
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        _bind(state, parameter, argument)
+    for parameter in program.parameters:
+        if isinstance(parameter, KeyParameter):
+            state.values[parameter.symbol] = cast(key, INT64)
+    returned = next((node.tensors for node in walk(program) if isinstance(node, Return)), ())
+    if out:
+        state.given = dict(zip(returned, out, strict=True))
+    _block(program.body)(state)
+    return state.results
+
+
+def run_kernel(
+    kernel: Kernel, memories: Sequence[Memory], scalars: Sequence[Number] = (), *, check: bool = False
+) -> None:
+    """Run a kernel on its tensors and scalars, in the order in which it names them."""
+    state = _State(detector=Detector() if check else None)
+    state.memories.update(zip(kernel.tensors, memories, strict=True))
+    state.values.update(zip(kernel.scalars, scalars, strict=True))
+    _block(kernel.body)(state)
+
+
+def _bind(state: _State, parameter: TensorParameter | ScalarParameter | ListParameter, argument: Argument) -> None:
+    match parameter, argument:
+        case TensorParameter(), Memory():
+            state.memories[parameter.tensor] = argument
+        case ScalarParameter(), bool() | int() | float():
+            state.values[parameter.symbol] = cast(argument, parameter.symbol.dtype)
+        case ListParameter(), Sequence():
+            for symbol, value in zip(parameter.symbols, argument, strict=True):
+                state.values[symbol] = cast(value, symbol.dtype)
+        case _:
+            raise TypeError(f"{parameter} does not take {type(argument).__name__}")
+
+
+# ---------------------------------------------------------------- expressions
+
+
+def _expression(node: Expression) -> _Value:
+    match node:
+        case Constant():
+            value = node.value
+            return lambda _: value
+        case Read():
+            return _read(node)
+        case Size():
+            tensor, axis = node.tensor, node.axis
+            return lambda state: state.memories[tensor].sizes[axis]
+        case Load():
+            return _load(node)
+        case Apply():
+            return _apply(node)
+        case Cast():
+            operand, dtype = _expression(node.operand), node.dtype
+            return lambda state: cast(operand(state), dtype)
+        case Select():
+            return _select(node)
+        case Random():
+            return _random(node)
+        case _:
+            assert_never(node)
+
+
+def _read(node: Read) -> _Value:
+    symbol, loc = node.symbol, node.loc
+
+    def run(state: _State) -> Number:
+        if symbol not in state.values:
+            raise UnboundLocalError(f"{loc}: `{symbol.name}` is read before it is assigned")
+        return state.values[symbol]
+
+    return run
+
+
+def _apply(node: Apply) -> _Value:
+    operator, dtype = node.operator, node.operands[0].dtype
+    operands = [_expression(operand) for operand in node.operands]
+    return lambda state: evaluate(operator, [operand(state) for operand in operands], dtype)
+
+
+def _select(node: Select) -> _Value:
+    condition, then, otherwise = _expression(node.condition), _expression(node.then), _expression(node.otherwise)
+
+    def run(state: _State) -> Number:
+        chosen, other = then(state), otherwise(state)
+        return chosen if condition(state) else other
+
+    return run
+
+
+def _load(node: Load) -> _Value:
+    locate = _element(node, node.tensor, node.indices, writes=False)
+
+    def run(state: _State) -> Number:
+        memory, position = locate(state)
+        return memory.data[position]
+
+    return run
+
+
+def _element(
+    node: Node, tensor: Tensor, indices: tuple[Expression, ...], *, writes: bool
+) -> Callable[[_State], tuple[Memory, int]]:
+    """Return what finds the memory and the position of an access, checks it and reports it to the detector."""
+    operands = [_expression(index) for index in indices]
+
+    def locate(state: _State) -> tuple[Memory, int]:
+        memory = state.memories[tensor]
+        values = tuple(int(operand(state)) for operand in operands)
+        for axis, (value, size) in enumerate(zip(values, memory.sizes, strict=True)):
+            if not 0 <= value < size:
+                message = f"index {value} is out of range for axis {axis} of `{tensor.name}` of shape {memory.sizes}"
+                raise IndexError(f"{node.loc}: {message}")
+        position = memory.position(values)
+        if state.detector is not None:
+            state.detector.access((id(memory.data), position), tensor, values, writes, node.loc)
+        return memory, position
+
+    return locate
+
+
+def _random(node: Random) -> _Value:
+    key, counter, extra = _expression(node.key), _expression(node.counter), _expression(node.extra)
+    bounds, site, draw = [_expression(bound) for bound in node.bounds], node.site, node.draw
+
+    def run(state: _State) -> Number:
+        place = int(key(state)), int(counter(state)), int(extra(state)), site
+        match draw:
+            case Draw.UNIFORM:
+                return philox.uniform(*place)
+            case Draw.NORMAL:
+                return philox.normal(*place)
+            case Draw.INTEGER:
+                low, high = (int(bound(state)) for bound in bounds)
+                return cast(philox.integer(*place, (low, high)), INT64)
+            case _:
+                assert_never(draw)
+
+    return run
+
+
+# ---------------------------------------------------------------- statements
+
+
+def _block(block: Block) -> _Step:
+    steps = [_statement(statement) for statement in block]
+
+    def run(state: _State) -> _Flow:
+        for step in steps:
+            flow = step(state)
+            if flow is not _Flow.NEXT:
+                return flow
+        return _Flow.NEXT
+
+    return run
+
+
+def _statement(node: Statement) -> _Step:
+    match node:
+        case Assign():
+            return _assign(node)
+        case Store():
+            return _store(node)
+        case If():
+            return _if(node)
+        case For():
+            return _for(node)
+        case While():
+            return _while(node)
+        case Break():
+            return lambda _: _Flow.BREAK
+        case Continue():
+            return lambda _: _Flow.CONTINUE
+        case Check():
+            return _check(node)
+        case Allocate():
+            return _allocate(node)
+        case Launch():
+            return _block(node.kernel.body)
+        case Return():
+            return _return(node)
+        case _:
+            assert_never(node)
+
+
+def _assign(node: Assign) -> _Step:
+    symbol, value = node.symbol, _expression(node.value)
+
+    def run(state: _State) -> _Flow:
+        state.values[symbol] = value(state)
+        return _Flow.NEXT
+
+    return run
+
+
+def _store(node: Store) -> _Step:
+    locate, value = _element(node, node.tensor, node.indices, writes=True), _expression(node.value)
+
+    def run(state: _State) -> _Flow:
+        stored = value(state)
+        memory, position = locate(state)
+        memory.data[position] = narrow(stored, memory.dtype)
+        return _Flow.NEXT
+
+    return run
+
+
+def _if(node: If) -> _Step:
+    condition, then, otherwise = _expression(node.condition), _block(node.then), _block(node.otherwise)
+    return lambda state: (then if condition(state) else otherwise)(state)
+
+
+def _for(node: For) -> _Step:
+    start, stop, body = _expression(node.start), _expression(node.stop), _block(node.body)
+    parallel = node.role is not Role.SEQUENTIAL
+    watched = parallel or node.claimed
+    kept = {reduction.symbol for reduction in node.reductions}
+    private = assigned_symbols(node.body) - kept if parallel else frozenset[Symbol]()
+
+    def iterate(state: _State, index: int, detector: Detector | None) -> _Flow:
+        state.values[node.index] = index
+        if detector is not None:
+            detector.iterate(index)
+        flow = body(state)
+        if detector is not None:
+            for symbol in private:
+                state.values.pop(symbol, None)
+        return flow
+
+    def run(state: _State) -> _Flow:
+        detector = state.detector if watched else None
+        bounds = range(int(start(state)), int(stop(state)))
+        if detector is not None:
+            detector.enter(node)
+        flow = _Flow.NEXT
+        for index in bounds:
+            flow = iterate(state, index, detector)
+            if flow in {_Flow.BREAK, _Flow.RETURN}:
+                break
+        if detector is not None:
+            detector.leave()
+        return _Flow.RETURN if flow is _Flow.RETURN else _Flow.NEXT
+
+    return run
+
+
+def _while(node: While) -> _Step:
+    prelude, condition, body = _block(node.prelude), _expression(node.condition), _block(node.body)
+
+    def run(state: _State) -> _Flow:
+        while True:
+            flow = prelude(state)
+            if flow is _Flow.NEXT:
+                if not condition(state):
+                    return _Flow.NEXT
+                flow = body(state)
+            if flow is _Flow.BREAK:
+                return _Flow.NEXT
+            if flow is _Flow.RETURN:
+                return flow
+
+    return run
+
+
+def _check(node: Check) -> _Step:
+    condition, values = _expression(node.condition), [_expression(value) for value in node.values]
+    failure = node.failure
+
+    def run(state: _State) -> _Flow:
+        if not condition(state):
+            message = failure.message.format(*(value(state) for value in values))
+            raise EXCEPTIONS[failure.kind](f"{node.loc}: {message}")
+        return _Flow.NEXT
+
+    return run
+
+
+# ---------------------------------------------------------------- the host program
+
+
+def _return(node: Return) -> _Step:
+    def run(state: _State) -> _Flow:
+        state.results = tuple(state.memories[tensor] for tensor in node.tensors)
+        return _Flow.RETURN
+
+    return run
+
+
+def _allocate(node: Allocate) -> _Step:
+    sizes, tensor = [_expression(size) for size in node.sizes], node.tensor
+    fill = _expression(node.fill) if node.fill is not None else None
+
+    def run(state: _State) -> _Flow:
+        shape = tuple(int(size(state)) for size in sizes)
+        if any(size < 0 for size in shape):
+            raise RuntimeError(f"{node.loc}: `{tensor.name}` cannot have the shape {shape}")
+        memory = _given(state, node, shape) or _new(state, node, shape)
+        state.memories[tensor] = memory
+        if fill is not None:
+            value = narrow(cast(fill(state), value_dtype(memory.dtype)), memory.dtype)
+            for position in _positions(memory):
+                memory.data[position] = value
+        return _Flow.NEXT
+
+    return run
+
+
+def _given(state: _State, node: Allocate, shape: tuple[int, ...]) -> Memory | None:
+    memory = state.given.get(node.tensor) if node.given else None
+    if memory is not None and memory.sizes != shape:
+        raise ValueError(f"{node.loc}: `out` for `{node.tensor.name}` has shape {memory.sizes}, the result {shape}")
+    return memory
+
+
+def _new(state: _State, node: Allocate, shape: tuple[int, ...]) -> Memory:
+    order = _order(state.memories[node.like]) if node.like is not None else tuple(range(len(shape)))
+    strides = [0] * len(shape)
+    step = 1
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    dtype = node.tensor.type.dtype
+    zero = cast(0, BOOL if dtype is BOOL else value_dtype(dtype))
+    return Memory([zero] * math.prod(shape), shape, tuple(strides), dtype)
+
+
+def _order(like: Memory) -> tuple[int, ...]:
+    """Return the axes from the slowest to the fastest, as `torch.empty_like` keeps them for dense tensors."""
+    axes = [axis for axis in range(len(like.sizes)) if like.sizes[axis] != 1]
+    step = 1
+    for axis in sorted(axes, key=lambda axis: like.strides[axis]):
+        if like.strides[axis] != step:
+            return tuple(range(len(like.sizes)))
+        step *= like.sizes[axis]
+    return tuple(sorted(range(len(like.sizes)), key=lambda axis: like.strides[axis], reverse=True))
+
+
+def _positions(memory: Memory) -> list[int]:
+    positions = [memory.offset]
+    for size, stride in zip(memory.sizes, memory.strides, strict=True):
+        positions = [position + index * stride for position in positions for index in range(size)]
+    return positions
