@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
-import llvmlite.binding as llvm
+import llvmlite.binding
 import torch
 
 from brickwork.codegen.builder import FailureSite, Module
@@ -30,6 +31,7 @@ from brickwork.target.cpu import host_target
 from brickwork.target.target import Target
 
 Number = bool | int | float
+llvm = cast("Any", llvmlite.binding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Machine:
         self._function(ctypes.addressof(context))
         if not record[RECORD_FAILED]:
             return None
-        site = self.module.failures[record[RECORD_SITE]]
+        site = self.module.failures[int(record[RECORD_SITE])]
         return Failed(site, record[RECORD_ORDER], tuple(record[RECORD_VALUES : RECORD_VALUES + len(site.values)]))
 
 
@@ -98,7 +100,7 @@ def interpreted(kernel: Kernel, tensors: Sequence[torch.Tensor], scalars: Sequen
     """Return copies of the tensors after the kernel has run on them in the interpreter."""
     copies = [data.detach().clone().contiguous() for data in tensors]
     memories = [
-        Memory(copy.flatten().tolist(), tuple(copy.shape), copy.stride(), tensor.type.dtype)
+        Memory(cast("Any", copy.flatten()).tolist(), tuple(copy.shape), copy.stride(), tensor.type.dtype)
         for copy, tensor in zip(copies, kernel.tensors, strict=True)
     ]
     run_kernel(kernel, memories, scalars)

@@ -12,7 +12,8 @@ from brickwork.codegen.values import Uniform, Value, scalar_type
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
 from brickwork.ir.nodes import Check
 
-_WRITE = f"""define internal void @bw_fail(ptr %record, i64 %order, i64 %site, ptr %values, i64 %count) cold noinline nounwind {{
+_HEAD = "define internal void @bw_fail(ptr %record, i64 %order, i64 %site, ptr %values, i64 %count)"
+_WRITE = f"""{_HEAD} cold noinline nounwind {{
 start:
   %lock = getelementptr i64, ptr %record, i64 {RECORD_LOCK}
   br label %spin

@@ -17,7 +17,9 @@ from brickwork.target.target import Target
 def emit_kernel(module: Module, kernel: Kernel, target: Target) -> str:
     """Add the function of a kernel, and those that it needs, to the module; return its name with the sigil."""
     name = module.fresh(f"{kernel.name}.kernel")
-    writer = FunctionWriter(module, name, "void", (("ptr", "context"),), attributes(target))
+    # Not inlined: loads of the context are marked invariant, which they are only after the caller has filled it.
+    header = f"noinline {attributes(target)}"
+    writer = FunctionWriter(module, name, "void", (("ptr", "context"),), header)
     state = State(
         module=module,
         target=target,

@@ -204,6 +204,6 @@ def _literal(text: str) -> int | None:
 
 
 def _clamped(state: State, text: str) -> str:
-    low = state.writer.emit(f"call i64 @llvm.smin.i64(i64 {text}, i64 {state.width})")
-    low = state.writer.emit(f"call i64 @llvm.smax.i64(i64 {low}, i64 1)")
+    """Return an i64 from 1 to 2**63, unsigned, as an i32 that is at most the number of lanes."""
+    low = state.writer.emit(f"call i64 @llvm.umin.i64(i64 {text}, i64 {state.width})")
     return state.writer.emit(f"trunc i64 {low} to i32")

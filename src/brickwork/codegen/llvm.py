@@ -6,19 +6,16 @@ Invariant: text is verified before any pass sees it, so that a mistake is an `In
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from brickwork.diagnostics.errors import InternalError
 from brickwork.target.target import Target
-
-if TYPE_CHECKING:
-    import llvmlite.binding as llvm
 
 
 def compile_module(text: str, target: Target) -> bytes:
     """Return the relocatable object of a module."""
     machine = _machine(target)
-    return machine.emit_object(_optimise(text, target, machine))
+    return machine.emit_object(_optimise(text, machine))
 
 
 def translate_module(text: str, target: Target) -> bytes:
@@ -29,19 +26,17 @@ def translate_module(text: str, target: Target) -> bytes:
 
 def optimised_ir(text: str, target: Target) -> str:
     """Return a module after optimisation, as LLVM assembly."""
-    return str(_optimise(text, target, _machine(target)))
+    return str(_optimise(text, _machine(target)))
 
 
 def assembly(text: str, target: Target) -> str:
     """Return the machine code of a module as assembly."""
     machine = _machine(target)
-    return machine.emit_assembly(_optimise(text, target, machine))
+    return machine.emit_assembly(_optimise(text, machine))
 
 
-def _optimise(text: str, target: Target, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    import llvmlite.binding as llvm
-
-    del target
+def _optimise(text: str, machine: Any) -> Any:  # noqa: ANN401 -- llvmlite has no types
+    llvm = _binding()
     module = _parse(text, machine)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False
@@ -52,9 +47,8 @@ def _optimise(text: str, target: Target, machine: llvm.TargetMachine) -> llvm.Mo
     return module
 
 
-def _parse(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    import llvmlite.binding as llvm
-
+def _parse(text: str, machine: Any) -> Any:  # noqa: ANN401 -- llvmlite has no types
+    llvm = _binding()
     try:
         module = llvm.parse_assembly(text)
         module.triple = machine.triple
@@ -67,9 +61,8 @@ def _parse(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
 
 
 @cache
-def _machine(target: Target, level: int = 3) -> llvm.TargetMachine:
-    import llvmlite.binding as llvm
-
+def _machine(target: Target, level: int = 3) -> Any:  # noqa: ANN401 -- llvmlite has no types
+    llvm = _binding()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
@@ -77,3 +70,9 @@ def _machine(target: Target, level: int = 3) -> llvm.TargetMachine:
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"
     )
+
+
+def _binding() -> Any:  # noqa: ANN401 -- llvmlite has no types
+    import llvmlite.binding as llvm
+
+    return llvm

@@ -1,7 +1,7 @@
 """Loops in order: scalar ones, and those that lanes run together for as long as each of them needs.
 
-Where lanes run different numbers of iterations, the loop runs without a mask up to the smallest of them and under a mask
-from there to the largest. Statements in a body are emitted by the function that the caller hands in.
+Where lanes run different numbers of iterations, the loop runs without a mask up to the smallest of them and under a
+mask from there to the largest. Statements in a body are emitted by the function that the caller hands in.
 """
 
 from __future__ import annotations
@@ -36,16 +36,18 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
     frame = _frame(state, loop.body, leave)
     if isinstance(start, Uniform) and isinstance(stop, Uniform):
         writer.store("i64", start.text, counter)
-        _emit_iterations(_with_frame(state, frame), loop, counter, stop.text, Uniform("0", INT64), emit_block)
+        inner, zero = _with_frame(state, frame), Uniform("0", INT64)
+        _emit_iterations(inner, loop, emit_block, counter=counter, stop=stop.text, start=zero)
         writer.place(leave)
         return
     trips = _difference(state, stop, start)
     writer.store("i64", "0", counter)
     if frame.broken is None and statement_count(loop.body) < LARGE_BODY:
         least = _extreme(state, trips, "min")
-        _emit_iterations(_with_frame(state, frame), loop, counter, least, start, emit_block)
+        _emit_iterations(_with_frame(state, frame), loop, emit_block, counter=counter, stop=least, start=start)
     most = _extreme(state, trips, "max")
-    _emit_iterations(_with_frame(state, frame), loop, counter, most, start, emit_block, trips)
+    inner = _with_frame(state, frame)
+    _emit_iterations(inner, loop, emit_block, counter=counter, stop=most, start=start, trips=trips)
     writer.place(leave)
 
 
@@ -133,10 +135,11 @@ def _with_frame(state: State, frame: Frame) -> State:
 def _emit_iterations(
     state: State,
     loop: For,
+    emit_block: EmitBlock,
+    *,
     counter: str,
     stop: str,
     start: Value,
-    emit_block: EmitBlock,
     trips: Value | None = None,
 ) -> None:
     """Run the body from the counter's value up to `stop`; lanes for which it reaches `trips` are masked out."""

@@ -13,6 +13,7 @@ from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, 
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType, Kind, value_dtype
 from brickwork.ir.nodes import Tensor
 
+_FULL = "splat (i1 true)"
 _KINDS = {BOOL: "i8", FLOAT16: "half", BFLOAT16: "i16", FLOAT32: "float", FLOAT64: "double"}
 
 
@@ -67,7 +68,7 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
         state.writer.effect(f"call void {name}({arguments}){_scope(state, tensor)}")
         return
     addresses = f"<{state.width} x ptr> {_addresses(state, tensor, offset)}"
-    mask = state.mask or _full(state)
+    mask = state.mask or _FULL
     name = f"@llvm.masked.scatter.{type_suffix(kind, state.width)}.v{state.width}p0"
     places = addresses.replace("> ", f"> align {dtype.size} ", 1)
     state.writer.effect(
@@ -78,10 +79,6 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
 def mask_argument(state: State, mask: str) -> str:
     """Return a mask with its type."""
     return f"<{state.width} x i1> {mask}"
-
-
-def _full(state: State) -> str:
-    return "splat (i1 true)"
 
 
 def _offset(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
@@ -186,7 +183,7 @@ def _gather(state: State, tensor: Tensor, offset: Value) -> str:
     whole, places = f"<{state.width} x {kind}>", _addresses(state, tensor, offset)
     name = f"@llvm.masked.gather.{type_suffix(kind, state.width)}.v{state.width}p0"
     pointers = f"<{state.width} x ptr> align {tensor.type.dtype.size} {places}"
-    mask = mask_argument(state, state.mask or _full(state))
+    mask = mask_argument(state, state.mask or _FULL)
     return state.writer.emit(f"call {whole} {name}({pointers}, {mask}, {whole} zeroinitializer){_scope(state, tensor)}")
 
 

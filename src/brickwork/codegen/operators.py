@@ -188,9 +188,9 @@ def _apply_integer(state: State, name: str, dtype: DType, operands: Sequence[str
         case "abs":
             return first if dtype is UINT64 else emit(f"call {kind} @llvm.abs.{suffix}({kind} {first}, i1 false)")
         case "shift_left" | "shift_right":
-            return _shift(state, name, dtype, first, last, width)
+            return _shift(state, name, dtype, (first, last), width)
         case "floordiv" | "mod":
-            return _divide(state, name, dtype, first, last, width)
+            return _divide(state, name, dtype, (first, last), width)
         case "pow":
             if _POWER not in state.module.functions:
                 state.module.functions.append(_POWER)
@@ -199,7 +199,8 @@ def _apply_integer(state: State, name: str, dtype: DType, operands: Sequence[str
             raise NotImplementedError(name)
 
 
-def _shift(state: State, name: str, dtype: DType, value: str, amount: str, width: int) -> str:
+def _shift(state: State, name: str, dtype: DType, operands: tuple[str, str], width: int) -> str:
+    value, amount = operands
     emit, kind = state.writer.emit, vector_type("i64", width)
     most, limit = _literal(INT64, 63, width), _literal(INT64, 64, width)
     clamped = emit(f"call {kind} @llvm.umin.{type_suffix('i64', width)}({kind} {amount}, {kind} {most})")
@@ -210,7 +211,8 @@ def _shift(state: State, name: str, dtype: DType, value: str, amount: str, width
     return emit(f"select {vector_type('i1', width)} {inside}, {kind} {shifted}, {kind} {_literal(INT64, 0, width)}")
 
 
-def _divide(state: State, name: str, dtype: DType, left: str, right: str, width: int) -> str:
+def _divide(state: State, name: str, dtype: DType, operands: tuple[str, str], width: int) -> str:
+    left, right = operands
     emit = state.writer.emit
     part = name == "mod"
     if dtype is not UINT64:

@@ -63,7 +63,8 @@ def emit_parallel(state: State, loop: For, emit_block: EmitBlock) -> None:
     starts = [emit_scalar(state, item.start) for item in nest.loops]
     stops = [emit_scalar(state, item.stop) for item in nest.loops]
     counts = [_count(state, start, stop) for start, stop in zip(starts, stops, strict=True)]
-    work = emit_cost(state, nest.last.body, dict(zip((i.index for i in nest.loops), zip(starts, stops), strict=True)))
+    indices = {item.index: (start, stop) for item, start, stop in zip(nest.loops, starts, stops, strict=True)}
+    work = emit_cost(state, nest.last.body, indices)
     if nest.block > 1:
         work = writer.emit(f"fmul double {work}, {nest.block}.0")
         rounded = writer.emit(f"add i64 {counts[-1]}, {nest.block - 1}")

@@ -80,7 +80,7 @@ def _bit(state: State, counter: str, bit: int, width: int) -> str:
     return state.writer.emit(f"icmp ne {wide} {masked}, {_literal(0, width, 'i64')}")
 
 
-def _pick(state: State, condition: str, then: str, otherwise: str, width: int, kind: str = "i32") -> str:
+def _pick(state: State, condition: str, then: str, otherwise: str, width: int, *, kind: str = "i32") -> str:
     whole = vector_type(kind, width)
     return state.writer.emit(f"select {vector_type('i1', width)} {condition}, {whole} {then}, {whole} {otherwise}")
 
@@ -104,7 +104,7 @@ def _normal(state: State, words: Words, counter: str, width: int) -> str:
     radius = emit(f"call {single} @llvm.sqrt.{type_suffix('float', width)}({single} {square})")
     angle = emit(f"fmul {single} {second}, {_float(TWO_PI, width)}")
     sine, cosine = (call_function(state, name, "float", (angle,), width) for name in ("sin", "cos"))
-    picked = _pick(state, _bit(state, counter, 1, width), sine, cosine, width, "float")
+    picked = _pick(state, _bit(state, counter, 1, width), sine, cosine, width, kind="float")
     return emit(f"fmul {single} {radius}, {picked}")
 
 

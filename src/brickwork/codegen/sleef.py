@@ -1,7 +1,7 @@
 """Calls of mathematical functions: SLEEF's vectors as libtorch exports them, else the C library lane by lane.
 
-Invariant: a function gives the same bits for an operand in whatever lane and at whatever width it stands; so a scalar is
-put into a vector of its own. Variants are those of eager torch (errors of about one unit in the last place).
+Invariant: a function gives the same bits for an operand in whatever lane and at whatever width it stands; so a scalar
+is put into a vector of its own. Variants are those of eager torch (errors of about one unit in the last place).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def call_function(state: State, name: str, scalar: str, operands: Sequence[str],
     state.module.declare(symbol, kind, [kind] * len(operands), "nounwind willreturn memory(none)")
     parts: list[str] = []
     for start in range(0, width, lanes):
-        pieces = [piece(state, operand, scalar, width, start, lanes) for operand in operands]
+        pieces = [piece(state, operand, scalar, width, start=start, lanes=lanes) for operand in operands]
         parts.append(state.writer.call(kind, f"@{symbol}", [f"{kind} {item}" for item in pieces]))
     return join_pieces(state, parts, scalar, width, lanes)
 
 
-def piece(state: State, text: str, scalar: str, width: int, start: int, lanes: int) -> str:
+def piece(state: State, text: str, scalar: str, width: int, *, start: int, lanes: int) -> str:
     """Return `lanes` lanes of a vector from lane `start` on; missing ones repeat its first."""
     if width == lanes:
         return text

@@ -37,7 +37,7 @@ class Strided:
 
 @dataclass(frozen=True, slots=True)
 class Wraps:
-    """How often lanes have passed a multiple of a period: 0 in lanes before `distance`, then 1 and one more each `period`.
+    """How often lanes have passed a multiple of a period: 0 before lane `distance`, then 1, and one more each `period`.
 
     Both are i32 clamped to the number of lanes, and at least 1.
     """
