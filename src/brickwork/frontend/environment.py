@@ -1,6 +1,6 @@
 """What a captured value is to the compiler: a number, a function it knows, a helper to inline, or nothing of use.
 
-Functions are recognised by identity, so that aliases and renamed imports work. torch is recognised without importing it.
+Functions are recognised by identity, so that aliases and renamed imports work; torch, without importing it.
 """
 
 from __future__ import annotations

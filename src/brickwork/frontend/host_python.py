@@ -1,0 +1,117 @@
+"""The host part as a Python function: the user's body with every lifted statement left out.
+
+It makes the shapes and the allocations, runs the asserts that need no elements, and returns the results uninitialised:
+under fake tensors that is the operator's fake implementation. Names keep the values captured at decoration.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import types
+from collections.abc import Callable
+from typing import TypeAlias, cast
+
+from brickwork.frontend.definition import Definition
+
+CELLS = "__brickwork_cell__"
+
+MakeCell: TypeAlias = Callable[[int, tuple[object, ...]], object]
+"""Makes the 0-dimensional tensor for the result at a position, given the arguments in the order of the parameters."""
+
+
+def host_function(definition: Definition, cell: MakeCell | None = None, *, out: bool = False) -> Callable[..., object]:
+    """Return the function without its lifted statements.
+
+    Results that a loop computes as scalars are made by `cell`. With `out` the function takes one more positional
+    argument, the tuple of the caller's result tensors; it checks their shapes and returns them as the results.
+    """
+    tree = copy.deepcopy(definition.source.node)
+    lifted = _positions(definition)
+    tree.decorator_list = []
+    tree.returns = None
+    for item in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):
+        item.annotation = None
+    names = [item.arg for item in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]
+    tree.body = _without(tree.body, lifted) or [ast.Pass()]
+    tree = cast("ast.FunctionDef", _Results(definition, names).visit(tree))
+    tree.args.defaults = []
+    tree.args.kw_defaults = [None for _ in tree.args.kwonlyargs]
+    module = ast.fix_missing_locations(ast.Module(body=[tree], type_ignores=[]))
+    namespace: dict[str, object] = {"__builtins__": builtins, **definition.source.captured, CELLS: cell}
+    exec(compile(module, definition.source.file, "exec"), namespace)  # noqa: S102 (the user's own source)
+    function = cast("types.FunctionType", namespace[definition.name])
+    function.__defaults__ = definition.source.function.__defaults__
+    function.__kwdefaults__ = definition.source.keyword_defaults or None
+    return _with_out(definition.name, function) if out else function
+
+
+def _with_out(name: str, function: Callable[..., object]) -> Callable[..., object]:
+    """Return the host function that takes the results from the caller, after its arguments."""
+
+    def checked(*arguments: object, **keywords: object) -> object:
+        *before, given = arguments
+        made = function(*before, **keywords)
+        results = cast("tuple[object, ...]", made if isinstance(made, tuple) else (made,))
+        tensors = cast("tuple[object, ...]", given)
+        for result, tensor in zip(results, tensors, strict=True):
+            expected, found = (tuple(getattr(item, "shape", ())) for item in (result, tensor))
+            if expected != found:
+                raise RuntimeError(f"{name}: out has the shape {list(found)}, but the result has {list(expected)}")
+        return tensors if isinstance(made, tuple) else tensors[0]
+
+    return checked
+
+
+Position: TypeAlias = tuple[int, int, type[ast.AST]]
+
+
+def _position(node: ast.stmt) -> Position:
+    return node.lineno, node.col_offset, type(node)
+
+
+def _positions(definition: Definition) -> set[Position]:
+    """Return where the lifted statements stand; a copy of the tree has other identities."""
+    return {
+        _position(node)
+        for node in ast.walk(definition.source.node)
+        if isinstance(node, ast.stmt) and id(node) in definition.split.lifted
+    }
+
+
+def _without(body: list[ast.stmt], lifted: set[Position]) -> list[ast.stmt]:
+    """Return the statements that are not lifted, inner ones too."""
+    kept: list[ast.stmt] = []
+    for node in body:
+        if _position(node) in lifted:
+            continue
+        if isinstance(node, ast.If):
+            node.body = _without(node.body, lifted) or [ast.copy_location(ast.Pass(), node)]
+            node.orelse = _without(node.orelse, lifted)
+        kept.append(node)
+    return kept
+
+
+class _Results(ast.NodeTransformer):
+    """Replaces returned scalars by cells."""
+
+    def __init__(self, definition: Definition, parameters: list[str]) -> None:
+        self.split = definition.split
+        self.parameters = parameters
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        """Rewrite the results of one return."""
+        if isinstance(node.value, ast.Tuple | ast.List):
+            node.value = ast.Tuple([self._result(*item) for item in enumerate(node.value.elts)], ast.Load())
+        elif node.value is not None:
+            node.value = self._result(0, node.value)
+        return node
+
+    def _result(self, position: int, node: ast.expr) -> ast.expr:
+        device = any(isinstance(item, ast.Name) and item.id in self.split.device for item in ast.walk(node))
+        element = isinstance(node, ast.Subscript)
+        if not device and not element:
+            return node
+        arguments = ast.Tuple([ast.Name(name, ast.Load()) for name in self.parameters], ast.Load())
+        return ast.Call(ast.Name(CELLS, ast.Load()), [ast.Constant(position), arguments], [])
