@@ -125,4 +125,4 @@ def tensor_of(handle: int) -> torch.Tensor:
     capsule = ctypes.pythonapi.PyCapsule_New
     capsule.restype = ctypes.py_object
     capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    return torch._C._aoti.alloc_tensor_by_stealing_from_void_ptr(capsule(copy, None, None))
+    return torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs([capsule(copy, None, None)])[0]
