@@ -1,6 +1,7 @@
 """Pictures of results and of samples; matplotlib enters here, when first needed."""
 
-# pyright: reportUnknownMemberType=false  # the annotations of matplotlib leave keyword arguments open
+# The annotations of matplotlib leave keyword arguments open.
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What is measured. `python -m benchmarks [name ...]` runs the benchmarks and writes their records."""

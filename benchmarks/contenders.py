@@ -1,0 +1,45 @@
+"""What all benchmarks share: contenders that may be absent, and the measured comparison as a case."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable
+from types import ModuleType
+
+import torch
+
+from brickwork.bench.record import Case
+from brickwork.bench.timers import Call, measure
+
+Progress = Callable[[str], None]
+ROUNDS = 15
+
+
+def compiled(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor] | None:
+    """Return a function under torch.compile, or None where the machine has no C++ compiler, which it needs."""
+    if not any(shutil.which(name) for name in ("g++", "c++", "clang++")):
+        return None
+    return torch.compile(function, dynamic=False)
+
+
+def peer(system: str) -> ModuleType | None:
+    """Return the module of a peer's contenders, or None where the peer is not installed."""
+    if importlib.util.find_spec(system) is None:
+        return None
+    return importlib.import_module(f"benchmarks.peers.{system}_loops")
+
+
+def compare(
+    title: str,
+    contenders: dict[str, Call],
+    *,
+    reference: str,
+    progress: Progress,
+    target: str = "",
+    rounds: int = ROUNDS,
+    notes: dict[str, str] | None = None,
+) -> Case:
+    """Time the contenders turn by turn and return the case."""
+    timings = measure(contenders, rounds=rounds, progress=lambda text: progress(f"{title}: {text}"))
+    return Case(title=title, timings=timings, reference=reference, target=target, notes=notes or {})

@@ -1,0 +1,48 @@
+"""The causal depthwise convolution, B=8 C=64 T=512, against torch's convolution, its Fourier transform and peers."""
+
+from __future__ import annotations
+
+import torch
+
+from benchmarks.contenders import Progress, compare, compiled, peer
+from benchmarks.peers import torch_formulations
+from brickwork import ops
+from brickwork.bench.record import Case
+from brickwork.bench.timers import Call
+
+B, C, T = 8, 64, 512
+OPERATIONS = B * C * T * (T + 1)
+
+
+def cases(progress: Progress, *, rounds: int = 15) -> list[Case]:
+    """Return the convolution from the plain source, and the spelling with a padded k."""
+    w, k = torch.randn(C, T), torch.randn(B, C, T)
+    contenders: dict[str, Call] = {
+        "brickwork": lambda: ops.timex(w, k, 0.1),
+        "torch FFT": lambda: torch_formulations.timex_fourier(w, k, 0.1),
+        "torch conv1d": lambda: torch_formulations.timex(w, k, 0.1),
+    }
+    fast = compiled(torch_formulations.timex)
+    if fast is not None:
+        contenders["torch.compile"] = lambda: fast(w, k, 0.1)
+    for system in ("numba", "taichi", "quadrants"):
+        module = peer(system)
+        if module is not None:
+            contenders[system] = module.timex(w, k, 0.1)
+    plain = compare(
+        f"timex B={B} C={C} T={T}",
+        contenders,
+        reference="torch FFT",
+        target="1.2 x torch FFT, 1/4 of Taichi, 1/8 of Numba",
+        progress=progress,
+        rounds=rounds,
+    )
+    rate = OPERATIONS / plain.timings["brickwork"].median / 1e9
+    plain.notes["brickwork"] = f"{rate:.1f} GFLOP/s in float32"
+    padded, weights = torch.nn.functional.pad(k, (T - 1, 0)), w.unsqueeze(1)
+    wide: dict[str, Call] = {
+        "brickwork": lambda: ops.timex_padded(weights, padded, 0.1),
+        "torch conv1d": lambda: torch_formulations.timex_padded(weights, padded, 0.1),
+    }
+    title = f"timex with padded k, B={B} C={C} T={T}"
+    return [plain, compare(title, wide, reference="torch conv1d", progress=progress, rounds=rounds)]

@@ -1,0 +1,85 @@
+"""Runs the four ready operators from their plain source: checks them, measures them beside torch, and draws pictures."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from benchmarks import brick_pad, launch, sample_normal, sin, timex
+from benchmarks.contenders import compiled
+from benchmarks.peers import torch_formulations
+from brickwork import ops
+from brickwork.bench import plots
+from brickwork.bench.record import Case
+from brickwork.bench.report import duration, show
+from examples.demo import checks, tiles
+
+OUTPUT = Path("demo-output")
+ROUNDS = 5
+
+
+def main() -> None:
+    """Run the demonstration; its pictures go to `demo-output/`."""
+    start = time.perf_counter()
+    console = Console(highlight=False)
+    OUTPUT.mkdir(exist_ok=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("starting")
+
+        def progress(text: str) -> None:
+            shown.update(task, description=text)
+
+        console.print("[bold]1. Each operator against its torch formulation[/bold]")
+        for check in checks.ALL:
+            progress(check.__name__)
+            console.print(f"   {check()}")
+        console.print("\n[bold]2. Pictures[/bold]")
+        draw(console, progress)
+        console.print("\n[bold]3. Times beside torch[/bold]")
+        if compiled(torch.sin) is None:
+            console.print("   torch.compile needs a C++ compiler, and this machine has none: it is left out.")
+        found = measured(progress)
+    for case in found:
+        show(case)
+    plots.timings(found, OUTPUT / "timings.png")
+    console.print(f"{OUTPUT / 'timings.png'}: these times as a plot")
+    console.print(f"\nDone in {duration(time.perf_counter() - start)}. The pictures are in {OUTPUT}/.")
+
+
+def measured(progress: launch.Progress) -> list[Case]:
+    """Measure the operators and the cost of a call."""
+    benchmarks = (brick_pad, timex, sin, sample_normal, launch)
+    return [case for benchmark in benchmarks for case in benchmark.cases(progress, rounds=ROUNDS)]
+
+
+def draw(console: Console, progress: launch.Progress) -> None:
+    """Write the walls, and the histogram of the samples."""
+    progress("drawing a brick wall")
+    brick = tiles.brick()
+    height, width = brick.shape[:2]
+    wall = ops.brick_pad(brick, 480, 720, [13, 7], [width, 0], [width // 2, height])
+    plots.picture(wall, OUTPUT / "wall.png")
+    console.print(f"   {OUTPUT / 'wall.png'}: a brick of {width}x{height} pixels, laid in courses")
+    progress("repeating a photograph")
+    photograph = tiles.photograph()
+    height, width = photograph.shape[:2]
+    lattice = ([40, 30], [width, 0], [width // 3, height])
+    repeated = ops.brick_pad(photograph, 480, 720, *lattice)
+    assert torch.equal(repeated, torch_formulations.brick_pad(photograph, 480, 720, *lattice))
+    plots.picture(repeated, OUTPUT / "photograph.png")
+    console.print(f"   {OUTPUT / 'photograph.png'}: a photograph of {width}x{height} pixels on a skewed lattice")
+    progress("drawing samples")
+    mu, sigma = torch.linspace(-3, 3, 1000), torch.linspace(0.5, 2, 1000)
+    samples = ops.sample_normal(mu, sigma, 1024)
+    standard = (samples - mu[:, None]) / sigma[:, None]
+    plots.histogram(standard, OUTPUT / "samples.png", "1000 normal distributions, 1024 samples of each, standardised")
+    console.print(f"   {OUTPUT / 'samples.png'}: the samples' histogram over the density")
+
+
+if __name__ == "__main__":
+    main()
