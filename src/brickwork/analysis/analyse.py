@@ -8,15 +8,14 @@ from __future__ import annotations
 from brickwork.analysis.bounds import bound_access, comparison_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Loop
+from brickwork.analysis.model import Loop, Model
 from brickwork.analysis.polynomial import SCALAR_LIMIT, Atom, Interval, ScalarAtom, number, of_atom
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import Carried, Symbols, live_after_loops, scalar_verdict
 from brickwork.analysis.symbolic import model_kernel
 from brickwork.analysis.verdicts import Analysis, BoundVerdict, Conflict, ConflictKind, LoopVerdict, Party
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Expression, Kernel, Read, Symbol
-from brickwork.ir.walk import walk
+from brickwork.ir.nodes import Expression, Kernel, Symbol
 
 
 def analyse(kernel: Kernel) -> Analysis:
@@ -38,7 +37,7 @@ def analyse(kernel: Kernel) -> Analysis:
         loops=loops,
         bounds=bounds,
         accesses=model.accesses,
-        assumptions=(*_scalar_ranges(kernel), *_size_ranges(assumed)),
+        assumptions=(*_scalar_ranges(kernel, model), *_size_ranges(assumed)),
         model=model,
     )
 
@@ -63,14 +62,13 @@ def _carried_conflict(carried: Carried) -> Conflict:
     return Conflict(ConflictKind.VARIABLE, sentence, (party,), refuted=True)
 
 
-def _scalar_ranges(kernel: Kernel) -> tuple[Expression, ...]:
+def _scalar_ranges(kernel: Kernel, model: Model) -> tuple[Expression, ...]:
     """Return that each integer argument which occurs in the kernel is small enough for proofs about indices."""
-    used = {node.symbol for statement in kernel.body for node in walk(statement) if isinstance(node, Read)}
     limit = number(SCALAR_LIMIT)
     return tuple(
         comparison_expression(Comparison(polynomial))
         for symbol in kernel.scalars
-        if symbol.dtype is INT64 and symbol in used
+        if symbol.dtype is INT64 and symbol in model.scalars
         for atom in (ScalarAtom(symbol),)
         for polynomial in (limit - of_atom(atom), limit + of_atom(atom))
     )

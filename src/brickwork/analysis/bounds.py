@@ -33,6 +33,8 @@ from brickwork.ir.nodes import Constant, Expression, Size
 
 GUARD_LIMIT = 16
 """Comparisons in a guard beyond which checking is thought cheaper."""
+GUARD_CONSTANT = 2**20
+"""A guard with a larger constant comes from the range of a type, and would hardly ever hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,51 +55,52 @@ def bound_access(model: Model, solver: Solver, access: Access) -> dict[int, Boun
 
 
 def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> BoundVerdict:
+    below = _prove(model, solver, access, axis, negative=True)
+    above = _prove(model, solver, access, axis, negative=False)
+    if above is not None:
+        plain = below is not None and (below.certain or not axis.wraps)
+        if plain and below is not None:
+            return _verdict((*below.needed, *above.needed), plain=True)
+        if (verdict := _bound_wrapping(model, solver, access, axis, above)) is not None:
+            return verdict
     for speculation, special in _candidates(model, axis):
-        below = _prove(model, solver, access, special, negative=True)
-        above = _prove(model, solver, access, special, negative=False)
-        if above is None:
-            continue
-        if axis.wraps and (below is None or not below.certain):
-            verdict = _bound_wrapping(model, solver, access, special, above)
-            if verdict is not None and not speculation:
-                return verdict
-            continue
-        if below is None:
-            continue
-        guard = tuple(map(_expression, (*speculation, *below.needed, *above.needed)))
-        return BoundVerdict(Bound.GUARDED if guard else Bound.PROVED, guard, plain=True)
+        room = special.size - special.value - number(1)
+        corners = [lower_corner(model, access.loops, goal) for goal in (special.value, room)]
+        if all(corner is not None and _certain(model, corner) for corner in corners):
+            return _verdict(speculation, plain=True)
     return BoundVerdict(Bound.CHECKED, plain=not axis.wraps)
+
+
+def _verdict(needed: tuple[tuple[Comparison, ...], ...], *, plain: bool) -> BoundVerdict:
+    guard = tuple(map(_expression, needed))
+    return BoundVerdict(Bound.GUARDED if guard else Bound.PROVED, guard, plain)
 
 
 def _bound_wrapping(model: Model, solver: Solver, access: Access, axis: Axis, above: Proof) -> BoundVerdict | None:
     """Judge an index that may be negative: it has to be at least minus the size."""
     lowered = replace(axis, value=axis.value + axis.size)
     below = _prove(model, solver, access, lowered, negative=True)
-    if below is None:
-        return None
-    guard = tuple(map(_expression, (*below.needed, *above.needed)))
-    return BoundVerdict(Bound.GUARDED if guard else Bound.PROVED, guard, plain=False)
+    return None if below is None or not axis.wraps else _verdict((*below.needed, *above.needed), plain=False)
 
 
 def _candidates(model: Model, axis: Axis) -> Iterator[tuple[tuple[tuple[Comparison, ...], ...], Axis]]:
-    """Yield the axis as it is, then as it is where factors of quotients equal the divisors, or are zero."""
-    yield (), axis
-    choices: list[list[tuple[Comparison, dict[tuple[Atom, ...], Polynomial]]]] = []
+    """Yield the axis as it is where factors of quotients equal the divisors, or are zero, and under which condition."""
+    choices: list[list[tuple[Comparison, dict[tuple[Atom, ...], Polynomial]] | None]] = []
     for monomial, _ in axis.modular.terms:
         options = _speculations(model, monomial)
         if options:
-            choices.append(options)
+            choices.append([None, *options])
     if not 0 < len(choices) <= 3:
         return
     for combination in product(*choices):
         value = axis.modular
-        for _, exchange in combination:
+        taken = [choice for choice in combination if choice is not None]
+        for _, exchange in taken:
             for monomial, replacement in exchange.items():
                 factor = value.factor(monomial)
                 value = value - combine(((monomial, factor),)) + replacement.scale(factor)
         if interval_of(value, model.intervals).fits:
-            conditions = tuple((condition,) for condition, _ in combination)
+            conditions = tuple((condition,) for condition, _ in taken)
             yield conditions, replace(axis, value=value)
 
 
@@ -135,7 +138,7 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     if found is not None and (proof := _avoid(found)) is not None:
         return proof
     if corner is not None and not corner.is_constant and all(map(is_parameter, corner.atoms())):
-        return Proof(((Comparison(corner),),))
+        return _usable(Proof(((Comparison(corner),),)))
     return None
 
 
@@ -149,7 +152,13 @@ def _avoid(disjuncts: tuple[tuple[Comparison, ...], ...]) -> Proof | None:
         if not choices:
             return None
         needed.append(tuple(choices))
-    return Proof(tuple(needed)) if sum(map(len, needed)) <= GUARD_LIMIT else None
+    return _usable(Proof(tuple(needed)))
+
+
+def _usable(proof: Proof) -> Proof | None:
+    """Return a proof whose conditions are worth testing."""
+    constants = [abs(part.polynomial.constant) for choices in proof.needed for part in choices]
+    return proof if len(constants) <= GUARD_LIMIT and max(constants, default=0) <= GUARD_CONSTANT else None
 
 
 def _is_possible(comparison: Comparison) -> bool:

@@ -21,7 +21,7 @@ from brickwork.analysis.polynomial import (
     of_atom,
 )
 from brickwork.diagnostics.location import Location
-from brickwork.ir.nodes import Expression, For, Tensor
+from brickwork.ir.nodes import Expression, For, Symbol, Tensor
 
 SMALL = 2**40
 """Bounds of unknowns beyond this tell nothing about indices and are left out of the formulas."""
@@ -85,7 +85,8 @@ class Quotient:
 class Model:
     """The loops and accesses of a kernel, and what is known of the atoms in them.
 
-    `loose` atoms have definitions that hold but do not fix them.
+    `loose` atoms have definitions that hold but do not fix them. `scalars` are the integer arguments that values of
+    indices, bounds or conditions were computed from.
     """
 
     loops: tuple[Loop, ...]
@@ -95,6 +96,7 @@ class Model:
     quotients: Mapping[Atom, Quotient]
     loose: frozenset[Atom]
     context: tuple[Formula, ...]
+    scalars: frozenset[Symbol]
 
     def domain(self, access: Access) -> tuple[Formula, ...]:
         """Return where an access happens: the ranges of its loops and the conditions on its path."""

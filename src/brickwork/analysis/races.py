@@ -145,8 +145,8 @@ def _split(polynomial: Polynomial, loop: Loop) -> tuple[Polynomial | None, Polyn
 
 
 def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | None:
-    here = facts.model.closure(facts.model.domain(first), _element_atoms(facts, first))
-    there = facts.model.closure(facts.model.domain(second), _element_atoms(facts, second))
+    here = facts.model.closure((*facts.model.domain(first), *_in_range(first)), _element_atoms(facts, first))
+    there = facts.model.closure((*facts.model.domain(second), *_in_range(second)), _element_atoms(facts, second))
     moved = _renaming(there, _element_atoms(facts, second), loop)
     other_index = moved[loop.atom]
     same = [
@@ -168,6 +168,18 @@ def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | 
         if facts.solver.feasible((*formulas, order)) is not False:
             return _conflict(facts, loop, first, second, (*formulas, order))
     return None
+
+
+def _in_range(access: Access) -> list[Formula]:
+    """Return that an access touches an element: others fail before they do anything."""
+    return [
+        part
+        for axis in access.axes
+        for part in (
+            at_least(axis.value, axis.size.scale(-1) if axis.wraps else number(0)),
+            less(axis.value, axis.size),
+        )
+    ]
 
 
 def _cases(facts: Facts, access: Access, place: int) -> list[tuple[Formula, Polynomial]]:

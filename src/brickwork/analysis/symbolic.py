@@ -62,6 +62,7 @@ def model_kernel(kernel: Kernel) -> tuple[Model, dict[Atom, Interval]]:
         quotients=values.quotients,
         loose=frozenset(values.loose),
         context=tuple(walker.context),
+        scalars=frozenset(values.used),
     )
     return model, assumed
 

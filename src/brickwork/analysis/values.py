@@ -44,6 +44,7 @@ class Values:
         self.factors: set[Atom] = set()
         self.degree = 1
         self.wrapped = False
+        self.used: set[Symbol] = set()
         self.loose: set[Atom] = set()
         self._replaced: dict[Atom, Polynomial] = {}
         self._made: dict[Hashable, Atom] = {}
@@ -143,6 +144,7 @@ class Values:
         if isinstance(known, Polynomial):
             return known
         if symbol in self.scalars:
+            self.used.add(symbol)
             atom = ScalarAtom(symbol)
             return self._replaced.get(atom, of_atom(atom))
         return self.unknown(depth)

@@ -1,8 +1,9 @@
 """The list of transforms, in order, with the reason for the order.
 
-1. analyse, then the user's claims, since all that follows rests on the verdicts.
-2. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
-3. guard: the careful copy of the body is taken before the schedule is applied to the fast one.
+1. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction.
+2. analyse, then the user's claims, since all that follows rests on the verdicts.
+3. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
+4. guard: the careful copy of the body is taken before the schedule is applied to the fast one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from brickwork.ir.nodes import Kernel
 from brickwork.target.target import Target
 from brickwork.transform.claims import take_claims
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
+from brickwork.transform.promote import promote
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule
 from brickwork.transform.schedule.schedule import Schedule
@@ -31,6 +33,7 @@ class ScheduledKernel:
 
 def schedule_kernel(kernel: Kernel, target: Target) -> ScheduledKernel:
     """Return the kernel as it is to run on `target`; raises RaceError for a refuted `prange`."""
+    kernel = promote(kernel)
     analysis = take_claims(kernel, analyse(kernel))
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
     fast = apply_schedule(fast_body(kernel.body, analysis), schedule, analysis)
