@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Analysis
-from brickwork.ir.nodes import Kernel
+from brickwork.ir.nodes import Block, Kernel
 from brickwork.target.target import Target
 from brickwork.transform.claims import take_claims
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
 from brickwork.transform.promote import promote
 from brickwork.transform.schedule.apply import apply_schedule
-from brickwork.transform.schedule.defaults import default_schedule
+from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
 from brickwork.transform.schedule.schedule import Schedule
 
 
@@ -36,6 +36,14 @@ def schedule_kernel(kernel: Kernel, target: Target) -> ScheduledKernel:
     kernel = promote(kernel)
     analysis = take_claims(kernel, analyse(kernel))
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
-    fast = apply_schedule(fast_body(kernel.body, analysis), schedule, analysis)
+    fast = _fast(kernel.body, analysis, schedule)
+    conditions = flat_conditions(kernel.body, analysis, schedule)
+    if conditions:
+        nested = default_schedule(kernel.body, analysis, target, flat=False)
+        fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested))
     body = with_guard(conjunction(guards(analysis)), fast, careful_body(kernel.body, analysis))
     return ScheduledKernel(replace(kernel, body=body), schedule, analysis)
+
+
+def _fast(body: Block, analysis: Analysis, schedule: Schedule) -> Block:
+    return apply_schedule(fast_body(body, analysis), schedule, analysis)

@@ -13,6 +13,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Block, For, Role, Statement, Symbol
 from brickwork.ir.walk import rewrite_statements
+from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.schedule import Schedule
 
 CHUNK_NUMBERS = 1_000_000
@@ -23,7 +24,10 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
     """Return the block with its loops run as the schedule says."""
 
     def visit(statement: Statement) -> Block:
-        return (_apply(statement, schedule, analysis),) if isinstance(statement, For) else (statement,)
+        if not isinstance(statement, For):
+            return (statement,)
+        loops = schedule.flat(statement.index)
+        return (_apply(flatten(statement, loops) if loops else statement, schedule, analysis),)
 
     return rewrite_statements(block, visit)
 

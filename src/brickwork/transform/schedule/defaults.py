@@ -15,10 +15,11 @@ from brickwork.analysis.model import Access, depth_of
 from brickwork.analysis.polynomial import Atom, IndexAtom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.dtypes import value_dtype
-from brickwork.ir.nodes import Block, Constant, For, If, Load, Statement, Store, Symbol, While
+from brickwork.ir.nodes import Block, Constant, Expression, For, If, Load, Statement, Store, Symbol, While
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.target import Target
-from brickwork.transform.schedule.schedule import Chunk, Directive, Parallel, Schedule, Vectorise
+from brickwork.transform.flatten import find_flat
+from brickwork.transform.schedule.schedule import Chunk, Directive, Flatten, Parallel, Schedule, Vectorise
 
 LANES_LIMIT = 64
 REDUCTION_LANES = 32
@@ -38,6 +39,7 @@ DEPTH_WEIGHT = 16.0
 class _Planner:
     analysis: Analysis
     target: Target
+    flat: bool
 
     def block(self, block: Block) -> Iterator[Directive]:
         for statement in block:
@@ -54,7 +56,13 @@ class _Planner:
 
     def nest(self, loop: For) -> Iterator[Directive]:
         """Schedule a loop that stands in no parallel one."""
-        if not self.analysis.loops[loop.index].independent:
+        flat = find_flat(loop, self.analysis) if self.flat else None
+        if flat is not None:
+            yield Flatten(loop.index, flat.loops[1:])
+            yield Chunk(loop.index, LIGHT_CHUNK)
+            lanes = REDUCTION_LANES if self.analysis.loops[loop.index].reductions else self.width(loop)
+            yield Vectorise(loop.index, lanes)
+        elif not self.analysis.loops[loop.index].independent:
             yield from self.block(loop.body)
         elif self.analysis.loops[loop.index].reductions:
             yield from self.reduction(loop)
@@ -137,9 +145,16 @@ class _Planner:
         return HEAVY_CHUNK if any(isinstance(node, For | While) for node in walk(loop.body)) else LIGHT_CHUNK
 
 
-def default_schedule(block: Block, analysis: Analysis, target: Target) -> Schedule:
-    """Return the schedule of a kernel's body."""
-    return Schedule(tuple(_Planner(analysis, target).block(block)))
+def default_schedule(block: Block, analysis: Analysis, target: Target, *, flat: bool = True) -> Schedule:
+    """Return the schedule of a kernel's body; if `flat`, nests over whole tensors are run as one loop."""
+    return Schedule(tuple(_Planner(analysis, target, flat).block(block)))
+
+
+def flat_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[Expression, ...]:
+    """Return what must hold for the nests that a schedule runs as one loop."""
+    loops = [node for node in walk(block) if isinstance(node, For) and schedule.flat(node.index)]
+    found = [flat for loop in loops if (flat := find_flat(loop, analysis)) is not None]
+    return tuple(dict.fromkeys(condition for flat in found for condition in flat.conditions))
 
 
 def _straight(block: Block) -> Iterator[Statement]:

@@ -35,7 +35,15 @@ class Chunk:
     size: int
 
 
-Directive: TypeAlias = Parallel | Vectorise | Chunk
+@dataclass(frozen=True, slots=True)
+class Flatten:
+    """Run a nest (`loop` and, in it, the `inner` ones) as one loop, which is then called by the index of `loop`."""
+
+    loop: Symbol
+    inner: tuple[Symbol, ...]
+
+
+Directive: TypeAlias = Parallel | Vectorise | Chunk | Flatten
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,11 @@ class Schedule:
         """Return the number of lanes of a loop, or 0."""
         return next((item.width for item in self.directives if isinstance(item, Vectorise) and item.loop == loop), 0)
 
+    def flat(self, loop: Symbol) -> tuple[Symbol, ...]:
+        """Return the loops that are run as one with a loop, itself first; empty if it stays as it is."""
+        found = (item for item in self.directives if isinstance(item, Flatten) and item.loop == loop)
+        return next(((item.loop, *item.inner) for item in found), ())
+
     def chunk(self, loop: Symbol) -> int:
         """Return the number of iterations in a piece, or 0."""
         return next((item.size for item in self.directives if isinstance(item, Chunk) and item.loop == loop), 0)
@@ -67,28 +80,38 @@ class Schedule:
 
 def deserialise(text: str, loops: tuple[Symbol, ...]) -> Schedule:
     """Return the schedule that `serialise` wrote, for a kernel with these loop indices."""
-    named = {f"{loop.name}#{loop.number}": loop for loop in loops}
+    named = {_name(loop): loop for loop in loops}
     directives: list[Directive] = []
-    for kind, name, value in json.loads(text):
+    for kind, name, *values in json.loads(text):
+        loop = named[name]
         match kind:
             case "parallel":
-                directives.append(Parallel(named[name]))
+                directives.append(Parallel(loop))
             case "vectorise":
-                directives.append(Vectorise(named[name], int(value)))
+                directives.append(Vectorise(loop, int(values[0])))
+            case "chunk":
+                directives.append(Chunk(loop, int(values[0])))
+            case "flatten":
+                directives.append(Flatten(loop, tuple(named[value] for value in values)))
             case _:
-                directives.append(Chunk(named[name], int(value)))
+                raise ValueError(f"there is no directive {kind!r}")
     return Schedule(tuple(directives))
 
 
-def _fields(directive: Directive) -> tuple[str, str, int]:
-    name = f"{directive.loop.name}#{directive.loop.number}"
+def _name(loop: Symbol) -> str:
+    return f"{loop.name}#{loop.number}"
+
+
+def _fields(directive: Directive) -> tuple[str | int, ...]:
     match directive:
-        case Parallel():
-            return ("parallel", name, 1)
-        case Vectorise(_, width):
-            return ("vectorise", name, width)
-        case Chunk(_, size):
-            return ("chunk", name, size)
+        case Parallel(loop):
+            return ("parallel", _name(loop))
+        case Vectorise(loop, width):
+            return ("vectorise", _name(loop), width)
+        case Chunk(loop, size):
+            return ("chunk", _name(loop), size)
+        case Flatten(loop, inner):
+            return ("flatten", _name(loop), *map(_name, inner))
 
 
 def _spell(directive: Directive) -> str:
@@ -99,3 +122,5 @@ def _spell(directive: Directive) -> str:
             return f"vectorise({loop.name}, {width})"
         case Chunk(loop, size):
             return f"chunk({loop.name}, {size})"
+        case Flatten(loop, inner):
+            return f"flatten({', '.join(symbol.name for symbol in (loop, *inner))})"

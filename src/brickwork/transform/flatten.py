@@ -1,0 +1,107 @@
+"""Runs a nest over the whole index space of contiguous tensors as one long loop.
+
+    for i in range(n): for j in range(m): y[i, j] = sin(x[i, j])   ->   for i in range(n * m): y[0, i] = sin(x[0, i])
+
+An index beyond its axis is then meant: in a dense row-major tensor it counts on into the next row. Invariant: the nest
+visits every element of these tensors once, in the order in which they lie in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from brickwork.analysis.model import Access
+from brickwork.analysis.polynomial import number
+from brickwork.analysis.verdicts import Analysis, Bound
+from brickwork.ir import build
+from brickwork.ir.nodes import Expression, For, Load, Node, Read, Size, Store, Symbol
+from brickwork.ir.walk import rewrite, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """A nest that can be run as one loop, outermost index first, if the `conditions` hold."""
+
+    loops: tuple[Symbol, ...]
+    conditions: tuple[Expression, ...]
+
+
+def find_flat(loop: For, analysis: Analysis) -> Flat | None:
+    """Return how the nest that begins with `loop` can be run as one loop, or None."""
+    nest = _nest(loop, analysis)
+    loops = tuple(level.index for level in nest)
+    if len(nest) < 2 or any(not build.is_constant(level.start, 0) for level in nest):
+        return None
+    whole = tuple(Read(symbol=symbol) for symbol in loops)
+    seen = 0
+    for node in walk(nest[-1].body):
+        if isinstance(node, Load | Store) and node.indices == whole and node.tensor.type.contiguous:
+            seen += len(whole)
+    reads = sum(isinstance(node, Read) and node.symbol in loops for node in walk(nest[-1].body))
+    if not seen or reads != seen or any(_reads(level.stop, loops) for level in nest):
+        return None
+    conditions: dict[Expression, None] = {}
+    for access in analysis.accesses:
+        if any(around.node.index == loops[-1] for around in access.loops) and len(access.axes) == len(nest):
+            found = _equal_sizes(access, nest, analysis)
+            if found is None:
+                return None
+            conditions.update(dict.fromkeys(found))
+    return Flat(loops, tuple(conditions))
+
+
+def flatten(loop: For, loops: tuple[Symbol, ...]) -> For:
+    """Return the nest as one loop, whose index is the outermost one's."""
+    nest = [loop]
+    while nest[-1].index != loops[-1]:
+        nest.append(_only_loop(nest[-1]))
+    total = nest[0].stop
+    for level in nest[1:]:
+        total = build.mul(total, level.stop)
+    whole = tuple(Read(symbol=symbol) for symbol in loops)
+    place = (*(build.integer(0) for _ in loops[1:]), Read(symbol=loop.index))
+
+    def visit(node: Node) -> Node:
+        return replace(node, indices=place) if isinstance(node, Load | Store) and node.indices == whole else node
+
+    return replace(loop, stop=total, body=tuple(rewrite(statement, visit) for statement in nest[-1].body))
+
+
+def _nest(loop: For, analysis: Analysis) -> list[For]:
+    """Return the perfectly nested loops that are independent, or accumulate into the same variables."""
+    first = analysis.loops[loop.index]
+    nest = [loop]
+    while len(nest[-1].body) == 1 and isinstance(nest[-1].body[0], For):
+        inner = nest[-1].body[0]
+        verdict = analysis.loops[inner.index]
+        if not verdict.independent or verdict.reductions != first.reductions:
+            break
+        nest.append(inner)
+    return nest if first.independent else []
+
+
+def _only_loop(loop: For) -> For:
+    inner = loop.body[0]
+    if not isinstance(inner, For):
+        raise TypeError("the loops of a flat nest stand directly in one another")
+    return inner
+
+
+def _reads(expression: Expression, symbols: Iterable[Symbol]) -> bool:
+    return any(isinstance(node, Read) and node.symbol in symbols for node in walk(expression))
+
+
+def _equal_sizes(access: Access, nest: list[For], analysis: Analysis) -> list[Expression] | None:
+    """Return what must hold so that an access's tensor has the extents of the nest; None if it can never be used."""
+    result: list[Expression] = []
+    stops = {loop.node.index: loop.stop for loop in analysis.model.loops}
+    starts = {loop.node.index: loop.start for loop in analysis.model.loops}
+    for place, level in enumerate(nest):
+        verdict = analysis.bounds[access.number, place]
+        if verdict.bound is Bound.CHECKED or not verdict.plain or starts[level.index] != number(0):
+            return None
+        if access.axes[place].size != stops[level.index]:
+            size = Size(tensor=access.tensor, axis=place)
+            result.append(build.apply("eq", size, level.stop))
+    return result
