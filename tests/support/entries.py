@@ -98,10 +98,12 @@ class Operator:
     def _miss(self, values: tuple[object, ...]) -> None:
         if self.error is not None:
             raise self.error
-        assert len(self.compiled) < 40, "the chain never matches"
-        self.compiled.append(tuple(type_of(v) if isinstance(v, torch.Tensor) else v for v in values))
         module, target, program = Module(), host_target(), self._factory(values)
         launched = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
+        made_for = tuple(type_of(value) if isinstance(value, torch.Tensor) else value for value in values)
+        made_for = (*made_for, *(each.may_alias for each in launched))
+        assert made_for not in self.compiled, f"an entry made for {made_for} does not take them"
+        self.compiled.append(made_for)
         kernels = {each.name: emit_kernel(module, each, target).removeprefix("@") for each in launched}
         description = emit_entry(module, program, kernels, target)
         self.gate.add(compile_module(module.text(), target), description)
