@@ -1,1 +1,7 @@
-"""Plain Python loops over tensor elements become native PyTorch operators."""
+"""brickwork: plain Python loops over tensor elements become native PyTorch operators."""
+
+from brickwork.config import config
+from brickwork.diagnostics.errors import BrickworkError, CompileError, InternalError, RaceError
+from brickwork.op import Op, op
+
+__all__ = ["BrickworkError", "CompileError", "InternalError", "Op", "RaceError", "config", "op"]

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import threading
+import time
 import warnings
 
 import pytest
@@ -97,6 +99,28 @@ def test_size_zero_turns_the_disk_off(folder):
         cache.put("ab" * 32, ENTRY)
         assert cache.get("ab" * 32) is ENTRY
     assert not folder.exists()
+
+
+def test_threads_that_meet_make_an_entry_once():
+    made = []
+    barrier = threading.Barrier(4)
+
+    def make():
+        made.append(1)
+        time.sleep(0.05)
+        return ENTRY
+
+    def ask():
+        barrier.wait()
+        assert cache.obtain("ef" * 32, make)[0] is ENTRY
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
+    assert cache.obtain("ef" * 32, make) == (ENTRY, True)
 
 
 def test_info_counts():

@@ -19,7 +19,6 @@ from brickwork.frontend.typing import Items, Operand, Value, ValueType, View
 from brickwork.ir.build import integer, read
 from brickwork.ir.dtypes import BOOL, INT64, DType
 from brickwork.ir.nodes import (
-    Allocate,
     Assign,
     Block,
     Expression,
@@ -86,9 +85,6 @@ def _lower_once(definition: Definition, signature: Signature, types: dict[Key, V
     if host.kernel:
         body.append(Launch(kernel=_kernel(state, host), loc=definition.loc))
     body.append(Return(tensors=tuple(host.results), loc=definition.loc))
-    given = [item.tensor for item in host.block if isinstance(item, Allocate) and item.given]
-    ordered = sorted(given, key=host.results.index)
-    parameters.extend(TensorParameter(tensor, mutated=True) for tensor in ordered)
     if definition.draws_random:
         parameters.append(KeyParameter(key))
     program = Program(name=definition.name, parameters=tuple(parameters), body=tuple(body), loc=definition.loc)

@@ -17,7 +17,7 @@ import os
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +59,7 @@ class _State:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    making: dict[str, threading.RLock] = field(default_factory=dict[str, threading.RLock])
     memory_hits: int = 0
     disk_hits: int = 0
     misses: int = 0
@@ -109,6 +110,19 @@ def put(key: str, entry: Entry) -> None:
         _warn(f"brickwork cannot write to its cache ({error}); code is compiled again in each process")
         return
     _trim(config.cache_path(), config.cache_size * _MEGABYTE, keep=path)
+
+
+def obtain(key: str, make: Callable[[], Entry]) -> tuple[Entry, bool]:
+    """Return the entry under `key` and whether it was there; else `make` it, once even if several threads ask."""
+    with _state.lock:
+        making = _state.making.setdefault(key, threading.RLock())
+    with making:
+        entry = get(key)
+        if entry is not None:
+            return entry, True
+        entry = make()
+        put(key, entry)
+        return entry, False
 
 
 def info() -> CacheInfo:

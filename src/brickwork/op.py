@@ -1,0 +1,271 @@
+"""`@bw.op` and the `Op` object: where everything is wired together. Each question is passed on to the room that knows.
+
+An `Op` forwards calls to its OpOverload, whose gate finds a specialisation in machine code; Python is entered again
+only when none matches.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast, overload
+
+import torch
+
+from brickwork.codegen.llvm import assembly
+from brickwork.config import config
+from brickwork.frontend.definition import Definition, define
+from brickwork.ir.signature import Signature
+from brickwork.pytorch.arguments import signature_of_call
+from brickwork.pytorch.check import check_operator
+from brickwork.pytorch.fake import fake_default, fake_out
+from brickwork.pytorch.gate import thunk_object
+from brickwork.pytorch.register import DEFAULT, Registration, register, registered
+from brickwork.pytorch.schema import KEY, OUT, derive
+from brickwork.runtime.artifact import Artifact
+from brickwork.runtime.compile import cached_object, compile_operator, host_text
+from brickwork.runtime.signature import signature_text
+from brickwork.target.cpu import host_target
+from brickwork.target.target import Target
+
+Stage: TypeAlias = Literal["ir", "schedule", "llvm", "asm"]
+"""What `Op.inspect` shows."""
+
+_KEY_LIMIT = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Specialisation:
+    """Code of an operator for one signature: where it came from and how long that took."""
+
+    signature: str
+    overload: str
+    cached: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What an operator has done in this process: its specialisations, oldest first."""
+
+    name: str
+    specialisations: tuple[Specialisation, ...]
+
+
+class Op:
+    """An operator made from a Python function. Calls go to `torch.ops.<namespace>.<name>`."""
+
+    def __init__(self, name: str, function: Callable[..., Any], *, fast_math: bool = False) -> None:
+        """Derive the operator `name` (`ns::name`) from a function and register it."""
+        functools.update_wrapper(self, function)
+        self.name = name
+        self.definition: Definition = define(function)
+        self._schema = derive(name.partition("::")[2], self.definition)
+        self._fakes = {DEFAULT: fake_default(self.definition)}
+        if self._schema.out is not None:
+            self._fakes[OUT] = fake_out(self.definition, self._schema.out.outputs)
+        self._artifacts: dict[tuple[str, Signature], Artifact] = {}
+        self._specialisations: list[Specialisation] = []
+        target = _target()
+        self._registration: Registration = register(
+            name, self._schema, self, lambda: cached_object("gate", lambda: thunk_object(target), target)
+        )
+        self._overload: Any = self._registration.overload(DEFAULT)
+
+    # ------------------------------------------------------------ calls
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the operator with the function's arguments; also `out=`, and `generator=` or `key=` if it draws."""
+        if named:
+            return self._call_by_name(arguments, named)
+        return self._overload(*arguments)
+
+    def _call_by_name(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if self._schema.random:
+            named = _with_key(self.name, named)
+        out = named.pop(OUT, None) if self._schema.out is not None else None
+        if out is None or self._schema.out is None:
+            return self._overload(*arguments, **named)
+        names = self._schema.out.outputs
+        buffers = (out,) if len(names) == 1 else tuple(out)
+        if len(buffers) != len(names):
+            raise ValueError(f"{self.name} returns {len(names)} tensors, but `out` has {len(buffers)}")
+        self._registration.overload(OUT)(*arguments, **named, **dict(zip(names, buffers, strict=True)))
+        return out
+
+    # ------------------------------------------------------------ what the dispatcher asks
+
+    def miss(self, overload: str, values: tuple[object, ...]) -> None:
+        """Compile for these arguments and put the code in front of the overload's chain."""
+        self._specialise(overload, self._signature(overload, values))
+
+    def fake(self, overload: str) -> Callable[..., Any]:
+        """Return the fake implementation of an overload."""
+        return self._fakes[overload]
+
+    def _signature(self, overload: str, values: tuple[object, ...]) -> Signature:
+        found = self._schema.default if overload == DEFAULT else self._schema.out
+        assert found is not None, overload  # noqa: S101  # the overload was registered from this schema
+        return signature_of_call(self.definition, found.arguments, values)
+
+    def _specialise(self, overload: str, signature: Signature) -> Artifact:
+        known = self._artifacts.get((overload, signature))
+        if known is not None:
+            return known
+        made = compile_operator(self.definition, signature, _target())
+        if self._registration.behaviour is self:
+            self._registration.gates[overload].add(made.artifact.code, made.artifact.description)
+        self._artifacts[overload, signature] = made.artifact
+        text = signature_text(signature)
+        self._specialisations.append(Specialisation(text, overload, made.cached, made.seconds))
+        return made.artifact
+
+    # ------------------------------------------------------------ what the user asks
+
+    def python(self, *arguments: Any, **named: Any) -> Any:
+        """Run the body as Python, with element reads as values: slow, and the reference for compiled code."""
+        return self._reference(*arguments, **named)
+
+    @functools.cached_property
+    def _reference(self) -> Callable[..., Any]:
+        return importlib.import_module("brickwork.frontend.reference").python_function(self.definition)
+
+    def explain(self, *arguments: Any, **named: Any) -> str:
+        """Say how each loop runs and why, and which accesses are checked; without arguments, as last compiled."""
+        artifact = self._artifact(arguments, named)
+        if artifact is None:
+            return f"{self.name}\nhost part: {host_text(self.definition)}\nnot compiled yet: pass arguments"
+        return artifact.explanation
+
+    def inspect(self, stage: Stage, *arguments: Any, **named: Any) -> str:
+        """Return a stage of the compilation for these arguments; without arguments, of the last one."""
+        artifact = self._artifact(arguments, named)
+        if artifact is None:
+            raise ValueError(f"{self.name} is not compiled yet: pass arguments to inspect")
+        if stage == "asm":
+            return assembly(artifact.stages["llvm"], _target())
+        if stage not in artifact.stages:
+            raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm'))}")
+        return artifact.stages[stage]
+
+    def warmup(self, *arguments: Any, **named: Any) -> None:
+        """Compile for arguments like these, which may be meta tensors; nothing is run."""
+        self._artifact(arguments, named)
+
+    def check(self, *arguments: Any, **named: Any) -> None:
+        """Compare with the reference on these arguments, and run `torch.library.opcheck`; raise if anything differs."""
+        check_operator(self._overload, self._reference, self.name, arguments, named)
+
+    def stats(self) -> Stats:
+        """Return what was compiled for this operator in this process."""
+        return Stats(self.name, tuple(self._specialisations))
+
+    def _artifact(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Artifact | None:
+        if not arguments and not named:
+            return next(reversed(self._artifacts.values()), None)
+        named = dict(named)
+        out = named.pop(OUT, None) if self._schema.out is not None else None
+        named.pop(KEY, None)
+        bound = self.__signature__.bind(*arguments, **named)
+        bound.apply_defaults()
+        values = [bound.arguments[parameter.name] for parameter in self.definition.parameters]
+        if self._schema.random:
+            values.append(None)
+        if out is not None:
+            values += out if isinstance(out, list | tuple) else [out]
+        label = DEFAULT if out is None else OUT
+        return self._specialise(label, self._signature(label, tuple(values)))
+
+    # ------------------------------------------------------------ what Python asks
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        """The function's own signature."""
+        return inspect.signature(cast("Any", self).__wrapped__)
+
+    def __repr__(self) -> str:
+        """Return the operator's name and place."""
+        return f"<brickwork operator {self.name} of {self.definition.loc}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Op], tuple[str, str]]:
+        """Pickle by name."""
+        return _restore, (self.name, cast("Any", self).__module__)
+
+    def __copy__(self) -> Op:
+        """Return the operator itself, as for a function."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Op:
+        """Return the operator itself, as for a function."""
+        return self
+
+
+@overload
+def op(name: Callable[..., Any], /) -> Op: ...
+@overload
+def op(name: str | None = None, /, *, fast_math: bool = False) -> Callable[[Callable[..., Any]], Op]: ...
+def op(
+    name: str | Callable[..., Any] | None = None, /, *, fast_math: bool = False
+) -> Op | Callable[[Callable[..., Any]], Op]:
+    """Make an operator of a function.
+
+    `@op("ns::name")` names it; `@op` alone takes the function's name in a namespace made of its module's.
+    `fast_math` allows what changes results: reassociation, reciprocals, no care for NaN and infinities.
+    """
+    if callable(name):
+        return Op(_own_name(name), name)
+
+    def decorate(function: Callable[..., Any]) -> Op:
+        return Op(_checked(name) if name else _own_name(function), function, fast_math=fast_math)
+
+    return decorate
+
+
+def _own_name(function: Callable[..., Any]) -> str:
+    module = re.sub(r"\W+", "_", function.__module__).strip("_") or "brickwork"
+    namespace = f"m_{module}" if module[0].isdigit() else module
+    return f"{namespace}::{function.__name__}"
+
+
+def _checked(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name):
+        raise ValueError(f'an operator is named "namespace::name", not {name!r}')
+    return name
+
+
+def _with_key(operator: str, named: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with `generator=` or a number as `key=` made into a tensor that holds the key."""
+    named = dict(named)
+    generator = named.pop("generator", None)
+    key = named.get(KEY)
+    if generator is not None:
+        if key is not None:
+            raise ValueError(f"{operator}() takes `generator` or `key`, not both")
+        named[KEY] = torch.randint(-_KEY_LIMIT, _KEY_LIMIT - 1, (), generator=generator, dtype=torch.int64)
+    elif isinstance(key, int):
+        named[KEY] = torch.tensor(key, dtype=torch.int64)
+    return named
+
+
+def _restore(name: str, module: str) -> Op:
+    """Return the operator of that name, importing the module that defines it if need be."""
+    found = registered(name)
+    if found is None:
+        importlib.import_module(module)
+        found = registered(name)
+    if found is None:
+        raise LookupError(f"module {module} does not define the operator {name}")
+    return cast("Op", found.behaviour)
+
+
+def _target() -> Target:
+    return _host_target(config.vector_bytes)
+
+
+@functools.cache
+def _host_target(vector_bytes: int) -> Target:
+    return host_target(vector_bytes or None)

@@ -1,0 +1,46 @@
+"""Checks of an operator on real arguments: the same results as its reference, and PyTorch's own `opcheck`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+TOLERANCES = {torch.float16: 1e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-12}
+"""How far results may differ, relative to their size, by dtype: compiled code may contract a*b+c."""
+
+
+def check_operator(
+    operator: Any, reference: Callable[..., Any], name: str, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> None:
+    """Raise AssertionError unless `operator` agrees with `reference` and passes `opcheck` on these arguments."""
+    seed = torch.random.get_rng_state()
+    ours = [_copy(argument) for argument in arguments]
+    theirs = [_copy(argument) for argument in arguments]
+    result = operator(*ours, **named)
+    torch.random.set_rng_state(seed)
+    expected = reference(*theirs, **named)
+    _compare(name, "result", result, expected)
+    _compare(name, "arguments after the call", ours, theirs)
+    torch.library.opcheck(operator, tuple(_copy(argument) for argument in arguments), dict(named))
+
+
+def _compare(name: str, what: str, one: Any, other: Any) -> None:
+    if isinstance(one, torch.Tensor):
+        tolerance = TOLERANCES.get(one.dtype, 0.0)
+        torch.testing.assert_close(
+            one,
+            other,
+            rtol=tolerance,
+            atol=tolerance,
+            equal_nan=True,
+            msg=lambda text: f"{name}: {what} differs from the reference: {text}",
+        )
+    elif isinstance(one, list | tuple):
+        for position, (left, right) in enumerate(zip(one, other, strict=True)):
+            _compare(name, f"{what}[{position}]", left, right)
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,65 @@
+"""The fake implementation: the host part of the function run on tensors without data, shapes possibly symbolic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from brickwork.frontend.definition import Definition
+from brickwork.frontend.host_python import host_function
+from brickwork.pytorch.arguments import check_devices, types_of_call
+from brickwork.pytorch.dtypes import to_torch
+from brickwork.pytorch.schema import KEY
+from brickwork.runtime.compile import result_dtypes
+
+
+def fake_default(definition: Definition) -> Callable[..., Any]:
+    """Return the fake of the overload that allocates its results."""
+
+    def cell(position: int, arguments: Sequence[object]) -> torch.Tensor:
+        """Return the 0-dimensional tensor for a scalar that a loop computes, of the type that lowering finds."""
+        dtype = result_dtypes(definition, types_of_call(definition, arguments))[position]
+        device = next((value.device for value in arguments if isinstance(value, torch.Tensor)), None)
+        return torch.empty((), dtype=to_torch(dtype), device=device)
+
+    host = host_function(definition, cell)
+
+    def fake(*arguments: Any, **named: Any) -> Any:
+        if definition.draws_random:
+            named.pop(KEY, None)
+        check_devices(definition.name, _tensors((*arguments, *named.values())))
+        return host(*arguments, **named)
+
+    return fake
+
+
+def fake_out(definition: Definition, outputs: Sequence[str]) -> Callable[..., None]:
+    """Return the fake of the overload that takes its results: it checks their shapes and returns nothing."""
+    default = fake_default(definition)
+
+    def fake(*arguments: Any, **named: Any) -> None:
+        given = [named.pop(name) for name in outputs]
+        check_devices(definition.name, _tensors((*arguments, *given)))
+        results = default(*arguments, **named)
+        for name, tensor, result in zip(outputs, given, results if len(outputs) > 1 else (results,), strict=True):
+            check_result(definition.name, name, tensor, result)
+
+    return fake
+
+
+def check_result(operator: str, name: str, tensor: torch.Tensor, result: torch.Tensor) -> None:
+    """Refuse a buffer that cannot take a result."""
+    if tensor.dtype != result.dtype:
+        raise RuntimeError(f"{operator}(): expected `{name}` to have dtype {result.dtype}, but got {tensor.dtype}")
+    same = tensor.dim() == result.dim() and all(
+        size == wanted for size, wanted in zip(tensor.shape, result.shape, strict=True)
+    )
+    if not same:
+        shapes = f"{tuple(result.shape)}, but got {tuple(tensor.shape)}"
+        raise RuntimeError(f"{operator}(): expected `{name}` to have shape {shapes}")
+
+
+def _tensors(values: Sequence[object]) -> list[torch.Tensor]:
+    return [value for value in values if isinstance(value, torch.Tensor)]

@@ -1,0 +1,130 @@
+"""Operators as PyTorch's dispatcher knows them: libraries, schemas, gates at their keys, fakes, and redefinition.
+
+What is registered stays: the dispatcher's functions go through a `Registration`, whose `behaviour` is exchanged when an
+operator is defined again with the same schema. With another schema it is registered under a further name
+(`ns::name__2`), which `torch.ops.ns.name` then means; an OpOverload of the old one that somebody holds keeps working.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from brickwork.pytorch.gate import Gate, refuse_gradients
+from brickwork.pytorch.schema import OUT, Overload, Schema
+
+DEFAULT = "default"
+"""torch's name of the overload without a name."""
+
+
+class Behaviour(Protocol):
+    """What an operator does when the dispatcher asks; `overload` is DEFAULT or OUT."""
+
+    def miss(self, overload: str, values: tuple[object, ...]) -> None:
+        """Add a specialisation for these arguments to the overload's gate."""
+        ...
+
+    def fake(self, overload: str) -> Callable[..., Any]:
+        """Return the fake implementation of an overload."""
+        ...
+
+
+@dataclass(slots=True)
+class Registration:
+    """One operator in the dispatcher."""
+
+    name: str
+    """`ns::name`, as the user wrote it."""
+    schema: Schema
+    packet: Any
+    """What `torch.ops.ns.name` is."""
+    behaviour: Behaviour
+    gates: dict[str, Gate] = field(default_factory=dict[str, Gate])
+
+    def overload(self, name: str) -> Any:
+        """Return the OpOverload of that name."""
+        return getattr(self.packet, name)
+
+
+@dataclass(slots=True)
+class _State:
+    """Everything that was ever registered."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    libraries: dict[str, torch.library.Library] = field(default_factory=dict[str, torch.library.Library])
+    registrations: dict[str, Registration] = field(default_factory=dict[str, Registration])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+
+
+_state = _State()
+
+
+def register(name: str, schema: Schema, behaviour: Behaviour, thunks: Callable[[], bytes]) -> Registration:
+    """Make `name` (`ns::name`) an operator, or exchange its behaviour; `thunks` gives the code that gates need."""
+    with _state.lock:
+        known = _state.registrations.get(name)
+        if known is not None:
+            _forget_traces()
+            if known.schema == schema:
+                known.behaviour = behaviour
+                for gate in known.gates.values():
+                    gate.clear()
+                return known
+        registration = _define(name, schema, behaviour, thunks())
+        _state.registrations[name] = registration
+        return registration
+
+
+def registered(name: str) -> Registration | None:
+    """Return what is registered as `ns::name`."""
+    return _state.registrations.get(name)
+
+
+def _define(name: str, schema: Schema, behaviour: Behaviour, thunks: bytes) -> Registration:
+    namespace, _, plain = name.partition("::")
+    count = _state.counts[name] = _state.counts.get(name, 0) + 1
+    internal = plain if count == 1 else f"{plain}__{count}"
+    library = _state.libraries.get(namespace)
+    if library is None:
+        library = _state.libraries[namespace] = torch.library.Library(namespace, "FRAGMENT")
+    tags = [torch.Tag.pt2_compliant_tag]
+    if schema.random:
+        tags.append(torch.Tag.nondeterministic_seeded)
+    overloads = {DEFAULT: schema.default} | ({OUT: schema.out} if schema.out is not None else {})
+    for overload in overloads.values():
+        library.define(internal + overload.schema.removeprefix(plain), tags=tags)
+    packet = getattr(getattr(torch.ops, namespace), internal)
+    setattr(getattr(torch.ops, namespace), plain, packet)
+    registration = Registration(name, schema, packet, behaviour)
+    for label, overload in overloads.items():
+        full_name = f"{namespace}::{internal}" + ("" if label == DEFAULT else f".{label}")
+        _implement(registration, label, overload, full_name, thunks)
+    return registration
+
+
+def _implement(registration: Registration, label: str, overload: Overload, full_name: str, thunks: bytes) -> None:
+    """Put the gate and the fake of one overload in place."""
+
+    def miss(values: tuple[object, ...]) -> None:
+        registration.behaviour.miss(label, values)
+
+    def fake(*arguments: Any, **named: Any) -> Any:
+        return registration.behaviour.fake(label)(*arguments, **named)
+
+    gate = Gate(full_name, overload.arguments, miss, refuse_gradients(registration.overload(label)), thunks)
+    gate.register()
+    registration.gates[label] = gate
+    library = _state.libraries[registration.name.partition("::")[0]]
+    torch.library.register_fake(full_name, fake, lib=library)
+
+
+def _forget_traces() -> None:
+    """Make Dynamo trace anew whatever it has compiled: an operator in it may have changed."""
+    dynamo: Any = sys.modules.get("torch._dynamo")
+    if dynamo is not None:
+        dynamo.reset()

@@ -1,0 +1,135 @@
+"""The schema of an operator, derived from its definition: types, defaults, what is written, random keys, results.
+
+Two overloads are defined: the function itself, and `out`, which takes the caller's buffers for the results. The `out`
+overload returns nothing, so that PyTorch's functionalisation needs no more than the schema to handle it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from brickwork.frontend.definition import Definition
+from brickwork.frontend.parameters import Kind, NoDefault, ParameterDeclaration
+from brickwork.pytorch.gate import ArgumentKind
+
+KEY = "key"
+"""The name of the argument that holds an explicit random key."""
+OUT = "out"
+"""The name of the overload with the caller's buffers, and of its argument if there is one."""
+
+_KINDS: dict[Kind, ArgumentKind] = {
+    "tensor": ArgumentKind.TENSOR,
+    "int": ArgumentKind.INT,
+    "float": ArgumentKind.FLOAT,
+    "bool": ArgumentKind.BOOL,
+    "list[int]": ArgumentKind.INT_LIST,
+    "list[float]": ArgumentKind.FLOAT_LIST,
+    "list[bool]": ArgumentKind.BOOL_LIST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One overload: its schema without the namespace, and how its arguments lie on the stack."""
+
+    schema: str
+    arguments: tuple[ArgumentKind, ...]
+    outputs: tuple[str, ...] = ()
+    """The names of the arguments that take results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The overloads of an operator; `out` is None where the operator has no results of its own."""
+
+    default: Overload
+    out: Overload | None
+    random: bool
+
+
+def derive(name: str, definition: Definition) -> Schema:
+    """Return the overloads of `definition` under `name` (without a namespace)."""
+    kinds = [argument_kind(parameter) for parameter in definition.parameters]
+    if definition.draws_random:
+        kinds.append(ArgumentKind.OPTIONAL_TENSOR)
+    default = Overload(f"{name}({_arguments(definition, ())}) -> {_results(definition.results)}", tuple(kinds))
+    outputs = output_names(definition)
+    out = None
+    if outputs:
+        schema = f"{name}.{OUT}({_arguments(definition, outputs)}) -> ()"
+        out = Overload(schema, (*kinds, *[ArgumentKind.TENSOR] * len(outputs)), outputs)
+    return Schema(default, out, definition.draws_random)
+
+
+def argument_kind(parameter: ParameterDeclaration) -> ArgumentKind:
+    """Return how the argument for a parameter lies on the stack."""
+    return _KINDS[parameter.kind]
+
+
+def output_names(definition: Definition) -> tuple[str, ...]:
+    """Return the names of the arguments of the `out` overload that take results; empty if there is no such overload."""
+    names = (OUT,) if definition.results == 1 else tuple(f"{OUT}{number}" for number in range(definition.results))
+    taken = {parameter.name for parameter in definition.parameters}
+    return () if taken & {*names, OUT} else names
+
+
+def _arguments(definition: Definition, outputs: tuple[str, ...]) -> str:
+    """Return the list of arguments; keyword-only ones stand after a star, tensors that are written are marked."""
+    letters = _letters()
+    positional: list[str] = []
+    named: list[str] = []
+    for parameter in definition.parameters:
+        kind = _type(parameter, next(letters) if parameter.name in definition.mutated else None)
+        text = f"{kind} {parameter.name}{_default(parameter)}"
+        (named if parameter.keyword_only else positional).append(text)
+    if definition.draws_random:
+        named.append(f"Tensor? {KEY}=None")
+    named += [f"Tensor({next(letters)}!) {name}" for name in outputs]
+    return ", ".join((*positional, "*", *named) if named else positional)
+
+
+def _type(parameter: ParameterDeclaration, letter: str | None) -> str:
+    kind = argument_kind(parameter)
+    match kind:
+        case ArgumentKind.TENSOR:
+            return "Tensor" if letter is None else f"Tensor({letter}!)"
+        case ArgumentKind.INT:
+            return "SymInt"
+        case ArgumentKind.INT_LIST:
+            return "SymInt[]"
+        case _:
+            return kind.value
+
+
+def _default(parameter: ParameterDeclaration) -> str:
+    if isinstance(parameter.default, NoDefault):
+        return ""
+    return f"={_literal(parameter.default)}"
+
+
+def _literal(value: object) -> str:
+    match value:
+        case bool() | int():
+            return str(value)
+        case float():
+            # The schema language has no infinities and no NaN; numbers too large for a double are infinite.
+            return repr(value) if math.isfinite(value) else "1e999" if value > 0 else "-1e999"
+        case list() | tuple():
+            return f"[{', '.join(_literal(item) for item in value)}]"
+        case _:
+            raise TypeError(f"{value!r} cannot be the default of an operator's argument")
+
+
+def _results(count: int) -> str:
+    return "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
+
+
+def _letters() -> Iterator[str]:
+    """Yield the names of alias sets: a, b, ..., z, aa, ab, ..."""
+    number = 0
+    while True:
+        prefix = chr(ord("a") + number // 26 - 1) if number >= 26 else ""
+        yield prefix + chr(ord("a") + number % 26)
+        number += 1
