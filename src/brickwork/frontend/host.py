@@ -73,17 +73,25 @@ def _host_statement(state: State, frame: Frame, host: Host, node: ast.stmt) -> N
             host.facts.extend(
                 item.condition for item in state.block[before:] if isinstance(item, Check) and item.loc == loc
             )
-        case ast.Assign() if isinstance(node.value, ast.Call) and _allocation_name(frame, node.value) is not None:
-            name = _target_name(node)
-            view = _allocate(state, frame, host, node.value, target=name, position=_result_position(host, name))
+        case ast.Assign() if _makes(frame, node):
+            found = _made(state, frame, host, node.targets[0], node.value)
             for target in node.targets:
-                assign_target(state, frame, target, view, loc)
+                assign_target(state, frame, target, found, loc)
+        case ast.AnnAssign(value=ast.expr() as source) if _makes(frame, node):
+            assign_target(state, frame, node.target, _made(state, frame, host, node.target, source), loc)
         case _:
             lower_statement(state, frame, node)
 
 
-def _target_name(node: ast.Assign) -> str:
-    return node.targets[0].id if isinstance(node.targets[0], ast.Name) else "tensor"
+def _made(state: State, frame: Frame, host: Host, target: ast.expr, source: ast.expr) -> Operand:
+    """Lower the right side of an assignment in which tensors are made."""
+    if isinstance(source, ast.Call) and _allocation_name(frame, source) is not None:
+        name = target.id if isinstance(target, ast.Name) else "tensor"
+        return _allocate(state, frame, host, source, target=name, position=_result_position(host, name))
+    if isinstance(source, ast.Tuple) and isinstance(target, ast.Tuple) and len(source.elts) == len(target.elts):
+        pairs = zip(target.elts, source.elts, strict=True)
+        return Items(tuple(_made(state, frame, host, part, item) for part, item in pairs))
+    return operand(state, frame, source)
 
 
 def _if(state: State, frame: Frame, host: Host, node: ast.If, loc: Location) -> None:
@@ -100,11 +108,11 @@ def _if(state: State, frame: Frame, host: Host, node: ast.If, loc: Location) -> 
 
 
 def _makes(frame: Frame, node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Call)
-        and _allocation_name(frame, node.value) is not None
-    )
+    """Return whether a statement assigns a tensor that it makes."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return False
+    parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    return any(isinstance(part, ast.Call) and _allocation_name(frame, part) is not None for part in parts)
 
 
 # ---------------------------------------------------------------- allocation
@@ -256,7 +264,7 @@ def _result(state: State, frame: Frame, host: Host, node: ast.expr) -> Tensor:
         return _allocate(state, frame, host, node, target="result", position=len(host.results)).tensor
     with state.into(host.kernel):
         found = operand(state, frame, node)
-        if isinstance(found, View) and found.rank:
+        if isinstance(found, View) and not found.is_element:
             return _returned_tensor(host, found, loc)
         result = scalar(state, found, loc)
         cell = _cell(state, host, node, result, loc)

@@ -55,7 +55,7 @@ def index(state: State, view: View, indices: Sequence[Operand], loc: Location) -
                 "BW103", f"an index of `{name}` is {value.type}, not an integer", loc, "write int(...) around it"
             )
         resolved.append(resolve(state, cast(value.expression, INT64, loc), view, len(resolved), loc))
-    return View(view.tensor, tuple(resolved))
+    return View(view.tensor, tuple(resolved), indexed=True)
 
 
 def resolve(state: State, expression: Expression, view: View, axis: int, loc: Location) -> Expression:

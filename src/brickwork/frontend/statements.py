@@ -112,7 +112,7 @@ def _settle(state: State, found: Operand) -> Operand:
     match found:
         case Value():
             return Value(state.fix(found.expression), found.weak)
-        case View() if found.rank == 0:
+        case View() if found.is_element:
             return _settle(state, load(state, found, found.indices[0].loc if found.indices else NOWHERE))
         case Items():
             return Items(tuple(_settle(state, item) for item in found.items))
@@ -142,7 +142,7 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
 
 
 def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
-    if isinstance(found, View) and found.rank == 0:
+    if isinstance(found, View) and found.is_element:
         found = load(state, found, loc)
     if isinstance(found, Value) and name not in frame.aliases:
         key = (frame.path, name)
@@ -155,7 +155,7 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
 def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
     """Let a name stand for a tensor, a tuple or a host value; in a loop it may not change from turn to turn."""
     if isinstance(found, View):
-        found = View(found.tensor, tuple(state.fix(item, "index") for item in found.indices))
+        found = View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
     for level in state.loops:
         before = level.outer.get(name)
         if level.frame_path == frame.path and before is not None and before != found:
@@ -353,7 +353,7 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
             found = operand(state, caller, defaults[name])
         else:
             raise error("BW004", f"`{frame.source.name}` needs the argument `{name}`", loc)
-        if isinstance(found, View) and found.rank == 0:
+        if isinstance(found, View) and found.is_element:
             found = load(state, found, loc)
         if isinstance(found, Value) and name in frame.rebound:
             state.assign((frame.path, name), found, loc)
@@ -397,7 +397,7 @@ def _returning_if(
         block: list[Statement] = []
         with state.into(block):
             result = _helper_body(state, frame, [*body, *rest])
-            if isinstance(result, View) and result.rank == 0:
+            if isinstance(result, View) and result.is_element:
                 result = load(state, result, loc)
         found.append((block, result))
     state.assigned, frame.bindings = assigned, bindings

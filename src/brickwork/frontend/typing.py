@@ -47,10 +47,19 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A tensor with its first axes indexed; the indices are resolved and do not change."""
+    """A tensor with its first axes indexed; the indices are resolved and do not change.
+
+    `indexed` tells `x[()]`, an element, from a zero-dimensional `x` itself.
+    """
 
     tensor: Tensor
     indices: tuple[Expression, ...] = ()
+    indexed: bool = False
+
+    @property
+    def is_element(self) -> bool:
+        """Whether every axis is indexed, so that this is read as a value."""
+        return self.indexed and self.rank == 0
 
     @property
     def rank(self) -> int:
