@@ -156,26 +156,25 @@ class Gate:
         self._release = _RELEASE(self._thunks.address("bw_release"))
         return own | {name: self._thunks.address(name) for name in FUNCTIONS if name not in own}
 
-    def register(self, keys: Sequence[str] = ("CPU",), autograd_keys: Sequence[str] = ("AutogradCPU",)) -> None:
+    def register(self) -> None:
         """Register with the dispatcher, for ever; the schema must have been defined.
 
-        An operator without tensor arguments never reaches these keys: register it at `BackendSelect`, with no autograd
-        key.
+        Tensors bring a call to the CPU's keys; where no argument has to be one, BackendSelect is what every call passes.
         """
+        tensors = {ArgumentKind.TENSOR, ArgumentKind.TENSOR_LIST} & {*self._kinds}
+        places = {"CPU": "bw_gate", "AutogradCPU": "bw_autograd"} if tensors else {"BackendSelect": "bw_gate"}
         namespace, _, name = self.operator.partition("::")
         functions = library.libraries()[0]
         functions.aoti_torch_abi_version.restype = ctypes.c_uint64
         version = ctypes.c_uint64(functions.aoti_torch_abi_version())
-        for function, places in (("bw_gate", keys), ("bw_autograd", autograd_keys)):
-            for key in places:
-                handle = ctypes.c_void_p()
-                made = functions.aoti_torch_library_init_impl(
-                    namespace.encode(), key.encode(), b"brickwork", ctypes.c_uint32(1), ctypes.byref(handle)
-                )
-                address = ctypes.c_void_p(self._thunks.address(function))
-                if made or functions.torch_library_impl(handle, name.encode(), address, version):
-                    msg = f"torch does not accept a kernel for {self.operator} at the dispatch key {key}"
-                    raise RuntimeError(msg)
+        for key, function in places.items():
+            handle, address = ctypes.c_void_p(), ctypes.c_void_p(self._thunks.address(function))
+            made = functions.aoti_torch_library_init_impl(
+                namespace.encode(), key.encode(), b"brickwork", ctypes.c_uint32(1), ctypes.byref(handle)
+            )
+            if made or functions.torch_library_impl(handle, name.encode(), address, version):
+                msg = f"torch does not accept a kernel for {self.operator} at the dispatch key {key}"
+                raise RuntimeError(msg)
 
     def add(self, object_bytes: bytes, description: EntryDescription) -> None:
         """Load a specialisation and put it in front of the chain."""

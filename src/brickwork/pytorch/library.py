@@ -95,11 +95,11 @@ def key_set_offset() -> int:
         wanted = [torch._C._dispatch_keys(sample).raw_repr() for sample in samples]
         found = set(range(0, _IMPL_BYTES, 8)) if len(set(wanted)) == len(wanted) else set[int]()
         for sample, keys in zip(samples, wanted, strict=True):
-            found &= {offset for offset, word in enumerate_words(sample) if word == keys}
+            found &= {offset for offset, word in words_of(sample) if word == keys}
     return found.pop() if len(found) == 1 else -1
 
 
-def enumerate_words(tensor: torch.Tensor) -> list[tuple[int, int]]:
+def words_of(tensor: torch.Tensor) -> list[tuple[int, int]]:
     """Return the words of a tensor's TensorImpl with their offsets."""
     handle = handle_of(tensor)
     implementation = ctypes.c_void_p.from_address(handle).value
