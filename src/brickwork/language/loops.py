@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Protocol, SupportsIndex, TypeAlias, overload
+from typing import Any, Protocol, SupportsIndex, TypeAlias, overload
 
 Axis: TypeAlias = SupportsIndex | tuple[SupportsIndex, SupportsIndex]
 """How far an axis goes: `n`, or `(start, stop)`."""
@@ -34,11 +34,7 @@ def prange(start: SupportsIndex, stop: SupportsIndex | None = None, /) -> range:
     return range(start) if stop is None else range(start, stop)
 
 
-@overload
-def ndrange(axis: Axis, /, *, parallel: bool = False) -> Iterator[int]: ...
-@overload
-def ndrange(*axes: Axis, parallel: bool = False) -> Iterator[tuple[int, ...]]: ...
-def ndrange(*axes: Axis, parallel: bool = False) -> Iterator[int] | Iterator[tuple[int, ...]]:
+def ndrange(*axes: Axis, parallel: bool = False) -> Iterator[Any]:
     """Run over all index tuples of several ranges, the last one fastest; over plain indices for one range.
 
     An axis is `n` for `range(n)`, or `(start, stop)`. `parallel=True` is the word that iterations are independent.

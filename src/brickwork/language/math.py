@@ -7,8 +7,8 @@ those that turn floats into ints (`math.floor`, `round`, `int`) are in `frontend
 from __future__ import annotations
 
 _SAME = (
-    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc "
-    "gamma lgamma atan2 hypot fmod copysign isnan isinf isfinite pow"
+    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf "
+    "erfc gamma lgamma atan2 hypot fmod copysign isnan isinf isfinite pow"
 )
 
 FUNCTIONS: dict[str, str] = {
