@@ -107,7 +107,7 @@ def _check(block: Block, bounds: Bounds, wanted: Callable[[BoundVerdict], bool])
             case Store():
                 checks = [*_checks_of(children(statement), bounds, wanted)]
                 checks += _access_checks(statement, bounds, wanted)
-                return (*checks, statement)
+                return (*dict.fromkeys(checks), statement)
             case _:
                 return (*_checks_of(children(statement), bounds, wanted), statement)
 

@@ -1,0 +1,145 @@
+"""Says in words how a kernel's loops are run and how its accesses are kept in range, with the places in the source.
+
+Only reads what the schedule and the analysis hold; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from brickwork.analysis.model import Access, Loop
+from brickwork.analysis.verdicts import Analysis, Bound, Conflict
+from brickwork.ir.nodes import Apply, Constant, Expression, Kernel, Read, Size
+from brickwork.ir.operators import Operator
+from brickwork.ir.walk import walk
+from brickwork.transform.pipeline import ScheduledKernel
+from brickwork.transform.schedule.schedule import Schedule
+
+_SIGNS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "floordiv": "//",
+    "mod": "%",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "logical_and": "and",
+    "logical_or": "or",
+}
+
+
+def explain(scheduled: ScheduledKernel) -> str:
+    """Return what happens to a kernel, loop by loop and access by access."""
+    lines = [f"kernel {scheduled.kernel.name}"]
+    analysis, schedule = scheduled.analysis, scheduled.schedule
+    for loop in analysis.model.loops:
+        lines.extend(_loop_lines(loop, scheduled.kernel, analysis, schedule))
+    lines.extend(_access_lines(analysis))
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------- loops
+
+
+def _loop_lines(loop: Loop, kernel: Kernel, analysis: Analysis, schedule: Schedule) -> Iterator[str]:
+    verdict = analysis.loops[loop.node.index]
+    indent = "  " * (loop.depth + 1)
+    how = _how(loop, schedule)
+    yield f"{indent}for {loop.node.index.name} at {loop.node.loc}: {how or 'in order'}"
+    for reduction in verdict.reductions:
+        if how is not None:
+            yield f"{indent}  partial results of '{reduction.symbol.name}' are joined by {_word(reduction.operator)}"
+    if how is None and verdict.conflict is not None:
+        yield from (f"{indent}  {line}" for line in _conflict_lines(verdict.conflict))
+    elif how is None:
+        yield f"{indent}  {_why_in_order(loop, kernel, analysis, schedule)}"
+    elif verdict.claimed and verdict.conflict is not None:
+        yield f"{indent}  taken as independent by your word: {verdict.conflict.sentence}"
+
+
+def _how(loop: Loop, schedule: Schedule) -> str | None:
+    index = loop.node.index
+    parts: list[str] = []
+    owner = next((item.loop for item in schedule.directives if index in schedule.flat(item.loop)), None)
+    if owner is not None and owner != index:
+        return f"part of the loop over '{owner.name}'"
+    if schedule.parallel(index):
+        parts.append("in parallel")
+    if chunk := schedule.chunk(index):
+        parts.append(f"in parallel by chunks of {chunk}")
+    if width := schedule.width(index):
+        parts.append(f"vectorised by {width}")
+    if owner is not None:
+        names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
+        parts.append(f"as one loop over {names}")
+    return ", ".join(parts) or None
+
+
+def _why_in_order(loop: Loop, kernel: Kernel, analysis: Analysis, schedule: Schedule) -> str:
+    if kernel.may_alias:
+        return "since arguments may share memory"
+    if analysis.loops[loop.node.index].reductions:
+        return "since it accumulates, and a loop around it runs in parallel"
+    around = [item for item in analysis.model.loops if any(node is loop.node for node in walk(item.node.body))]
+    lanes = next((item for item in reversed(around) if schedule.width(item.node.index)), None)
+    return f"inside each lane of '{lanes.node.index.name}'" if lanes is not None else "since it is short"
+
+
+def _conflict_lines(conflict: Conflict) -> Iterator[str]:
+    yield f"because {conflict.sentence}"
+    for party in conflict.parties:
+        yield f"{party.loc}: {party.action}"
+
+
+def _word(operator: Operator) -> str:
+    return {"add": "+", "mul": "*", "minimum": "min", "maximum": "max"}[operator.name]
+
+
+# ---------------------------------------------------------------- accesses
+
+
+def _access_lines(analysis: Analysis) -> Iterator[str]:
+    guarded: dict[str, None] = {}
+    for access in analysis.accesses:
+        for axis in range(len(access.axes)):
+            verdict = analysis.bounds[access.number, axis]
+            what = f"{access.loc}: index {axis} of '{access.tensor.name}'"
+            if verdict.bound is Bound.CHECKED:
+                yield f"  {what} {_verb(access)} is checked at each execution"
+            elif verdict.bound is Bound.GUARDED:
+                conditions = " and ".join(spell(guard) for guard in verdict.guard)
+                guarded[f"  {what} {_verb(access)} is in range if {conditions}; tested once, else checked"] = None
+    yield from guarded
+    if analysis.assumptions:
+        conditions = " and ".join(spell(assumption) for assumption in analysis.assumptions)
+        yield f"  proofs hold if {conditions}; tested once, else all runs in order"
+
+
+def _verb(access: Access) -> str:
+    return "stored into" if access.store else "read"
+
+
+def spell(expression: Expression) -> str:
+    """Return a condition over sizes and scalars in the user's notation."""
+    match expression:
+        case Constant(value=value):
+            return str(value)
+        case Read(symbol=symbol):
+            return symbol.name
+        case Size(tensor=tensor, axis=axis):
+            return f"{tensor.name}.shape[{axis}]"
+        case Apply(operator=operator, operands=(left, right)) if operator.name in _SIGNS:
+            return f"{_grouped(left)} {_SIGNS[operator.name]} {_grouped(right)}"
+        case Apply(operator=operator, operands=operands):
+            return f"{operator.name}({', '.join(map(spell, operands))})"
+        case _:
+            return type(expression).__name__.lower()
+
+
+def _grouped(expression: Expression) -> str:
+    text = spell(expression)
+    return f"({text})" if isinstance(expression, Apply) else text
