@@ -163,21 +163,27 @@ def _flat_match(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return rest <= rules.FUNCTION_LINES // 2 and _length(match) <= rules.ARM_LINES * len(match.cases) + 1
 
 
+_SUPPRESSION = re.compile(
+    r"#\s*(?:type:\s*ignore(?:\[[\w, -]*\])?"
+    r"|noqa(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*)?"
+    r"|pyright:\s*[\w=]+(?:\[[\w, ]*\])?)(?P<reason>.*)"
+)
+
+
 def suppressions(tree: list[Module]) -> list[str]:
     """Complain of suppressed checks without a reason, or of more of them than the budget allows."""
-    pattern = re.compile(r"#\s*(?:type:\s*ignore|noqa|pyright:)[^\n#]*(?P<reason>#[^\n]*)?")
     complaints: list[str] = []
     count = 0
     for module in tree:
         lines = module.source.splitlines()
         for number, line in enumerate(lines, start=1):
-            found = pattern.search(line)
+            found = _SUPPRESSION.search(line)
             if found is None:
                 continue
             count += 1
-            stands_above = line.startswith("#") and lines[number - 2].startswith("#")
-            if not found["reason"] and not stands_above:
-                complaints.append(f"{module.name}:{number}: suppressed without a reason (`# noqa: X  # because ...`)")
+            stands_above = number > 1 and lines[number - 2].lstrip().startswith("#")
+            if not found["reason"].strip() and not stands_above:
+                complaints.append(f"{module.name}:{number}: suppressed without a reason beside or above it")
     total = sum(module.source.count("\n") for module in tree)
     budget = max(total // rules.LINES_PER_SUPPRESSION, 1)
     if count > budget:
