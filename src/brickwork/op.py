@@ -63,6 +63,7 @@ class Op:
         """Derive the operator `name` (`ns::name`) from a function and register it."""
         functools.update_wrapper(self, function)
         self.name = name
+        self._fast_math = fast_math
         self.definition: Definition = define(function)
         self._schema = derive(name.partition("::")[2], self.definition)
         self._fakes = {DEFAULT: fake_default(self.definition)}
@@ -116,7 +117,7 @@ class Op:
         known = self._artifacts.get((overload, signature))
         if known is not None:
             return known
-        made = compile_operator(self.definition, signature, _target())
+        made = compile_operator(self.definition, signature, _target(), fast_math=self._fast_math)
         if self._registration.behaviour is self:
             self._registration.gates[overload].add(made.artifact.code, made.artifact.description)
         self._artifacts[overload, signature] = made.artifact
@@ -214,7 +215,7 @@ def op(
     """Make an operator of a function.
 
     `@op("ns::name")` names it; `@op` alone takes the function's name in a namespace made of its module's.
-    `fast_math` allows what changes results: reassociation, reciprocals, no care for NaN and infinities.
+    `fast_math` allows what changes the last digits: reassociation, reciprocals, approximate functions, no signed zeros.
     """
     if callable(name):
         return Op(_own_name(name), name)

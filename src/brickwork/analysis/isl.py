@@ -7,8 +7,7 @@ isl cannot do, is answered by None ("not known"). Nothing in here knows of loops
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
-import islpy
+from typing import TYPE_CHECKING
 
 from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, Unknown, comparisons
 from brickwork.analysis.polynomial import (
@@ -20,6 +19,9 @@ from brickwork.analysis.polynomial import (
     combine,
 )
 
+if TYPE_CHECKING:
+    import islpy
+
 OPERATION_LIMIT = 200_000
 """Steps of isl for one question; about ten milliseconds."""
 
@@ -29,6 +31,8 @@ class Solver:
 
     def __init__(self) -> None:
         """Make isl's context."""
+        import islpy
+
         self._context = islpy.Context()
         self._known: dict[tuple[Formula, ...], bool | None] = {}
 
@@ -40,6 +44,8 @@ class Solver:
         return self._known[key]
 
     def _feasible(self, formulas: tuple[Formula, ...]) -> bool | None:
+        import islpy
+
         names = _names(formulas)
         try:
             self._limit()
@@ -54,6 +60,8 @@ class Solver:
 
         The answer is a disjunction of conjunctions.
         """
+        import islpy
+
         names = _names((*formulas, *known))
         parameters = {monomial: name for monomial, name in names.items() if all(map(_is_parameter, monomial))}
         rest = {monomial: name for monomial, name in names.items() if monomial not in parameters}
@@ -67,6 +75,8 @@ class Solver:
 
     def sample(self, formulas: Sequence[Formula]) -> dict[Monomial, int] | None:
         """Return integers that satisfy all formulas, or None if there are none or none were found."""
+        import islpy
+
         names = _names(formulas)
         try:
             self._limit()
@@ -126,6 +136,8 @@ def _polynomial_text(polynomial: Polynomial, names: dict[Monomial, str]) -> str:
 
 
 def _disjuncts(found: islpy.Set, names: dict[Monomial, str]) -> tuple[tuple[Comparison, ...], ...] | None:
+    import islpy
+
     monomials = {name: monomial for monomial, name in names.items()}
     result: list[tuple[Comparison, ...]] = []
     for basic in found.get_basic_sets():

@@ -14,6 +14,9 @@ from brickwork.diagnostics.location import Location
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Failure
 
+_ARITHMETIC = ("fadd ", "fsub ", "fmul ", "fdiv ", "frem ", "fneg ")
+_FAST = "reassoc nsz arcp contract afn"
+
 
 @dataclass(frozen=True, slots=True)
 class FailureSite:
@@ -32,6 +35,8 @@ class Module:
     globals: dict[str, str] = field(default_factory=dict[str, str])
     functions: list[str] = field(default_factory=list[str])
     failures: list[FailureSite] = field(default_factory=list[FailureSite])
+    fast_math: bool = False
+    """Whether floating-point arithmetic may be rewritten in ways that change its last digits."""
     _names: int = 0
 
     def declare(self, name: str, result: str, parameters: Sequence[str], attributes: str = "") -> str:
@@ -91,6 +96,9 @@ class FunctionWriter:
 
     def emit(self, text: str) -> str:
         """Append an instruction with a result; return the result's name."""
+        if self.module.fast_math and text.startswith(_ARITHMETIC):
+            operation, _, operands = text.partition(" ")
+            text = f"{operation} {_FAST} {operands}"
         name = f"%{self.fresh()}"
         self._lines.append(f"  {name} = {text}")
         return name

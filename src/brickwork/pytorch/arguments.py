@@ -77,7 +77,7 @@ def _argument(definition: Definition, position: int, kind: ArgumentKind, value: 
     if kind in _SCALARS:
         return ScalarType(_SCALARS[kind])
     if kind in _LISTS and isinstance(value, list | tuple):
-        return ListType(_LISTS[kind], len(value))
+        return ListType(_LISTS[kind], len(cast("Sequence[object]", value)))
     name = definition.parameters[position].name
     return _tensor(definition, name, value, position)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -23,11 +23,15 @@ def check_operator(
     expected = reference(*theirs, **named)
     _compare(name, "result", result, expected)
     _compare(name, "arguments after the call", ours, theirs)
-    torch.library.opcheck(operator, tuple(_copy(argument) for argument in arguments), dict(named))
+    cast("Any", torch.library).opcheck(operator, tuple(_copy(argument) for argument in arguments), dict(named))
 
 
 def _compare(name: str, what: str, one: Any, other: Any) -> None:
-    if isinstance(one, torch.Tensor):
+    if isinstance(one, list | tuple):
+        pairs = zip(cast("Sequence[Any]", one), cast("Sequence[Any]", other), strict=True)
+        for position, (left, right) in enumerate(pairs):
+            _compare(name, f"{what}[{position}]", left, right)
+    elif isinstance(one, torch.Tensor):
         tolerance = TOLERANCES.get(one.dtype, 0.0)
         torch.testing.assert_close(
             one,
@@ -37,9 +41,6 @@ def _compare(name: str, what: str, one: Any, other: Any) -> None:
             equal_nan=True,
             msg=lambda text: f"{name}: {what} differs from the reference: {text}",
         )
-    elif isinstance(one, list | tuple):
-        for position, (left, right) in enumerate(zip(one, other, strict=True)):
-            _compare(name, f"{what}[{position}]", left, right)
 
 
 def _copy(value: Any) -> Any:

@@ -56,7 +56,7 @@ class _State:
     """Everything that was ever registered."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
-    libraries: dict[str, torch.library.Library] = field(default_factory=dict[str, torch.library.Library])
+    libraries: dict[str, Any] = field(default_factory=dict[str, Any])
     registrations: dict[str, Registration] = field(default_factory=dict[str, Registration])
     counts: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -89,7 +89,7 @@ def _define(name: str, schema: Schema, behaviour: Behaviour, thunks: bytes) -> R
     namespace, _, plain = name.partition("::")
     count = _state.counts[name] = _state.counts.get(name, 0) + 1
     internal = plain if count == 1 else f"{plain}__{count}"
-    library = _state.libraries.get(namespace)
+    library: Any = _state.libraries.get(namespace)
     if library is None:
         library = _state.libraries[namespace] = torch.library.Library(namespace, "FRAGMENT")
     tags = [torch.Tag.pt2_compliant_tag]
@@ -120,7 +120,7 @@ def _implement(registration: Registration, label: str, overload: Overload, full_
     gate.register()
     registration.gates[label] = gate
     library = _state.libraries[registration.name.partition("::")[0]]
-    torch.library.register_fake(full_name, fake, lib=library)
+    library._register_fake(full_name.partition("::")[2], fake)  # noqa: SLF001  # torch's own door to a library's fakes
 
 
 def _forget_traces() -> None:

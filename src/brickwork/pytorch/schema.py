@@ -7,8 +7,9 @@ overload returns nothing, so that PyTorch's functionalisation needs no more than
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.parameters import Kind, NoDefault, ParameterDeclaration
@@ -117,7 +118,7 @@ def _literal(value: object) -> str:
             # The schema language has no infinities and no NaN; numbers too large for a double are infinite.
             return repr(value) if math.isfinite(value) else "1e999" if value > 0 else "-1e999"
         case list() | tuple():
-            return f"[{', '.join(_literal(item) for item in value)}]"
+            return f"[{', '.join(_literal(item) for item in cast('Sequence[object]', value))}]"
         case _:
             raise TypeError(f"{value!r} cannot be the default of an operator's argument")
 

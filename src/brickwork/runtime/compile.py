@@ -13,7 +13,7 @@ import hashlib
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -50,15 +50,18 @@ class Compilation:
     seconds: float
 
 
-def compile_operator(definition: Definition, signature: Signature, target: Target) -> Compilation:
+def compile_operator(
+    definition: Definition, signature: Signature, target: Target, *, fast_math: bool = False
+) -> Compilation:
     """Return the code of an operator for a signature, from the cache or made now."""
     start = time.perf_counter()
     text = signature_text(signature)
-    key = cache.key_of(("operator", definition.fingerprint, definition.name, text, *environment_key(target)))
+    parts = ("operator", definition.fingerprint, definition.name, f"{text} fast_math={fast_math}")
+    key = cache.key_of((*parts, *environment_key(target)))
 
     def make() -> Entry:
         _log(f"compiles {definition.name}{text}: not in the cache")
-        return to_entry(build(definition, signature, target))
+        return to_entry(build(definition, signature, target, fast_math=fast_math))
 
     entry, cached = cache.obtain(key, make)
     return Compilation(from_entry(entry), cached, time.perf_counter() - start)
@@ -77,11 +80,11 @@ def result_dtypes(definition: Definition, signature: Signature) -> tuple[DType, 
     return tuple(tensor.type.dtype for node in walk(body) if isinstance(node, Return) for tensor in node.tensors)
 
 
-def build(definition: Definition, signature: Signature, target: Target) -> Artifact:
+def build(definition: Definition, signature: Signature, target: Target, *, fast_math: bool = False) -> Artifact:
     """Run all stages."""
     reached: dict[str, str] = {}
     with _surprises(definition, signature, reached):
-        return _stages(definition, signature, target, reached)
+        return _stages(definition, signature, target, Module(fast_math=fast_math), reached)
 
 
 def environment_key(target: Target) -> tuple[str, ...]:
@@ -89,10 +92,11 @@ def environment_key(target: Target) -> tuple[str, ...]:
     return (target.identity, config.code_key(), *_versions())
 
 
-def _stages(definition: Definition, signature: Signature, target: Target, reached: dict[str, str]) -> Artifact:
+def _stages(
+    definition: Definition, signature: Signature, target: Target, module: Module, reached: dict[str, str]
+) -> Artifact:
     program = lower(definition, signature)
     reached["ir"] = repr(program)
-    module = Module()
     functions: dict[str, str] = {}
     explanations: list[str] = []
     schedules: list[str] = []
@@ -127,7 +131,7 @@ def host_text(definition: Definition) -> str:
 
 
 @contextmanager
-def _surprises(definition: Definition, signature: Signature, reached: dict[str, str]) -> Iterator[None]:
+def _surprises(definition: Definition, signature: Signature, reached: dict[str, str]) -> Generator[None]:
     """Turn what no stage should raise into an InternalError with a folder that holds the stages so far."""
     try:
         yield
