@@ -6,21 +6,22 @@ from collections.abc import Sequence
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import binary, meet
-from brickwork.frontend.environment import MATH_ONE, MATH_TWO
 from brickwork.frontend.indexing import scalar, size_of
 from brickwork.frontend.rules import error
-from brickwork.frontend.state import Key, State, describe
+from brickwork.frontend.sites import Path
+from brickwork.frontend.state import State, describe
 from brickwork.frontend.typing import Items, Operand, Value, View, floating, number
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, read
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Draw, Expression, FailureKind, Load, Random, Read
+from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import walk
+from brickwork.language.math import FUNCTIONS
 
 SUPPORTED = "supported are arithmetic, min, max, abs, round, int, float, bool, pow, divmod, len, math.* and helpers"
-MATH_ALIASES = {"fabs": "abs"}
 
 
-def call(state: State, name: str, arguments: Sequence[Operand], site: Key, loc: Location) -> Operand:
+def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc: Location) -> Operand:
     """Return the call of the function `name` (`module.function`)."""
     module, _, function = name.rpartition(".")
     match module:
@@ -125,16 +126,7 @@ def _math(state: State, name: str, values: list[Value], loc: Location) -> Operan
     if name in {"floor", "ceil", "trunc"}:
         _arity(values, 1, 1, f"math.{name}", loc)
         return _rounded(values[0], name, loc)
-    if name in MATH_ONE or name in MATH_ALIASES:
-        _arity(values, 1, 1, f"math.{name}", loc)
-        return _real(MATH_ALIASES.get(name, name), values, loc)
-    if name in MATH_TWO:
-        _arity(values, 2, 2, f"math.{name}", loc)
-        return _real(name, values, loc)
     match name:
-        case "pow":
-            _arity(values, 2, 2, "math.pow", loc)
-            return _real("pow", values, loc)
         case "log":
             _arity(values, 1, 2, "math.log", loc)
             logs = [_real("log", [value], loc) for value in values]
@@ -144,7 +136,11 @@ def _math(state: State, name: str, values: list[Value], loc: Location) -> Operan
             factor = 0.017453292519943295 if name == "radians" else 57.29577951308232
             return binary(state, "mul", _real("abs", values, loc, keep=True), _weak(factor, loc), loc)
         case _:
-            raise error("BW004", f"`math.{name}` is not part of the language", loc, SUPPORTED)
+            operator = OPERATORS.get(FUNCTIONS.get(f"math.{name}", ""))
+            if operator is None:
+                raise error("BW004", f"`math.{name}` is not part of the language", loc, SUPPORTED)
+            _arity(values, operator.arity, operator.arity, f"math.{name}", loc)
+            return _real(operator.name, values, loc)
 
 
 def _weak(value: float, loc: Location) -> Value:
@@ -160,8 +156,7 @@ def _real(name: str, values: Sequence[Value], loc: Location, *, keep: bool = Fal
     return Value(operands[0] if keep else apply(name, *operands, loc=loc), kind.weak)
 
 
-def _draw(state: State, name: str, values: list[Value], site: Key, loc: Location) -> Value:
-    number_of_site = state.sites.setdefault(site, len(state.sites))
+def _draw(state: State, name: str, values: list[Value], site: Path, loc: Location) -> Value:
     _arity(values, 2 if name == "randint" else 0, 2 if name == "randint" else 0, f"bw.{name}", loc)
     bounds: tuple[Expression, ...] = ()
     if name == "randint":
@@ -177,7 +172,7 @@ def _draw(state: State, name: str, values: list[Value], site: Key, loc: Location
         key=read(state.random_key, loc),
         counter=_counter(state, loc),
         extra=integer(0, loc) if state.while_counter is None else read(state.while_counter, loc),
-        site=number_of_site,
+        site=state.sites[site],
         bounds=bounds,
         dtype=INT64 if name == "randint" else FLOAT32,
         loc=loc,

@@ -20,7 +20,7 @@ from brickwork.frontend.environment import DRAWS, intrinsic, resolve
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.parameters import ParameterDeclaration, declare
 from brickwork.frontend.source import SourceFunction, local_names, parse
-from brickwork.frontend.stores import stored_parameters
+from brickwork.frontend.stores import stored_copies, stored_parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +59,10 @@ def define(function: Callable[..., object]) -> Definition:
     source = parse(function)
     parameters, wrong = declare(source)
     wrong.extend(refusals(source))
+    for name, method, place in stored_copies(source):
+        message = f"`{name}` is what `.{method}()` gave, which may or may not be a copy"
+        advice = "store into the argument itself, or into a tensor made by torch.empty_like"
+        wrong.append(Diagnostic(code="BW010", message=message, loc=source.location(place), help=advice))
     helpers, wrong_helpers = find_helpers(source)
     wrong.extend(wrong_helpers)
     split = Splitter(source, (item.name for item in parameters if item.kind == "tensor")).split()

@@ -13,14 +13,6 @@ import types
 from collections.abc import Mapping
 from typing import cast
 
-MATH_ONE = frozenset(
-    {"floor", "ceil", "trunc", "sqrt", "cbrt", "exp", "exp2", "expm1", "log2", "log10", "log1p", "erf", "erfc"}
-    | {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"}
-    | {"gamma", "lgamma", "isnan", "isinf", "isfinite"}
-)
-"""Functions of `math` with one operand that have the operator's name."""
-MATH_TWO = frozenset({"atan2", "hypot", "fmod", "copysign"})
-"""Functions of `math` with two operands that have the operator's name."""
 LANGUAGE = frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint"})
 """brickwork's own functions."""
 DRAWS = frozenset({"brickwork.rand", "brickwork.randn", "brickwork.randint"})

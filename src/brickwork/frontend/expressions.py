@@ -18,10 +18,11 @@ from brickwork.frontend.environment import (
     resolve,
     torch_dtype,
 )
-from brickwork.frontend.indexing import attribute, index, method, scalar
+from brickwork.frontend.indexing import attribute, index, load, method, scalar
 from brickwork.frontend.rules import REFUSED_EXPRESSIONS, error
+from brickwork.frontend.sites import place
 from brickwork.frontend.state import Arguments, Frame, State, describe, truth
-from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
+from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View, join
 from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Constant, Expression, If, Load, Random, Statement, Store
@@ -207,6 +208,48 @@ def merge(state: State, test: Expression, then: Branch, otherwise: Branch, loc: 
     return Value(read(symbol, loc), kind.weak)
 
 
+def merge_operands(
+    state: State,
+    test: Expression,
+    then: tuple[list[Statement], Operand | None],
+    otherwise: tuple[list[Statement], Operand | None],
+    loc: Location,
+) -> Operand | None:
+    """Return the operand of the branch that `test` chooses; both must be of one kind."""
+    left, right = then[1], otherwise[1]
+    if isinstance(left, Value) and isinstance(right, Value):
+        return merge(state, test, (then[0], left), (otherwise[0], right), loc)
+    if isinstance(left, Items) and isinstance(right, Items) and len(left.items) == len(right.items):
+        return _merge_items(state, test, (then[0], left), (otherwise[0], right), loc)
+    if left == right:
+        state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
+        return left
+    message = f"one branch returns {describe(left)}, the other {describe(right)}"
+    raise error("BW101", message, loc, "return the same kind of value from each branch")
+
+
+def _merge_items(
+    state: State,
+    test: Expression,
+    then: tuple[list[Statement], Items],
+    otherwise: tuple[list[Statement], Items],
+    loc: Location,
+) -> Items:
+    results: list[Operand] = []
+    for left, right in zip(then[1].items, otherwise[1].items, strict=True):
+        one, other = scalar(state, left, loc), scalar(state, right, loc)
+        kind = join(one.type, other.type)
+        if kind is None:
+            raise error("BW101", f"{one.type} and {other.type} do not mix", loc, "write int(...) around the uint64 one")
+        symbol = state.symbol("choice", kind.dtype)
+        for block, item in ((then[0], one), (otherwise[0], other)):
+            block.append(Assign(symbol=symbol, value=cast(item.expression, kind.dtype, loc), loc=loc))
+        state.invariant.add(symbol)
+        results.append(Value(read(symbol, loc), kind.weak))
+    state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
+    return Items(tuple(results))
+
+
 def _is_natural(expression: Expression) -> bool:
     return isinstance(expression, Constant) and expression.value >= 0
 
@@ -215,7 +258,16 @@ def _conditional(state: State, frame: Frame, node: ast.IfExp, loc: Location) -> 
     test = condition(state, frame, node.test)
     if isinstance(test, Constant):
         return operand(state, frame, node.body if test.value else node.orelse)
-    return merge(state, test, _branch(state, frame, node.body), _branch(state, frame, node.orelse), loc)
+    found: list[tuple[list[Statement], Operand | None]] = []
+    for part in (node.body, node.orelse):
+        block: list[Statement] = []
+        with state.into(block):
+            result = operand(state, frame, part)
+            if isinstance(result, View) and result.is_element:
+                result = load(state, result, frame.loc(part))
+        found.append((block, result))
+    merged = merge_operands(state, test, found[0], found[1], loc)
+    return Opaque("nothing") if merged is None else merged
 
 
 def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bool: bool = False) -> Value:
@@ -295,7 +347,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
             )
         if node.keywords:
             raise error("BW004", f"`{name}` takes no keywords here", loc, "pass the arguments by position")
-        return call(state, name, arguments, ((*frame.path, id(node)), "draw"), loc)
+        return call(state, name, arguments, (*frame.path, place(node)), loc)
     source = state.helpers[found] if (found := helper(found)) is not None else frame.source
     if source in state.calls:
         raise error("BW004", f"`{source.name}` calls itself", loc, "write a loop instead of the recursion")

@@ -12,6 +12,7 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.host import Host, lower_host
 from brickwork.frontend.parameters import ParameterDeclaration
 from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.sites import draw_sites
 from brickwork.frontend.source import local_names
 from brickwork.frontend.state import Frame, Key, State, Variable, rebound_names
 from brickwork.frontend.statements import inline
@@ -68,6 +69,7 @@ def _lower_once(definition: Definition, signature: Signature, types: dict[Key, V
         helpers=definition.helpers,
         inline=inline,
         types=types,
+        sites=draw_sites(definition.source, definition.helpers),
     )
     source = definition.source
     frame = Frame(

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.rules import error
+from brickwork.frontend.sites import Path
 from brickwork.frontend.source import SourceFunction, local_names, span
 from brickwork.frontend.typing import Operand, Value, ValueType, View, join
 from brickwork.ir.build import cast, read
@@ -37,7 +38,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import walk
 
-Key: TypeAlias = tuple[tuple[int, ...], str]
+Key: TypeAlias = tuple[Path, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Frame:
     source: SourceFunction
     local: frozenset[str]
     bindings: dict[str, Binding]
-    path: tuple[int, ...] = ()
+    path: Path = ()
     call_site: Location | None = None
     aliases: frozenset[str] = frozenset()
     """Names that the host part assigns in a straight line: they stand for the expression itself."""
@@ -78,7 +79,7 @@ class LoopLevel:
     trips: Expression | None
     outer: dict[str, Binding]
     """What names meant before the loop."""
-    frame_path: tuple[int, ...]
+    frame_path: Path
     flag: Symbol | None = None
     """Set by a `break` that must leave several IR loops."""
 
@@ -112,7 +113,7 @@ class State:
     invariant: set[Symbol] = field(default_factory=set[Symbol])
     loops: list[LoopLevel] = field(default_factory=list[LoopLevel])
     in_host: bool = True
-    sites: dict[Key, int] = field(default_factory=dict[Key, int])
+    sites: Mapping[Path, int] = field(default_factory=dict[Path, int])
     counters: list[Symbol] = field(default_factory=list[Symbol])
     while_counter: Symbol | None = None
     calls: list[SourceFunction] = field(default_factory=list[SourceFunction])
@@ -219,7 +220,7 @@ class State:
         raise error("BW005", f"`{name}` may be read before it is assigned", loc, f"give `{name}` a value before")
 
 
-def helper_frame(source: SourceFunction, path: tuple[int, ...], call_site: Location) -> Frame:
+def helper_frame(source: SourceFunction, path: Path, call_site: Location) -> Frame:
     """Return the frame of a helper that is inlined at a place."""
     return Frame(source, local_names(source.node), {}, path, call_site, rebound=rebound_names(source.node))
 

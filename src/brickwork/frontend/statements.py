@@ -11,16 +11,17 @@ from brickwork.frontend.expressions import (
     call_operand,
     condition,
     index_operands,
-    merge,
+    merge_operands,
     operand,
     value,
 )
 from brickwork.frontend.indexing import index, load, scalar
 from brickwork.frontend.loops import enter, leave, loop_ranges, lower_nest
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unsupported
+from brickwork.frontend.sites import place
 from brickwork.frontend.source import SourceFunction
-from brickwork.frontend.state import Arguments, Binding, Frame, LoopLevel, State, Variable, describe, helper_frame
-from brickwork.frontend.typing import Items, Operand, Value, View, join
+from brickwork.frontend.state import Arguments, Binding, Frame, Key, LoopLevel, State, Variable, describe, helper_frame
+from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import add, cast, integer, logical_not, read
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import (
@@ -232,7 +233,7 @@ def _branches(
     assigned, bindings = set(state.assigned), dict(frame.bindings)
     results: list[tuple[Statement, ...]] = []
     ends: list[bool] = []
-    after: list[tuple[set[tuple[tuple[int, ...], str]], dict[str, Binding]]] = []
+    after: list[tuple[set[Key], dict[str, Binding]]] = []
     for body in bodies:
         state.assigned, frame.bindings = set(assigned), dict(bindings)
         block: list[Statement] = []
@@ -242,7 +243,7 @@ def _branches(
         results.append(tuple(block))
         if not ends[-1]:
             after.append((state.assigned, frame.bindings))
-    state.assigned = set[tuple[tuple[int, ...], str]].intersection(*(item[0] for item in after)) if after else assigned
+    state.assigned = set[Key].intersection(*(item[0] for item in after)) if after else assigned
     frame.bindings = _common(bindings, [item[1] for item in after])
     return results, ends
 
@@ -325,7 +326,7 @@ def _message(state: State, frame: Frame, node: ast.expr) -> tuple[str, tuple[Exp
 
 def inline(state: State, source: SourceFunction, arguments: Arguments, caller: Frame) -> Operand | None:
     """Lower the body of a helper in place of its call."""
-    frame = helper_frame(source, (*caller.path, id(arguments.call)), caller.loc(arguments.call))
+    frame = helper_frame(source, (*caller.path, place(arguments.call)), caller.loc(arguments.call))
     _bind_parameters(state, frame, arguments, caller)
     state.calls.append(source)
     result = _helper_body(state, frame, source.node.body)
@@ -401,45 +402,4 @@ def _returning_if(
                 result = load(state, result, loc)
         found.append((block, result))
     state.assigned, frame.bindings = assigned, bindings
-    return _merge_results(state, test, found[0], found[1], loc)
-
-
-def _merge_results(
-    state: State,
-    test: Expression,
-    then: tuple[list[Statement], Operand | None],
-    otherwise: tuple[list[Statement], Operand | None],
-    loc: Location,
-) -> Operand | None:
-    left, right = then[1], otherwise[1]
-    if isinstance(left, Value) and isinstance(right, Value):
-        return merge(state, test, (then[0], left), (otherwise[0], right), loc)
-    if isinstance(left, Items) and isinstance(right, Items) and len(left.items) == len(right.items):
-        return _merge_items(state, test, (then[0], left), (otherwise[0], right), loc)
-    if left == right:
-        state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
-        return left
-    message = f"one branch returns {describe(left)}, the other {describe(right)}"
-    raise error("BW101", message, loc, "return the same kind of value from each branch")
-
-
-def _merge_items(
-    state: State,
-    test: Expression,
-    then: tuple[list[Statement], Items],
-    otherwise: tuple[list[Statement], Items],
-    loc: Location,
-) -> Items:
-    results: list[Operand] = []
-    for left, right in zip(then[1].items, otherwise[1].items, strict=True):
-        one, other = scalar(state, left, loc), scalar(state, right, loc)
-        kind = join(one.type, other.type)
-        if kind is None:
-            raise error("BW101", f"{one.type} and {other.type} do not mix", loc, "write int(...) around the uint64 one")
-        symbol = state.symbol("choice", kind.dtype)
-        for block, item in ((then[0], one), (otherwise[0], other)):
-            block.append(Assign(symbol=symbol, value=cast(item.expression, kind.dtype, loc), loc=loc))
-        state.invariant.add(symbol)
-        results.append(Value(read(symbol, loc), kind.weak))
-    state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
-    return Items(tuple(results))
+    return merge_operands(state, test, found[0], found[1], loc)

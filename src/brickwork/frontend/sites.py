@@ -1,0 +1,49 @@
+"""Numbers for the random draws in a source: each place of a draw, in each chain of inlined calls, has its own.
+
+A place is told by its span, so that copies of a tree have the same numbers. The order is that of a walk over the source
+with every helper taken where it is called.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from brickwork.frontend.environment import DRAWS, helper, intrinsic, resolve
+from brickwork.frontend.source import SourceFunction, local_names
+
+Place: TypeAlias = tuple[int, int, int, int]
+"""First line, first column, last line, last column."""
+Path: TypeAlias = tuple[Place, ...]
+"""A chain of calls, outermost first."""
+
+
+def place(node: ast.expr) -> Place:
+    """Return where an expression stands in its file."""
+    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+
+
+def draw_sites(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> dict[Path, int]:
+    """Return the number of each draw by the chain of calls that leads to it, the draw's own call included."""
+    return {path: number for number, path in enumerate(_draws(source, helpers, (), (source,)))}
+
+
+def _draws(
+    source: SourceFunction,
+    helpers: Mapping[types.FunctionType, SourceFunction],
+    path: Path,
+    chain: tuple[SourceFunction, ...],
+) -> Iterator[Path]:
+    local = local_names(source.node)
+    for node in (item for statement in source.node.body for item in ast.walk(statement)):
+        if not isinstance(node, ast.Call):
+            continue
+        found = resolve(node.func, source.captured, local)
+        inner = (*path, place(node))
+        if intrinsic(found) in DRAWS:
+            yield inner
+        called = helper(found)
+        if called is not None and called in helpers and helpers[called] not in chain:
+            yield from _draws(helpers[called], helpers, inner, (*chain, helpers[called]))
