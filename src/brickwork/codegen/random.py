@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from brickwork.codegen import lanes
 from brickwork.codegen.builder import float_constant
-from brickwork.codegen.sleef import call_function
+from brickwork.codegen.sleef import call_function, join_pieces
 from brickwork.codegen.state import State
-from brickwork.codegen.values import Uniform, Value, Varying, type_suffix, vector_type
+from brickwork.codegen.trigonometry import sine_and_cosine
+from brickwork.codegen.values import Strided, Uniform, Value, Varying, type_suffix, vector_type
 from brickwork.ir.nodes import Draw, Random
 from brickwork.ir.philox import MULTIPLIERS, ROUNDS, SECOND_SITE, TWO_PI, WEYL
 
@@ -19,6 +23,8 @@ def draw(state: State, node: Random, operands: tuple[Value, ...]) -> Value:
     width = 1 if uniform else state.width
     texts = [value.text if isinstance(value, Uniform) and uniform else lanes.vector(state, value) for value in operands]
     key, counter, extra, *bounds = texts
+    if _shareable(state, node, operands):
+        return Varying(_shared(state, node, operands), node.dtype)
     match node.draw:
         case Draw.UNIFORM:
             text = _unit(state, _word(state, _block(state, texts, node.site, width), counter, width), 0, width)
@@ -95,17 +101,84 @@ def _unit(state: State, word: str, offset: int, width: int) -> str:
 
 
 def _normal(state: State, words: Words, counter: str, width: int) -> str:
-    emit, single = state.writer.emit, vector_type("float", width)
     pair = _bit(state, counter, 2, width)
-    first = _unit(state, _pick(state, pair, words[2], words[0], width), 1, width)
-    second = _unit(state, _pick(state, pair, words[3], words[1], width), 0, width)
-    logarithm = call_function(state, "log", "float", (first,), width)
+    first = _pick(state, pair, words[2], words[0], width)
+    second = _pick(state, pair, words[3], words[1], width)
+    sine, cosine = _box_muller(state, first, second, width)
+    return _pick(state, _bit(state, counter, 1, width), sine, cosine, width, kind="float")
+
+
+def _box_muller(state: State, first: str, second: str, width: int) -> tuple[str, str]:
+    """Return the odd and the even number of a pair of words."""
+    emit, single = state.writer.emit, vector_type("float", width)
+    logarithm = call_function(state, "log", "float", (_unit(state, first, 1, width),), width)
     square = emit(f"fmul {single} {logarithm}, {_float(-2.0, width)}")
     radius = emit(f"call {single} @llvm.sqrt.{type_suffix('float', width)}({single} {square})")
-    angle = emit(f"fmul {single} {second}, {_float(TWO_PI, width)}")
-    sine, cosine = (call_function(state, name, "float", (angle,), width) for name in ("sin", "cos"))
-    picked = _pick(state, _bit(state, counter, 1, width), sine, cosine, width, kind="float")
-    return emit(f"fmul {single} {radius}, {picked}")
+    angle = emit(f"fmul {single} {_unit(state, second, 0, width)}, {_float(TWO_PI, width)}")
+    if state.target.fused:
+        sine, cosine = sine_and_cosine(state, angle, width)
+    else:
+        sine, cosine = (call_function(state, name, "float", (angle,), width) for name in ("sin", "cos"))
+    return emit(f"fmul {single} {radius}, {sine}"), emit(f"fmul {single} {radius}, {cosine}")
+
+
+def _shareable(state: State, node: Random, operands: tuple[Value, ...]) -> bool:
+    """Return whether four neighbouring lanes draw from one block, when the first counter is a multiple of four."""
+    key, counter, extra = operands[:3]
+    return (
+        node.draw is not Draw.INTEGER
+        and state.width % 4 == 0
+        and isinstance(counter, Strided)
+        and counter.stride == 1
+        and isinstance(key, Uniform)
+        and isinstance(extra, Uniform)
+    )
+
+
+def _shared(state: State, node: Random, operands: tuple[Value, ...]) -> str:
+    """Emit lanes with counters in a row: each block once where they start at a block's first word, else by lanes."""
+    writer, width = state.writer, state.width
+    key, counter, extra = (lanes.vector(state, value) for value in operands[:3])
+    first = operands[1].base if isinstance(operands[1], Strided) else "0"
+    aligned, askew, after = writer.label("aligned"), writer.label("askew"), writer.label("drawn")
+    rest = writer.emit(f"and i64 {first}, 3")
+    writer.branch_if(writer.emit(f"icmp eq i64 {rest}, 0"), aligned, askew)
+    writer.place(aligned)
+    quarter = replace(state, width=width // 4)
+    number = lanes.vector(quarter, Strided(first, 4)) if width > 4 else first
+    alike = [lanes.vector(quarter, value) for value in (operands[0], operands[2])]
+    words = _block(quarter, (alike[0], number, alike[1]), node.site, width // 4)
+    if node.draw is Draw.NORMAL:
+        starts, turns = (_interleave(state, (words[at], words[at + 2]), width // 2, "i32") for at in (0, 1))
+        sine, cosine = _box_muller(state, starts, turns, width // 2)
+        near = _interleave(state, (cosine, sine), width, "float")
+    else:
+        near = _unit(state, _interleave(state, words, width, "i32"), 0, width)
+    from_aligned = writer.block
+    writer.branch(after)
+    writer.place(askew)
+    words = _block(state, (key, counter, extra), node.site, width)
+    if node.draw is Draw.NORMAL:
+        far = _normal(state, words, counter, width)
+    else:
+        far = _unit(state, _word(state, words, counter, width), 0, width)
+    from_askew = writer.block
+    writer.place(after)
+    return writer.emit(f"phi <{width} x float> [{near}, %{from_aligned}], [{far}, %{from_askew}]")
+
+
+def _interleave(state: State, parts: Sequence[str], width: int, kind: str) -> str:
+    """Return `width` lanes that take one of each part in turn."""
+    size = width // len(parts)
+    if size == 1:
+        whole = "poison"
+        for lane, part in enumerate(parts):
+            whole = state.writer.emit(f"insertelement <{width} x {kind}> {whole}, {kind} {part}, i64 {lane}")
+        return whole
+    joined = join_pieces(state, parts, kind, width, size)
+    picks = ", ".join(f"i32 {lane % len(parts) * size + lane // len(parts)}" for lane in range(width))
+    whole = f"<{width} x {kind}>"
+    return state.writer.emit(f"shufflevector {whole} {joined}, {whole} poison, <{width} x i32> <{picks}>")
 
 
 def _integer(state: State, node: Random, operands: tuple[str, str, str], bounds: tuple[str, str], width: int) -> str:

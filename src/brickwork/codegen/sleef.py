@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brickwork.codegen.state import State
+from brickwork.codegen import trigonometry
+from brickwork.codegen.state import State, unlikely
 from brickwork.codegen.values import vector_type
 
 _SLEEF = {
@@ -27,6 +28,27 @@ FUNCTIONS = frozenset(_VARIANTS) - {"tgamma"} | frozenset(_NAMES)
 def call_function(state: State, name: str, scalar: str, operands: Sequence[str], width: int) -> str:
     """Return a library function of operands of `width` lanes of `scalar` (`float` or `double`)."""
     stem = _NAMES.get(name, name)
+    if stem in {"sin", "cos"} and scalar == "float" and state.target.fused:
+        return _trigonometric(state, stem, operands[0], width)
+    return _call_library(state, stem, scalar, operands, width)
+
+
+def _trigonometric(state: State, stem: str, text: str, width: int) -> str:
+    """Return sine or cosine by arithmetic, and by the library in lanes where that is not good enough."""
+    writer, kind = state.writer, vector_type("float", width)
+    near = trigonometry.sine_and_cosine(state, text, width)[stem == "cos"]
+    far, some = trigonometry.out_of_reach(state, text, width)
+    start, library, after = writer.block, writer.label("far"), writer.label("near")
+    writer.branch_if(some, library, after, unlikely(state.module))
+    writer.place(library)
+    answer = _call_library(state, stem, "float", (text,), width)
+    answer = writer.emit(f"select {vector_type('i1', width)} {far}, {kind} {answer}, {kind} {near}")
+    end = writer.block
+    writer.place(after)
+    return writer.emit(f"phi {kind} [{near}, %{start}], [{answer}, %{end}]")
+
+
+def _call_library(state: State, stem: str, scalar: str, operands: Sequence[str], width: int) -> str:
     if state.target.vector_library != "sleef":
         return _lane_by_lane(state, stem, scalar, operands, width)
     lanes = state.target.library_bytes // (4 if scalar == "float" else 8)

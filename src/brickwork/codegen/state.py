@@ -104,3 +104,9 @@ def metadata(module: Module, body: str) -> str:
     name = f"!{sum(key.startswith('!') for key in module.globals)}"
     module.globals[name] = f"{name} = {body}"
     return name
+
+
+def unlikely(module: Module) -> str:
+    """Return the note of a branch that hardly ever takes its first target."""
+    name = metadata(module, '!{!"branch_weights", i32 1, i32 1000000}')
+    return f", !prof {name}"

@@ -5,56 +5,78 @@ Not in here: emission. Both facts err towards the general case.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, permutations
+from typing import Any
 
 from brickwork.ir.nodes import Assign, Block, Break, Continue, Expression, For, If, Node, Read, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, children, walk
 
-_Place = tuple[int, ...]
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Where variables are assigned and read: the block, as the way down to it, and the turn in source order."""
+
+    assigned: dict[Symbol, list[tuple[tuple[int, ...], int]]] = field(default_factory=dict[Symbol, Any])
+    read: dict[Symbol, list[tuple[tuple[int, ...], int]]] = field(default_factory=dict[Symbol, Any])
+    turns: Iterator[int] = field(default_factory=count)
+
+    def note(self, nodes: Iterable[Node], place: tuple[int, ...]) -> None:
+        """Note the reads in `nodes`."""
+        for node in walk(nodes):
+            if isinstance(node, Read):
+                self.read.setdefault(node.symbol, []).append((place, next(self.turns)))
+
+    def assign(self, symbol: Symbol, place: tuple[int, ...]) -> None:
+        """Note an assignment."""
+        self.assigned.setdefault(symbol, []).append((place, next(self.turns)))
 
 
 def bound_symbols(block: Block) -> frozenset[Symbol]:
-    """Return the variables with one assignment in `block` that is before all reads, in their block or around it."""
-    assigned: dict[Symbol, list[_Place]] = {}
-    read: dict[Symbol, list[_Place]] = {}
-    _collect(block, (), assigned, read)
+    """Return the variables of which each read sees one assignment, which is before it in its block or one around it.
+
+    Several assignments may be in blocks of which none is in another (copies of one loop, say).
+    """
+    uses = _Uses()
+    _collect(block, (), uses)
     return frozenset(
         symbol
-        for symbol, places in assigned.items()
-        if len(places) == 1 and all(place[: len(places[0])] == places[0] for place in read.get(symbol, ()))
+        for symbol, places in uses.assigned.items()
+        if not any(_holds(one, other) for one, other in permutations([place for place, _ in places], 2))
+        and all(
+            any(_holds(place, where) and turn < when for place, turn in places)
+            for where, when in uses.read.get(symbol, ())
+        )
     )
 
 
-def _collect(
-    block: Block, place: _Place, assigned: dict[Symbol, list[_Place]], read: dict[Symbol, list[_Place]]
-) -> None:
-    """Note where variables are assigned and read; a block's place extends that of the block around it."""
+def _holds(outer: tuple[int, ...], inner: tuple[int, ...]) -> bool:
+    return inner[: len(outer)] == outer
 
-    def note(nodes: Iterable[Node], where: _Place) -> None:
-        for node in walk(nodes):
-            if isinstance(node, Read):
-                read.setdefault(node.symbol, []).append(where)
 
+def _collect(block: Block, place: tuple[int, ...], uses: _Uses) -> None:
+    """Note where variables are assigned and read in a block."""
     for number, statement in enumerate(block):
         match statement:
             case If():
-                note((statement.condition,), place)
-                _collect(statement.then, (*place, number, 0), assigned, read)
-                _collect(statement.otherwise, (*place, number, 1), assigned, read)
+                uses.note((statement.condition,), place)
+                _collect(statement.then, (*place, number, 0), uses)
+                _collect(statement.otherwise, (*place, number, 1), uses)
             case For():
-                note((statement.start, statement.stop), place)
+                uses.note((statement.start, statement.stop), place)
                 for reduction in statement.reductions:
-                    assigned.setdefault(reduction.symbol, []).append((*place, number, 2))
-                _collect(statement.body, (*place, number, 0), assigned, read)
+                    uses.assign(reduction.symbol, (*place, number, 2))
+                _collect(statement.body, (*place, number, 0), uses)
             case While():
-                _collect(statement.prelude, (*place, number), assigned, read)
-                note((statement.condition,), (*place, number))
-                _collect(statement.body, (*place, number, 0), assigned, read)
+                _collect(statement.prelude, (*place, number), uses)
+                uses.note((statement.condition,), (*place, number))
+                _collect(statement.body, (*place, number, 0), uses)
             case Assign():
-                note((statement.value,), place)
-                assigned.setdefault(statement.symbol, []).append(place)
+                uses.note((statement.value,), place)
+                uses.assign(statement.symbol, place)
             case _:
-                note((statement,), place)
+                uses.note((statement,), place)
 
 
 def may_vary(expression: Expression, varying: frozenset[Symbol]) -> bool:
