@@ -20,6 +20,7 @@ from brickwork.ir import philox
 from brickwork.ir.detector import Detector
 from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
 from brickwork.ir.nodes import (
+    FLAT_ACCESS,
     Allocate,
     Apply,
     Assign,
@@ -231,7 +232,9 @@ def _element(
     def locate(state: _State) -> tuple[Memory, int]:
         memory = state.memories[tensor]
         values = tuple(int(operand(state)) for operand in operands)
-        for axis, (value, size) in enumerate(zip(values, memory.sizes, strict=True)):
+        flat = isinstance(node, Load | Store) and node.access == FLAT_ACCESS
+        sizes = (*memory.sizes[:-1], math.prod(memory.sizes)) if flat else memory.sizes
+        for axis, (value, size) in enumerate(zip(values, sizes, strict=True)):
             if not 0 <= value < size:
                 message = f"index {value} is out of range for axis {axis} of `{tensor.name}` of shape {memory.sizes}"
                 raise IndexError(f"{node.loc}: {message}")

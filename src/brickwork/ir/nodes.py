@@ -97,6 +97,10 @@ class Size(Node):
         return INT64
 
 
+FLAT_ACCESS = -1
+"""The number of an access to a dense tensor whose last index counts on into the next rows (the others are 0)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load(Node):
     """An element, widened to its value type. `access` numbers the place in the source, unique in its kernel."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from brickwork.analysis.model import Access, Loop
+from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
 from brickwork.ir.nodes import Apply, Constant, Expression, Kernel, Read, Size
 from brickwork.ir.operators import Operator
@@ -115,8 +116,9 @@ def _access_lines(analysis: Analysis) -> Iterator[str]:
                 guarded[f"  {what} {_verb(access)} is in range if {conditions}; tested once, else checked"] = None
     yield from guarded
     if analysis.assumptions:
-        conditions = " and ".join(spell(assumption) for assumption in analysis.assumptions)
-        yield f"  proofs hold if {conditions}; tested once, else all runs in order"
+        names = ", ".join(sorted(symbol.name for symbol in analysis.model.scalars))
+        what = f"{names} within plus or minus {SCALAR_LIMIT}" if names else "sizes whose products fit 64 bits"
+        yield f"  proofs hold for {what}; tested once, else all runs in order"
 
 
 def _verb(access: Access) -> str:

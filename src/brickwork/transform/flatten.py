@@ -15,7 +15,7 @@ from brickwork.analysis.model import Access
 from brickwork.analysis.polynomial import number
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.nodes import Expression, For, Load, Node, Read, Size, Store, Symbol
+from brickwork.ir.nodes import FLAT_ACCESS, Expression, For, Load, Node, Read, Size, Store, Symbol
 from brickwork.ir.walk import rewrite, walk
 
 
@@ -63,7 +63,11 @@ def flatten(loop: For, loops: tuple[Symbol, ...]) -> For:
     place = (*(build.integer(0) for _ in loops[1:]), Read(symbol=loop.index))
 
     def visit(node: Node) -> Node:
-        return replace(node, indices=place) if isinstance(node, Load | Store) and node.indices == whole else node
+        return (
+            replace(node, indices=place, access=FLAT_ACCESS)
+            if isinstance(node, Load | Store) and node.indices == whole
+            else node
+        )
 
     return replace(loop, stop=total, body=tuple(rewrite(statement, visit) for statement in nest[-1].body))
 
