@@ -27,7 +27,7 @@ from brickwork.pytorch.gate import thunk_object
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, OUT, derive
 from brickwork.runtime.artifact import Artifact
-from brickwork.runtime.compile import cached_object, compile_operator, host_text
+from brickwork.runtime.compile import cached_object, compile_operator
 from brickwork.runtime.signature import signature_text
 from brickwork.target.cpu import host_target
 from brickwork.target.target import Target
@@ -139,7 +139,7 @@ class Op:
         """Say how each loop runs and why, and which accesses are checked; without arguments, as last compiled."""
         artifact = self._artifact(arguments, named)
         if artifact is None:
-            return f"{self.name}\nhost part: {host_text(self.definition)}\nnot compiled yet: pass arguments"
+            return f"{self.name} is not compiled yet: pass arguments to explain"
         return artifact.explanation
 
     def inspect(self, stage: Stage, *arguments: Any, **named: Any) -> str:

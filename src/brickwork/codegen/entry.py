@@ -9,11 +9,11 @@ Not in here: the statements of the host program (`host_program.py`), what all en
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
-from brickwork.codegen.builder import FailureSite, FunctionWriter, Module
+from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_WORDS, ContextLayout
+from brickwork.codegen.description import EntryDescription
 from brickwork.codegen.host_program import Host, Local, emit_statements, fail, given_tensors, prepare, store_scalar
 from brickwork.codegen.state import Slot, State
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE, block_words, type_word
@@ -49,18 +49,6 @@ _INFERENCE = Failure(
     "Inplace update to inference tensor {name!r} outside InferenceMode is not allowed."
     " You can make a clone to get a normal tensor before doing inplace update.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class EntryDescription:
-    """What Python needs of an emitted entry: pickled into the cache beside the object."""
-
-    operator: str
-    """`Program.name`, for messages."""
-    symbol: str
-    """The entry function's name in the object: `ENTRY`."""
-    failures: tuple[FailureSite, ...]
-    """What each number in `RECORD_SITE` means: a copy of `Module.failures`."""
 
 
 def emit_entry(module: Module, program: Program, kernels: Mapping[str, str], target: Target) -> EntryDescription:

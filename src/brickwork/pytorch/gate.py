@@ -11,16 +11,18 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from itertools import count
+from operator import attrgetter
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
+from torch._ops import OpOverload
 
 from brickwork.codegen.convention import RECORD_WORDS
-from brickwork.codegen.entry import EntryDescription
+from brickwork.codegen.description import EntryDescription
 from brickwork.codegen.llvm import translate_module
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE
-from brickwork.diagnostics.errors import BrickworkError
+from brickwork.diagnostics.errors import BrickworkError, InternalError
 from brickwork.host import support
 from brickwork.host.failure import exception_of
 from brickwork.pytorch import library
@@ -85,7 +87,7 @@ def thunk_object(target: Target) -> bytes:
     return translate_module(support.support_text(), target)
 
 
-def refuse_gradients(overload: torch._ops.OpOverload) -> OnAutograd:
+def refuse_gradients(overload: OpOverload) -> OnAutograd:
     """Return an `OnAutograd` for an operator without gradients: it refuses to be differentiated, else goes below."""
 
     def on_autograd(arguments: tuple[object, ...], wants_gradient: bool) -> object:
@@ -100,12 +102,12 @@ def refuse_gradients(overload: torch._ops.OpOverload) -> OnAutograd:
     return on_autograd
 
 
-def call_below_autograd(overload: torch._ops.OpOverload, arguments: Sequence[object]) -> object:
+def call_below_autograd(overload: OpOverload, arguments: Sequence[object]) -> object:
     """Call an operator so that the dispatcher begins below the autograd keys."""
-    parameters = overload._schema.arguments
+    parameters: Any = attrgetter("_schema.arguments")(overload)
     positional = [value for value, parameter in zip(arguments, parameters, strict=True) if not parameter.kwarg_only]
     named = {p.name: value for value, p in zip(arguments, parameters, strict=True) if p.kwarg_only}
-    with torch._C._AutoDispatchBelowAutograd():
+    with library.private("_C._AutoDispatchBelowAutograd")():
         return overload(*positional, **named)
 
 
@@ -159,7 +161,7 @@ class Gate:
     def register(self) -> None:
         """Register with the dispatcher, for ever; the schema must have been defined.
 
-        Tensors bring a call to the CPU's keys; where no argument has to be one, BackendSelect is what every call passes.
+        Tensors bring a call to the CPU's keys; where no argument has to be one, every call passes BackendSelect.
         """
         tensors = {ArgumentKind.TENSOR, ArgumentKind.TENSOR_LIST} & {*self._kinds}
         places = {"CPU": "bw_gate", "AutogradCPU": "bw_autograd"} if tensors else {"BackendSelect": "bw_gate"}
@@ -192,44 +194,50 @@ class Gate:
             self._head[0] = self._thunks.address("bw_miss")
 
     def _missed(self, stack: int, inputs: int, outputs: int) -> int:
-        """Answer a miss: 0 to walk the chain again, or the exception to throw. Never raises."""
+        """Answer a miss: 0 to walk the chain again, or the exception to throw."""
         del inputs, outputs
-        try:
+
+        def answer() -> None:
             with self._lock:
                 self._on_miss(self._values(stack))
-        except BaseException as error:  # noqa: BLE001 - it is handed on to the caller of the operator
-            self._release(stack, ctypes.addressof(self._table))
-            return self._thrown(error)
-        return 0
+
+        error = _raised(answer)
+        if error is None:
+            return 0
+        self._release(stack, ctypes.addressof(self._table))
+        return self._thrown(error)
 
     def _at_autograd(self, stack: int, inputs: int, outputs: int, reasons: int) -> int:
-        """Serve a call that needs Python at the autograd key; 0, or the exception to throw. Never raises."""
+        """Serve a call that needs Python at the autograd key; 0, or the exception to throw."""
         del inputs
-        try:
+        results: list[object] = []
+
+        def answer() -> None:
             values = self._values(stack)
             gradients = reasons & (support.REQUIRES_GRAD | support.FORWARD_GRAD)
             wanted = bool(gradients) if library.key_set_offset() >= 0 else _asks_for_gradient(values)
             result = self._on_autograd(values, wanted)
-        except BaseException as error:  # noqa: BLE001 - it is handed on to the caller of the operator
-            self._release(stack, ctypes.addressof(self._table))
-            return self._thrown(error)
+            results.extend(result if isinstance(result, tuple | list) else (result,))
+
+        error = _raised(answer)
         self._release(stack, ctypes.addressof(self._table))
-        if outputs:
-            results = result if isinstance(result, tuple | list) else (result,)
-            words = (_WORD * outputs).from_address(stack)
-            for index, tensor in enumerate(results):
-                words[index] = library.handle_of(tensor)
+        if error is not None:
+            return self._thrown(error)
+        words = (_WORD * outputs).from_address(stack)
+        for index, tensor in zip(range(outputs), results, strict=False):
+            words[index] = library.handle_of(tensor)
         return 0
 
     def _failed(self, number: int, record: int) -> int:
         """Return the exception for a failed check of specialisation `number`."""
-        try:
+        words = (_WORD * RECORD_WORDS).from_address(record)
+
+        def answer() -> None:
             description = self._descriptions[number]
-            words = (_WORD * RECORD_WORDS).from_address(record)
-            error: BaseException = exception_of(list(words), description.failures, description.operator)
-        except BaseException as problem:  # noqa: BLE001 - it is handed on to the caller of the operator
-            error = problem
-        return self._thrown(error)
+            raise exception_of(list(words), description.failures, description.operator)
+
+        error = _raised(answer)
+        return self._thrown(error or InternalError("a failed check without an exception"))
 
     def _thrown(self, error: BaseException) -> int:
         """Return a native exception that carries a Python one; what a user did wrong goes without our frames."""
@@ -244,6 +252,15 @@ class Gate:
         """Return the arguments on a stack as Python values; the stack keeps its handles."""
         words = (_WORD * len(self._kinds)).from_address(stack)
         return tuple(_value(word, kind) for word, kind in zip(words, self._kinds, strict=True))
+
+
+def _raised(action: Callable[[], None]) -> BaseException | None:
+    """Run something on behalf of native code, which no exception may pass; return what it raised."""
+    try:
+        action()
+    except BaseException as error:  # noqa: BLE001 - it is handed on to the caller of the operator
+        return error
+    return None
 
 
 def _address(trace: TracebackType | None) -> int:

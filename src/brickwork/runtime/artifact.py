@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brickwork.codegen.builder import FailureSite
-from brickwork.codegen.entry import EntryDescription
+from brickwork.codegen.description import EntryDescription
 from brickwork.diagnostics.location import Location
 from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.nodes import Failure, FailureKind

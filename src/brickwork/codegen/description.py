@@ -1,0 +1,19 @@
+"""What Python keeps of an emitted entry; light, so that a warm start need not load the emitters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brickwork.codegen.builder import FailureSite
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDescription:
+    """What Python needs of an emitted entry: kept in the cache beside the object."""
+
+    operator: str
+    """`Program.name`, for messages."""
+    symbol: str
+    """The entry function's name in the object."""
+    failures: tuple[FailureSite, ...]
+    """What each number in `RECORD_SITE` means: a copy of `Module.failures`."""
