@@ -1,7 +1,7 @@
 """`@bw.op` and the `Op` object: where everything is wired together. Each question is passed on to the room that knows.
 
 An `Op` forwards calls to its OpOverload, whose gate finds a specialisation in machine code; Python is entered again
-only when none matches.
+only when none matches. What a call from a warm cache does without (fakes, the reference) is loaded when it is asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from brickwork.frontend.definition import Definition, define
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import signature_of_call
 from brickwork.pytorch.check import check_operator
-from brickwork.pytorch.fake import fake_default, fake_out
 from brickwork.pytorch.gate import thunk_object
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, OUT, derive
@@ -66,9 +65,6 @@ class Op:
         self._fast_math = fast_math
         self.definition: Definition = define(function)
         self._schema = derive(name.partition("::")[2], self.definition)
-        self._fakes = {DEFAULT: fake_default(self.definition)}
-        if self._schema.out is not None:
-            self._fakes[OUT] = fake_out(self.definition, self._schema.out.outputs)
         self._artifacts: dict[tuple[str, Signature], Artifact] = {}
         self._specialisations: list[Specialisation] = []
         target = _target()
@@ -107,6 +103,14 @@ class Op:
     def fake(self, overload: str) -> Callable[..., Any]:
         """Return the fake implementation of an overload."""
         return self._fakes[overload]
+
+    @functools.cached_property
+    def _fakes(self) -> dict[str, Callable[..., Any]]:
+        room = importlib.import_module("brickwork.pytorch.fake")
+        fakes = {DEFAULT: room.fake_default(self.definition)}
+        if self._schema.out is not None:
+            fakes[OUT] = room.fake_out(self.definition, self._schema.out.outputs)
+        return fakes
 
     def _signature(self, overload: str, values: tuple[object, ...]) -> Signature:
         found = self._schema.default if overload == DEFAULT else self._schema.out

@@ -16,11 +16,9 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
 from brickwork.host.layout import Placement
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
-from brickwork.ir.nodes import TensorType
-from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
+from brickwork.ir.signature import ListType, ScalarType, Signature
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.pytorch.schema import argument_kind
 from brickwork.runtime.signature import Argument, TensorArgument, signature_of
 
 _SCALARS = {ArgumentKind.INT: INT64, ArgumentKind.FLOAT: FLOAT64, ArgumentKind.BOOL: BOOL}
@@ -36,20 +34,6 @@ def signature_of_call(definition: Definition, kinds: Sequence[ArgumentKind], val
     outputs = values[count + (1 if definition.draws_random else 0) :]
     out = [_tensor(definition, f"out{number}", value, None) for number, value in enumerate(outputs)]
     return signature_of(arguments, written, out)
-
-
-def types_of_call(definition: Definition, values: Sequence[object]) -> Signature:
-    """Return a signature that says of tensors only element type and rank, so that symbolic shapes stay symbolic."""
-    arguments: list[ArgumentType] = []
-    for parameter, value in zip(definition.parameters, values, strict=True):
-        kind = argument_kind(parameter)
-        if isinstance(value, torch.Tensor):
-            arguments.append(TensorType(_dtype(definition, parameter.name, value, parameter.loc), value.dim()))
-        elif kind in _LISTS and isinstance(value, list | tuple):
-            arguments.append(ListType(_LISTS[kind], len(cast("Sequence[object]", value))))
-        else:
-            arguments.append(ScalarType(_SCALARS[kind]))
-    return Signature(tuple(arguments))
 
 
 def check_devices(operator: str, tensors: Sequence[torch.Tensor]) -> None:

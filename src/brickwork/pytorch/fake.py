@@ -9,22 +9,13 @@ import torch
 
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.host_python import host_function
-from brickwork.pytorch.arguments import check_devices, types_of_call
-from brickwork.pytorch.dtypes import to_torch
+from brickwork.pytorch.arguments import check_devices
 from brickwork.pytorch.schema import KEY
-from brickwork.runtime.compile import result_dtypes
 
 
 def fake_default(definition: Definition) -> Callable[..., Any]:
     """Return the fake of the overload that allocates its results."""
-
-    def cell(position: int, arguments: Sequence[object]) -> torch.Tensor:
-        """Return the 0-dimensional tensor for a scalar that a loop computes, of the type that lowering finds."""
-        dtype = result_dtypes(definition, types_of_call(definition, arguments))[position]
-        device = next((value.device for value in arguments if isinstance(value, torch.Tensor)), None)
-        return torch.empty((), dtype=to_torch(dtype), device=device)
-
-    host = host_function(definition, cell)
+    host = host_function(definition)
 
     def fake(*arguments: Any, **named: Any) -> Any:
         if definition.draws_random:

@@ -20,7 +20,6 @@ from typing import cast
 
 from brickwork.config import config
 from brickwork.frontend.definition import Definition
-from brickwork.ir.dtypes import DType
 from brickwork.ir.signature import Signature
 from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact, from_entry, to_entry
@@ -63,11 +62,6 @@ def cached_object(name: str, make: Callable[[], bytes], target: Target) -> bytes
     key = cache.key_of((name, *environment_key(target)))
     entry, _ = cache.obtain(key, lambda: Entry({}, {"object": make()}))
     return entry.blobs["object"]
-
-
-def result_dtypes(definition: Definition, signature: Signature) -> tuple[DType, ...]:
-    """Return the element types of the results for arguments of these types."""
-    return _stages().result_dtypes(definition, signature)
 
 
 def environment_key(target: Target) -> tuple[str, ...]:

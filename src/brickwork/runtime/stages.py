@@ -21,8 +21,7 @@ from brickwork.config import config
 from brickwork.diagnostics.errors import BrickworkError, InternalError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lower import lower
-from brickwork.ir.dtypes import DType
-from brickwork.ir.nodes import Launch, Return
+from brickwork.ir.nodes import Launch
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.runtime.artifact import Artifact
@@ -30,12 +29,6 @@ from brickwork.runtime.signature import signature_text
 from brickwork.target.target import Target
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import schedule_kernel
-
-
-def result_dtypes(definition: Definition, signature: Signature) -> tuple[DType, ...]:
-    """Return the element types of the results for arguments of these types."""
-    body = lower(definition, signature).body
-    return tuple(tensor.type.dtype for node in walk(body) if isinstance(node, Return) for tensor in node.tensors)
 
 
 def build(definition: Definition, signature: Signature, target: Target, *, fast_math: bool = False) -> Artifact:
