@@ -221,11 +221,12 @@ class Values:
             return number(0), dividend
         within = Interval(0, inside.high) if positive and ahead else _mirror(inside)
         quotient = self._derived(("quotient", top, bottom), (top, bottom), within)
-        if bottom.is_constant:
-            rest = top - quotient.scale(bottom.constant)
-            self._define(quotient, self._rest_bounds(rest, bottom, by))
-            return quotient, dividend - quotient.scale(bottom.constant)
         rest = self._derived(("rest", top, bottom), (top, bottom), _rests(by))
+        if bottom.is_constant:
+            difference = top - quotient.scale(bottom.constant)
+            self._define(quotient, self._rest_bounds(difference, bottom, by))
+            self._define(rest, logic.equal(rest, difference))
+            return quotient, rest
         self._define(rest, self._rest_bounds(rest, bottom, by))
         self.loose |= quotient.atoms() | rest.atoms()
         self.quotients[next(iter(quotient.atoms()))] = Quotient(dividend, bottom, rest)

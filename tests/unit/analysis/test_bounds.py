@@ -1,0 +1,146 @@
+"""Accesses proved in range, guarded by a condition, or left to a check."""
+
+import pytest
+from support.kernels_ir import KernelBuilder, apply, size, timex, wrapped
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.verdicts import Bound
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT32, INT64, UINT8
+from brickwork.transform.explain import spell
+
+
+def verdicts(kernel, tensor):
+    analysis = analyse(kernel)
+    numbers = [access.number for access in analysis.accesses if access.tensor.name == tensor]
+    return [analysis.bounds[number, 0] for number in numbers]
+
+
+def copying(index_of, *, extent=None, facts=()):
+    """for i in range(extent): y[i] = x[index]"""
+    make = KernelBuilder()
+    x, y, i, k = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i"), make.scalar("k")
+    stop = size(x, 0) if extent is None else extent(x, y, k)
+    index = index_of(x, y, i, k)
+    return make.kernel(make.loop(i, stop, make.store(y, (i,), make.load(x, index))), facts=facts)
+
+
+def test_a_loop_over_the_axis_is_proved():
+    (verdict,) = verdicts(copying(lambda x, y, i, k: i), "x")
+    assert verdict.bound is Bound.PROVED
+    assert verdict.plain
+
+
+def test_unrelated_sizes_give_a_guard():
+    (verdict,) = verdicts(copying(lambda x, y, i, k: i), "y")
+    assert verdict.bound is Bound.GUARDED
+    assert [spell(guard) for guard in verdict.guard] == ["y.shape[0] >= x.shape[0]"]
+
+
+def test_equal_sizes_are_taken_from_facts():
+    make = KernelBuilder()
+    x, y, i = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i")
+    loop = make.loop(i, size(x, 0), make.store(y, (i,), make.load(x, i)))
+    kernel = make.kernel(loop, facts=(apply("eq", size(y, 0), size(x, 0)),))
+    assert all(verdict.bound is Bound.PROVED for verdict in analyse(kernel).bounds.values())
+
+
+def test_an_offset_by_an_argument_is_guarded():
+    (verdict,) = verdicts(copying(lambda x, y, i, k: apply("add", i, k)), "x")
+    assert verdict.bound is Bound.GUARDED
+
+
+def test_a_condition_on_the_path_proves():
+    make = KernelBuilder()
+    x, y, i = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i")
+    store = make.store(y, (i,), make.load(x, apply("sub", i, 1)))
+    body = make.branch(apply("gt", i, 0), (store,))
+    kernel = make.kernel(make.loop(i, size(x, 0), body))
+    assert [verdict.bound for verdict in verdicts(kernel, "x")] == [Bound.PROVED]
+
+
+@pytest.mark.parametrize("dtype", [INT32, INT64])
+def test_an_index_from_memory_is_checked(dtype):
+    make = KernelBuilder()
+    x, index, y, i = make.tensor("x", 1), make.tensor("index", 1, dtype), make.tensor("y", 1), make.symbol("i")
+    load = make.load(x, wrapped(make.load(index, i), x, 0))
+    kernel = make.kernel(make.loop(i, size(index, 0), make.store(y, (i,), load)))
+    (verdict,) = verdicts(kernel, "x")
+    assert verdict.bound is Bound.CHECKED
+    assert not verdict.plain
+
+
+def test_a_byte_as_index_is_guarded_by_the_size_of_the_table():
+    make = KernelBuilder()
+    x, index, y, i = make.tensor("x", 1), make.tensor("index", 1, UINT8), make.tensor("y", 1), make.symbol("i")
+    kernel = make.kernel(make.loop(i, size(index, 0), make.store(y, (i,), make.load(x, make.load(index, i)))))
+    (verdict,) = verdicts(kernel, "x")
+    assert [spell(guard) for guard in verdict.guard] == ["x.shape[0] >= 256"]
+
+
+def test_a_clamped_index_is_proved():
+    def clamp(x, y, i, k):
+        return apply("maximum", apply("minimum", apply("add", i, k), apply("sub", size(x, 0), 1)), 0)
+
+    (verdict,) = verdicts(copying(clamp), "x")
+    assert verdict.bound is Bound.PROVED
+
+
+def test_a_wrapping_subtraction_is_not_trusted():
+    """`min(k - 2**63 + ..., n - 1)` may wrap: nothing is proved of it below zero."""
+    make = KernelBuilder()
+    x, index, y, i = make.tensor("x", 1), make.tensor("index", 1, INT64), make.tensor("y", 1), make.symbol("i")
+    j = make.load(index, i)
+    place = apply("minimum", apply("add", j, 1), apply("sub", size(x, 0), 1))
+    body = make.branch(apply("ge", j, 0), (make.store(y, (i,), make.load(x, place)),))
+    kernel = make.kernel(make.loop(i, size(index, 0), body))
+    assert [verdict.bound for verdict in verdicts(kernel, "x")] == [Bound.CHECKED]
+
+
+def test_a_remainder_by_the_size_is_proved():
+    kernel = copying(lambda x, y, i, k: apply("mod", apply("add", i, k), size(x, 0)))
+    (verdict,) = verdicts(kernel, "x")
+    assert verdict.bound is Bound.PROVED
+
+
+def test_a_remainder_by_a_constant_needs_that_size():
+    kernel = copying(lambda x, y, i, k: apply("mod", apply("add", i, k), 7))
+    (verdict,) = verdicts(kernel, "x")
+    assert [spell(guard) for guard in verdict.guard] == ["x.shape[0] >= 7"]
+
+
+def test_a_quotient_times_an_argument_is_a_remainder_where_they_are_equal():
+    def residue(x, y, i, k):
+        return apply("sub", i, apply("mul", apply("floordiv", i, size(x, 0)), k))
+
+    kernel = copying(residue, extent=lambda x, y, k: size(y, 0))
+    (verdict,) = verdicts(kernel, "x")
+    assert [spell(guard) for guard in verdict.guard] == ["x.shape[0] == k"]
+
+
+def test_a_flattened_index_is_guarded_by_the_product():
+    make = KernelBuilder()
+    x, y, i, j = make.tensor("x", 1), make.tensor("y", 2), make.symbol("i"), make.symbol("j")
+    place = apply("add", apply("mul", i, size(y, 1)), j)
+    inner = make.loop(j, size(y, 1), make.store(y, (i, j), make.load(x, place)))
+    kernel = make.kernel(make.loop(i, size(y, 0), inner))
+    (verdict,) = verdicts(kernel, "x")
+    assert [spell(guard) for guard in verdict.guard] == ["x.shape[0] >= (y.shape[0] * y.shape[1])"]
+
+
+def test_timex_needs_no_checks_and_no_negative_indices():
+    analysis = analyse(timex())
+    assert all(verdict.bound is not Bound.CHECKED and verdict.plain for verdict in analysis.bounds.values())
+    guards = {spell(guard) for verdict in analysis.bounds.values() for guard in verdict.guard}
+    assert guards == {"w.shape[0] >= k.shape[1]", "w.shape[1] >= k.shape[2]"}
+
+
+def test_a_rolling_index_stays_negative_where_it_is_meant():
+    kernel = copying(lambda x, y, i, k: wrapped(apply("sub", i, 1), x, 0))
+    (verdict,) = verdicts(kernel, "x")
+    assert verdict.bound is Bound.PROVED
+    assert not verdict.plain
+
+
+def test_constants_fold_in_guards():
+    assert spell(build.apply("logical_or", build.constant(False, build.BOOL), apply("ge", 3, 2))) == "True"

@@ -1,0 +1,183 @@
+"""Loops proved independent, reductions, and conflicts with their counter-examples."""
+
+from support.kernels_ir import KernelBuilder, apply, size, timex, value
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.verdicts import ConflictKind
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.nodes import Break, Read
+
+
+def by_name(kernel):
+    return {symbol.name: verdict for symbol, verdict in analyse(kernel).loops.items()}
+
+
+def in_place(target, source, *, extent=None, claimed=False, scalar=False):
+    """for i in range(extent): x[target] = x[source]"""
+    make = KernelBuilder()
+    x, i = make.tensor("x", 1), make.symbol("i")
+    k = make.scalar("k") if scalar else None
+    stop = size(x, 0) if extent is None else extent(x)
+    store = make.store(x, (target(i, k),), make.load(x, source(i, k)))
+    return make.kernel(make.loop(i, stop, store, claimed=claimed))
+
+
+def test_timex():
+    loops = by_name(timex())
+    assert all(verdict.independent for verdict in loops.values())
+    assert [(item.symbol.name, item.operator.name) for item in loops["u"].reductions] == [("s", "add")]
+    assert not loops["b"].reductions
+
+
+def test_each_element_from_itself():
+    assert by_name(in_place(lambda i, k: i, lambda i, k: i))["i"].independent
+
+
+def test_a_shift_in_place_collides():
+    kernel = in_place(lambda i, k: i, lambda i, k: apply("add", i, 1), extent=lambda x: apply("sub", size(x, 0), 1))
+    conflict = by_name(kernel)["i"].conflict
+    assert conflict.refuted
+    first, second = conflict.parties
+    assert abs(first.indices["i"] - second.indices["i"]) == 1
+    assert conflict.element == f"x[{first.indices['i']}]"
+
+
+def test_even_and_odd_elements_are_apart():
+    kernel = in_place(
+        lambda i, k: apply("mul", i, 2),
+        lambda i, k: apply("add", apply("mul", i, 2), 1),
+        extent=lambda x: apply("floordiv", size(x, 0), 2),
+    )
+    assert by_name(kernel)["i"].independent
+
+
+def test_a_shift_by_an_argument_is_neither_proved_nor_refuted():
+    kernel = in_place(lambda i, k: i, lambda i, k: apply("add", i, k), scalar=True)
+    verdict = by_name(kernel)["i"]
+    assert not verdict.independent
+    assert not verdict.conflict.refuted
+
+
+def test_mirrored_halves_are_apart_and_wholes_collide():
+    def mirror(x):
+        return lambda i, k: apply("sub", apply("sub", size(x, 0), 1), i)
+
+    make = KernelBuilder()
+    x, i = make.tensor("x", 1), make.symbol("i")
+    for stop, expected in ((apply("floordiv", size(x, 0), 2), True), (size(x, 0), False)):
+        store = make.store(x, (i,), make.load(x, mirror(x)(i, None)))
+        assert by_name(make.kernel(make.loop(i, stop, store)))["i"].independent is expected
+
+
+def test_flattened_stores_are_apart():
+    make = KernelBuilder()
+    x, y, i, j = make.tensor("x", 1), make.tensor("y", 2), make.symbol("i"), make.symbol("j")
+    place = apply("add", apply("mul", i, size(y, 1)), j)
+    store = make.store(x, (place,), make.load(y, i, j))
+    loops = by_name(make.kernel(make.loop(i, size(y, 0), make.loop(j, size(y, 1), store))))
+    assert loops["i"].independent
+    assert loops["j"].independent
+
+
+def test_overlapping_rows_of_a_flattened_store_collide():
+    make = KernelBuilder()
+    x, y, i, j = make.tensor("x", 1), make.tensor("y", 2), make.symbol("i"), make.symbol("j")
+    place = apply("add", apply("mul", i, 3), j)
+    store = make.store(x, (place,), make.load(y, i, j))
+    loops = by_name(make.kernel(make.loop(i, size(y, 0), make.loop(j, 4, store))))
+    assert not loops["i"].independent
+    assert loops["j"].independent
+
+
+def test_column_sums_are_independent_along_the_row_only():
+    make = KernelBuilder()
+    x, y, i, j = make.tensor("x", 2), make.tensor("y", 1), make.symbol("i"), make.symbol("j")
+    store = make.store(y, (j,), build.apply("add", make.load(y, j), make.load(x, i, j)))
+    loops = by_name(make.kernel(make.loop(i, size(x, 0), make.loop(j, size(x, 1), store))))
+    assert not loops["i"].independent
+    assert loops["j"].independent
+
+
+def test_a_scatter_is_undecided():
+    make = KernelBuilder()
+    x, index, i = make.tensor("x", 1), make.tensor("index", 1, INT64), make.symbol("i")
+    store = make.store(x, (make.load(index, i),), build.constant(1.0, FLOAT32))
+    verdict = by_name(make.kernel(make.loop(i, size(index, 0), store)))["i"]
+    assert not verdict.independent
+    assert verdict.conflict.kind is ConflictKind.ELEMENTS
+    assert not verdict.conflict.refuted
+
+
+def accumulate(step, *, after=True):
+    make = KernelBuilder()
+    x, y, i, s = make.tensor("x", 1), make.tensor("y", 0), make.symbol("i"), make.symbol("s", FLOAT32)
+    loop = make.loop(i, size(x, 0), *step(make, s, make.load(x, i)))
+    store = (make.store(y, (), Read(symbol=s)),) if after else ()
+    return make.kernel(make.assign(s, build.constant(0.0, FLOAT32)), loop, *store)
+
+
+def test_reductions_are_recognised():
+    for name, expected in (("add", "add"), ("sub", "add"), ("mul", "mul"), ("minimum", "minimum")):
+        kernel = accumulate(lambda make, s, e, name=name: (make.assign(s, build.apply(name, Read(symbol=s), e)),))
+        verdict = by_name(kernel)["i"]
+        assert [item.operator.name for item in verdict.reductions] == [expected]
+        assert verdict.independent
+
+
+def test_a_maximum_by_branching_is_a_reduction():
+    def step(make, s, e):
+        return (make.branch(build.apply("gt", e, Read(symbol=s)), (make.assign(s, e),)),)
+
+    assert [item.operator.name for item in by_name(accumulate(step))["i"].reductions] == ["maximum"]
+
+
+def test_other_recurrences_are_conflicts():
+    def scaled(make, s, e):
+        half = build.apply("mul", Read(symbol=s), build.constant(0.5, FLOAT32))
+        return (make.assign(s, build.apply("add", half, e)),)
+
+    def mixed(make, s, e):
+        return (
+            make.assign(s, build.apply("add", Read(symbol=s), e)),
+            make.assign(s, build.apply("mul", Read(symbol=s), e)),
+        )
+
+    def last(make, s, e):
+        return (make.assign(s, e),)
+
+    for step in (scaled, mixed, last):
+        verdict = by_name(accumulate(step))["i"]
+        assert verdict.conflict.kind is ConflictKind.VARIABLE
+
+
+def test_a_private_variable_is_no_conflict():
+    assert by_name(accumulate(lambda make, s, e: (make.assign(s, e),), after=False))["i"].independent
+
+
+def test_a_break_keeps_the_order():
+    make = KernelBuilder()
+    x, i = make.tensor("x", 1), make.symbol("i")
+    body = make.branch(apply("gt", value(i), 3), (Break(),))
+    verdict = by_name(make.kernel(make.loop(i, size(x, 0), body)))["i"]
+    assert verdict.conflict.kind is ConflictKind.EXIT
+
+
+def test_tensors_that_may_share_memory_keep_the_order():
+    make = KernelBuilder()
+    x, y, i = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i")
+    loop = make.loop(i, size(x, 0), make.store(y, (i,), make.load(x, i)))
+    assert by_name(make.kernel(loop))["i"].independent
+    assert by_name(make.kernel(loop, may_alias=True))["i"].conflict.kind is ConflictKind.ALIASES
+
+
+def test_a_loop_inside_a_sequential_one_stays_independent():
+    make = KernelBuilder()
+    x, y, t, i, j = make.tensor("x", 1), make.tensor("y", 1), *(make.symbol(name) for name in "tij")
+    n = make.scalar("n")
+    there = make.loop(i, size(x, 0), make.store(y, (i,), make.load(x, i)))
+    back = make.loop(j, size(x, 0), make.store(x, (j,), make.load(y, j)))
+    loops = by_name(make.kernel(make.loop(t, n, there, back)))
+    assert not loops["t"].independent
+    assert loops["i"].independent
+    assert loops["j"].independent

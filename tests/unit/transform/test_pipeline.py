@@ -1,0 +1,247 @@
+"""Scheduled kernels mean what the source says, and have the shape that code generation expects."""
+
+import pytest
+import torch
+from support.kernels_ir import KernelBuilder, apply, size, timex
+from support.lowering import memory, nested, program_of
+
+from brickwork.diagnostics.errors import RaceError
+from brickwork.ir.dtypes import INT8, INT64
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import FLAT_ACCESS, Check, For, If, Launch, Role, Select, Store
+from brickwork.ir.walk import rewrite, walk
+from brickwork.target.target import Target
+from brickwork.transform.explain import explain
+from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.schedule.schedule import deserialise
+
+AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
+
+
+def scheduled(program):
+    def visit(node):
+        if isinstance(node, Launch):
+            return Launch(kernel=schedule_kernel(node.kernel, AVX2).kernel)
+        return node
+
+    return rewrite(program, visit)
+
+
+def agree(function, *arguments):
+    """Run a function as written and as scheduled, with races watched for; return the result."""
+    program = program_of(function, *arguments)
+    plain = [nested(item) for item in run_program(program, arguments)]
+    fast = [nested(item) for item in run_program(scheduled(program), arguments, check=True)]
+    assert plain == fast
+    return plain[0]
+
+
+def loops(kernel):
+    return {node.index.name: node for node in walk(kernel.body) if isinstance(node, For)}
+
+
+def fast_loops(kernel):
+    body = kernel.body
+    if len(body) == 1 and isinstance(body[0], If):
+        body = body[0].then
+    return {node.index.name: node for node in walk(body) if isinstance(node, For)}
+
+
+def conv(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
+    B, C, T = k.shape
+    out = torch.empty_like(k)
+    for b in range(B):
+        for c in range(C):
+            for t in range(T):
+                s = eps
+                for u in range(t + 1):
+                    s += w[c, T - 1 - t + u] * k[b, c, u]
+                out[b, c, t] = s
+    return out
+
+
+def row_sum(x: torch.Tensor) -> torch.Tensor:
+    n, m = x.shape
+    out = torch.zeros((n,), dtype=torch.float32)
+    for i in range(n):
+        for j in range(m):
+            out[i] += x[i, j]
+    return out
+
+
+def total(x: torch.Tensor) -> torch.Tensor:
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i]
+    return s
+
+
+def double(x: torch.Tensor) -> torch.Tensor:
+    n, m = x.shape
+    out = torch.empty_like(x)
+    for i in range(n):
+        for j in range(m):
+            out[i, j] = x[i, j] * 2
+    return out
+
+
+def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    n, m = x.shape
+    out = torch.empty_like(x)
+    for i in range(n):
+        for j in range(m):
+            out[i, j] = x[i, j] + y[i, j]
+    return out
+
+
+def histogram(x: torch.Tensor, n: int) -> torch.Tensor:
+    h = torch.zeros((n,), dtype=torch.int64)
+    for i in range(len(x)):
+        h[x[i]] += 1
+    return h
+
+
+def roll(x: torch.Tensor, k: int) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(len(x)):
+        out[i] = x[i - k]
+    return out
+
+
+def column_sum(x: torch.Tensor) -> torch.Tensor:
+    n, m = x.shape
+    out = torch.zeros((m,), dtype=torch.float32)
+    for i in range(n):
+        for j in range(m):
+            out[j] += x[i, j]
+    return out
+
+
+MATRIX = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+def test_conv():
+    w = memory([[1.0, 2.0, 3.0, 4.0]])
+    k = memory([[[1.0, 2.0, 3.0, 4.0]]])
+    (row,) = agree(conv, w, k, 0.5)[0]
+    assert row[0] == 4.5
+
+
+def test_conv_with_a_short_weight_fails_where_python_does():
+    w, k = memory([[1.0, 2.0]]), memory([[[1.0, 2.0, 3.0]]])
+    program = program_of(conv, w, k, 0.5)
+    with pytest.raises(IndexError, match=r"index 2 is out of bounds for dimension 1 of tensor 'w' with size 2"):
+        run_program(scheduled(program), (w, k, 0.5))
+
+
+def test_sums():
+    assert agree(row_sum, memory(MATRIX)) == [6.0, 15.0]
+    assert agree(row_sum, memory([[], []])) == [0.0, 0.0]
+    assert agree(column_sum, memory(MATRIX)) == [5.0, 7.0, 9.0]
+    assert agree(total, memory([1.0, 2.0, 4.0])) == 7.0
+
+
+def test_elementwise():
+    assert agree(double, memory(MATRIX)) == [[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]
+    assert agree(add, memory(MATRIX), memory(MATRIX))[1] == [8.0, 10.0, 12.0]
+
+
+def test_a_larger_second_operand_takes_the_nested_loops():
+    larger = memory([[1.0, 1.0, 1.0, 9.0], [1.0, 1.0, 1.0, 9.0], [9.0, 9.0, 9.0, 9.0]])
+    assert agree(add, memory(MATRIX), larger) == [[2.0, 3.0, 4.0], [5.0, 6.0, 7.0]]
+
+
+def test_data_dependent_indices():
+    assert agree(histogram, memory([0, 1, -1, 1], INT64), 3) == [1, 2, 1]
+    program = program_of(histogram, memory([0], INT64), 3)
+    with pytest.raises(IndexError, match=r"index -4 .* of tensor 'h' with size 3 \(shape \(3,\)\)"):
+        run_program(scheduled(program), (memory([0, -4], INT64), 3))
+
+
+@pytest.mark.parametrize("k", [-1, 0, 1, 3])
+def test_rolling(k):
+    x = memory([1.0, 2.0, 3.0])
+    if k < 0:
+        with pytest.raises(IndexError, match="index 3 "):
+            run_program(scheduled(program_of(roll, x, k)), (x, k))
+    else:
+        values = [1.0, 2.0, 3.0]
+        assert agree(roll, x, k) == [values[i - k] for i in range(3)]
+
+
+# ---------------------------------------------------------------- shape
+
+
+def test_timex_is_parallel_outside_and_in_lanes_along_time():
+    found = fast_loops(schedule_kernel(timex(), AVX2).kernel)
+    roles = {name: node.role for name, node in found.items()}
+    assert roles == {
+        "b": Role.PARALLEL,
+        "c": Role.PARALLEL,
+        "t_chunk": Role.PARALLEL,
+        "t": Role.VECTOR,
+        "u": Role.SEQUENTIAL,
+    }
+    assert found["t"].width == 32
+
+
+def test_timex_has_a_fast_body_without_checks_and_a_careful_one_in_order():
+    (choice,) = schedule_kernel(timex(), AVX2).kernel.body
+    assert not any(isinstance(node, Check | Select) for node in walk(choice.then))
+    assert sum(isinstance(node, Check) for node in walk(choice.otherwise)) == 2
+    assert all(node.role is Role.SEQUENTIAL for node in walk(choice.otherwise) if isinstance(node, For))
+
+
+def test_elementwise_loops_become_one():
+    (launch,) = [node for node in walk(program_of(double, memory(MATRIX))) if isinstance(node, Launch)]
+    kernel = schedule_kernel(launch.kernel, AVX2).kernel
+    assert set(loops(kernel)) == {"i_chunk", "i"}
+    assert [node.access for node in walk(kernel.body) if isinstance(node, Store)] == [FLAT_ACCESS]
+
+
+def test_a_reduction_runs_in_chunks_and_lanes_of_a_fixed_number():
+    (launch,) = [node for node in walk(program_of(total, memory([1.0]))) if isinstance(node, Launch)]
+    wide = Target(name="cpu", identity="test", vector_bytes=64, vector_registers=32, vector_library="none")
+    first, second = (schedule_kernel(launch.kernel, target).kernel for target in (AVX2, wide))
+    assert first == second
+    assert all(node.reductions for node in loops(first).values())
+
+
+@pytest.mark.parametrize(("dtype", "promoted"), [(INT64, True), (INT8, False)])
+def test_an_accumulated_element_is_a_reduction_unless_each_store_rounds(dtype, promoted):
+    make = KernelBuilder()
+    x, y, i = make.tensor("x", 1), make.tensor("y", 1, dtype), make.symbol("i")
+    kernel = make.kernel(make.loop(i, size(x, 0), make.store(y, (0,), apply("mul", make.load(y, 0), 3))))
+    assert bool(schedule_kernel(kernel, AVX2).analysis.loops[i].reductions) is promoted
+
+
+def test_the_users_word_is_taken_unless_refuted():
+    make = KernelBuilder()
+    x, index, i = make.tensor("x", 1), make.tensor("index", 1, INT64), make.symbol("i")
+    store = make.store(x, (make.load(index, i),), make.load(x, i))
+    kernel = make.kernel(make.loop(i, size(index, 0), store, claimed=True))
+    assert fast_loops(schedule_kernel(kernel, AVX2).kernel)["i"].role is Role.VECTOR
+
+    shifted = make.store(x, (i,), make.load(x, apply("add", i, 1)))
+    kernel = make.kernel(make.loop(i, apply("sub", size(x, 0), 1), shifted, claimed=True))
+    with pytest.raises(RaceError, match=r"stores into x\[1\] with i=1, and line \d+ reads the same element with i=0"):
+        schedule_kernel(kernel, AVX2)
+
+
+def test_explain_names_what_is_in_the_way():
+    (launch,) = [node for node in walk(program_of(histogram, memory([0], INT64), 3)) if isinstance(node, Launch)]
+    text = explain(schedule_kernel(launch.kernel, AVX2))
+    assert "in order" in text
+    assert "stores into 'h'" in text
+    assert "checked at each execution" in text
+    text = explain(schedule_kernel(timex(), AVX2))
+    assert "vectorised by 32" in text
+    assert "w.shape[1] >= k.shape[2]" in text
+    assert "accumulates" in text
+
+
+def test_schedules_can_be_stored():
+    schedule = schedule_kernel(timex(), AVX2).schedule
+    symbols = tuple(node.index for node in walk(timex().body) if isinstance(node, For))
+    assert deserialise(schedule.serialise(), symbols) == schedule
+    assert "vectorise(t, 32)" in str(schedule)
