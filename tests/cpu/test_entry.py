@@ -1,9 +1,7 @@
 import pytest
 import torch
-from support.entries import Operator, elementwise, kernel, size, tensor, type_of
 
 from brickwork.codegen.support import DTYPE_NUMBERS
-from brickwork.host.layout import is_contiguous
 from brickwork.ir.build import apply, constant, integer, read
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, value_dtype
 from brickwork.ir.nodes import (
@@ -25,6 +23,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.library import libraries
+from support.entries import Operator, elementwise, kernel, size, tensor, type_of
 
 T, KEY, INT, FLOAT, FLAG = (
     ArgumentKind.TENSOR,
@@ -83,12 +82,11 @@ def layouts():
 @pytest.mark.parametrize("number", range(18))
 def test_results_are_right_and_laid_out_as_torch_does(double, number):
     x = layouts()[number]
-    try:
-        y = double(x)
-    except RuntimeError as error:
-        assert "overlaps itself" in str(error)
-        assert not is_contiguous(x.shape, x.stride())
+    if number == 15:  # Its unit axis is not one of the result: torch sorts equal strides by size.
+        with pytest.raises(RuntimeError, match="overlaps itself"):
+            double(x)
         return
+    y = double(x)
     torch.testing.assert_close(y, x + x, rtol=0, atol=0)
     assert y.stride() == torch.empty_like(x).stride()
 

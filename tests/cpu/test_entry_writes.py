@@ -1,12 +1,12 @@
 import pytest
 import torch
-from support.entries import Operator, elementwise, kernel, size, tensor, type_of
 
 from brickwork.host.layout import Placement, is_injective, may_alias
 from brickwork.ir.build import apply, constant
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Allocate, Program, Return, TensorParameter
 from brickwork.pytorch.gate import ArgumentKind
+from support.entries import Operator, elementwise, kernel, size, tensor, type_of
 
 T = ArgumentKind.TENSOR
 

@@ -2,7 +2,6 @@ import threading
 
 import pytest
 import torch
-from support.entries import Operator, elementwise, kernel, size, tensor, type_of
 from torch._subclasses import FakeTensorMode
 
 from brickwork.diagnostics.errors import InternalError
@@ -11,6 +10,7 @@ from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Allocate, Program, Return, ScalarParameter, Symbol, TensorParameter
 from brickwork.pytorch import library
 from brickwork.pytorch.gate import ArgumentKind
+from support.entries import Operator, elementwise, kernel, size, tensor, type_of
 
 T = ArgumentKind.TENSOR
 
@@ -269,9 +269,9 @@ def test_lists_of_tensors_and_optional_tensors_are_read_and_given_back():
     operator = Operator("Tensor x, Tensor[] xs, Tensor? y, bool[] flags", "Tensor", kinds, factory)
     x = torch.randn(3)
     before = torch._C._storage_Use_Count(x.untyped_storage()._cdata)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="no"):
         operator(x[:], [x[:], x[1:]], None, [True, False])
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="no"):
         operator(x[:], [], x[:2], [])
     assert len(seen[0][1]) == 2
     assert seen[0][2] is None

@@ -74,7 +74,12 @@ def may_alias(placements: Sequence[Placement], written: Sequence[int]) -> bool:
         if not is_injective(one.sizes, one.strides):
             return True
         for other_position, other in enumerate(placements):
-            if other_position != position and extent(one) and extent(other):
-                if one.address < other.address + extent(other) and other.address < one.address + extent(one):
-                    return True
+            if other_position != position and overlap(one, other):
+                return True
     return False
+
+
+def overlap(one: Placement, two: Placement) -> bool:
+    """Whether the memory of two tensors overlaps, from the first element to the last of each."""
+    lengths = extent(one), extent(two)
+    return all(lengths) and one.address < two.address + lengths[1] and two.address < one.address + lengths[0]

@@ -19,7 +19,6 @@ OTHER_KEYS, REQUIRES_GRAD, FORWARD_GRAD = 1, 2, 4
 """Why the autograd gate asks Python, as bits: keys beyond those of plain tensors, and gradients asked for."""
 
 
-
 def argument_table(
     offset: int, allowed: int, modes: Sequence[int], inplace: int, kinds: Sequence[int]
 ) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from brickwork.codegen.convention import RECORD_WORDS
 from brickwork.codegen.description import EntryDescription
 from brickwork.codegen.llvm import translate_module
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE
-from brickwork.diagnostics.errors import BrickworkError, InternalError
+from brickwork.diagnostics.errors import BrickworkError
 from brickwork.host import support
 from brickwork.host.failure import exception_of
 from brickwork.pytorch import library
@@ -201,32 +201,30 @@ class Gate:
             with self._lock:
                 self._on_miss(self._values(stack))
 
-        error = _raised(answer)
-        if error is None:
-            return 0
-        self._release(stack, ctypes.addressof(self._table))
-        return self._thrown(error)
+        code = self._answered(answer)
+        if code:
+            self._release(stack, ctypes.addressof(self._table))
+        return code
 
     def _at_autograd(self, stack: int, inputs: int, outputs: int, reasons: int) -> int:
         """Serve a call that needs Python at the autograd key; 0, or the exception to throw."""
         del inputs
-        results: list[object] = []
+        results: list[torch.Tensor] = []
 
         def answer() -> None:
             values = self._values(stack)
             gradients = reasons & (support.REQUIRES_GRAD | support.FORWARD_GRAD)
             wanted = bool(gradients) if library.key_set_offset() >= 0 else _asks_for_gradient(values)
-            result = self._on_autograd(values, wanted)
+            result: Any = self._on_autograd(values, wanted)
             results.extend(result if isinstance(result, tuple | list) else (result,))
 
-        error = _raised(answer)
+        code = self._answered(answer)
         self._release(stack, ctypes.addressof(self._table))
-        if error is not None:
-            return self._thrown(error)
-        words = (_WORD * outputs).from_address(stack)
-        for index, tensor in zip(range(outputs), results, strict=False):
-            words[index] = library.handle_of(tensor)
-        return 0
+        if not code:
+            words = (_WORD * outputs).from_address(stack)
+            for index, tensor in zip(range(outputs), results, strict=False):
+                words[index] = library.handle_of(tensor)
+        return code
 
     def _failed(self, number: int, record: int) -> int:
         """Return the exception for a failed check of specialisation `number`."""
@@ -236,13 +234,24 @@ class Gate:
             description = self._descriptions[number]
             raise exception_of(list(words), description.failures, description.operator)
 
-        error = _raised(answer)
-        return self._thrown(error or InternalError("a failed check without an exception"))
+        return self._answered(answer, frames=False)
+
+    def _answered(self, action: Callable[[], None], *, frames: bool = True) -> int:
+        """Run something on behalf of native code, which no exception may pass; 0, or the exception to throw.
+
+        What is the user's own fault is told without our frames.
+        """
+        try:
+            action()
+        except BaseException as error:  # noqa: BLE001 - it is handed on to the caller of the operator
+            if isinstance(error, BrickworkError) or not frames:
+                error.__traceback__ = None
+            return self._thrown(error)
+        return 0
 
     def _thrown(self, error: BaseException) -> int:
-        """Return a native exception that carries a Python one; what a user did wrong goes without our frames."""
-        trace = None if isinstance(error, BrickworkError) else error.__traceback__
-        error.__traceback__ = trace
+        """Return a native exception that carries a Python one."""
+        trace = error.__traceback__
         text = f"{type(error).__name__}: {error}".encode(errors="replace")
         for item in (type(error), error, *(() if trace is None else (trace,))):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
@@ -252,15 +261,6 @@ class Gate:
         """Return the arguments on a stack as Python values; the stack keeps its handles."""
         words = (_WORD * len(self._kinds)).from_address(stack)
         return tuple(_value(word, kind) for word, kind in zip(words, self._kinds, strict=True))
-
-
-def _raised(action: Callable[[], None]) -> BaseException | None:
-    """Run something on behalf of native code, which no exception may pass; return what it raised."""
-    try:
-        action()
-    except BaseException as error:  # noqa: BLE001 - it is handed on to the caller of the operator
-        return error
-    return None
 
 
 def _address(trace: TracebackType | None) -> int:

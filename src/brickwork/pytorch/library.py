@@ -9,16 +9,23 @@ import ctypes
 import functools
 import sys
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
+import torch.utils._python_dispatch
 
 _PYTHON_ERROR_RELEASES = ((2, 11), (2, 13))
 """The first and the last torch release whose `python_error` is known to have the layout of `host/support.py`."""
 
 _IMPL_BYTES = 184
 """Bytes of a TensorImpl that may be read, at the least."""
+
+
+def private(path: str) -> Any:
+    """Return something of torch's that has no public name, by its path below `torch`."""
+    return attrgetter(path)(torch)
 
 
 @functools.cache
@@ -66,33 +73,36 @@ def knows_python_error() -> bool:
 
 def dispatch_key(name: str) -> int:
     """Return the number of a dispatch key."""
-    return int(getattr(torch._C.DispatchKey, name))
+    return int(getattr(private("_C.DispatchKey"), name))
 
 
 @functools.cache
 def plain_keys() -> int:
     """Return the bits that the key set of a plain dense CPU tensor may have."""
-    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-    for name in ("AutogradCPU", "ADInplaceOrView", "AutocastCPU"):
-        keys |= torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
-    return keys.raw_repr()
+    key, key_set = private("_C.DispatchKey"), private("_C.DispatchKeySet")
+    keys = key_set(key.CPU) | key_set(key.AutogradCPU) | key_set(key.ADInplaceOrView) | key_set(key.AutocastCPU)
+    return int(keys.raw_repr())
+
+
+def keys_of(tensor: torch.Tensor) -> int:
+    """Return the bits of a tensor's key set."""
+    return int(private("_C._dispatch_keys")(tensor).raw_repr())
 
 
 @functools.cache
 def key_set_offset() -> int:
     """Return the place of the key set in a TensorImpl, found by looking for known ones; -1 if it is not to be seen."""
-    with _disable_current_modes(), torch.no_grad():
+    with private("utils._python_dispatch._disable_current_modes")(), torch.no_grad():
         plain = torch.empty(1)
         samples = [
             plain,
             torch.empty(1, device="meta"),
             torch.empty(1, dtype=torch.complex64).conj(),
-            torch._neg_view(plain),
-            torch.sparse_coo_tensor(size=(1,), check_invariants=False),
+            private("_neg_view")(plain),
         ]
         with torch.inference_mode():
             samples.append(torch.empty(1))
-        wanted = [torch._C._dispatch_keys(sample).raw_repr() for sample in samples]
+        wanted = [keys_of(sample) for sample in samples]
         found = set(range(0, _IMPL_BYTES, 8)) if len(set(wanted)) == len(wanted) else set[int]()
         for sample, keys in zip(samples, wanted, strict=True):
             found &= {offset for offset, word in words_of(sample) if word == keys}
@@ -111,7 +121,7 @@ def words_of(tensor: torch.Tensor) -> list[tuple[int, int]]:
 
 def handle_of(tensor: torch.Tensor) -> int:
     """Return a new owned handle on a tensor."""
-    capsule = torch._C._aoti.unsafe_alloc_void_ptr_from_tensor(tensor)
+    capsule = private("_C._aoti.unsafe_alloc_void_ptr_from_tensor")(tensor)
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype = ctypes.c_void_p
     pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
@@ -125,4 +135,5 @@ def tensor_of(handle: int) -> torch.Tensor:
     capsule = ctypes.pythonapi.PyCapsule_New
     capsule.restype = ctypes.py_object
     capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    return torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs([capsule(copy, None, None)])[0]
+    steal = private("_C._aoti.alloc_tensors_by_stealing_from_void_ptrs")
+    return steal([capsule(copy, None, None)])[0]

@@ -16,6 +16,7 @@ STUB = 8
 SLOT = 8
 """Bytes of an entry of the table of addresses."""
 
+_MAGIC = b"\x7fELF\x02\x01"
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -87,11 +88,12 @@ class Layout:
 
     def definitions(self) -> dict[str, int]:
         """Return the offset of each global symbol that the object defines."""
-        return {
-            symbol.name: self.sections[symbol.section].offset + symbol.value
-            for symbol in self.symbols
-            if symbol.section in self.sections and not symbol.local and symbol.section is not None
-        }
+        found: dict[str, int] = {}
+        for symbol in self.symbols:
+            section = None if symbol.section is None else self.sections.get(symbol.section)
+            if section is not None and not symbol.local:
+                found[symbol.name] = section.offset + symbol.value
+        return found
 
 
 def _align(offset: int, alignment: int) -> int:
@@ -117,16 +119,34 @@ def _symbols(data: bytes, headers: Sequence[tuple[int, ...]]) -> tuple[Symbol, .
     return tuple(symbols)
 
 
-def read(data: bytes) -> Layout:
-    """Read an object and choose a place in the image for all of it."""
-    if len(data) < _ELF_HEADER.size or not data.startswith(b"\x7fELF\x02\x01"):
+def _headers(data: bytes) -> tuple[list[tuple[int, ...]], bytes]:
+    """Return the section headers, and the table of their names."""
+    if len(data) < _ELF_HEADER.size or not data.startswith(_MAGIC):
         raise UnsupportedObjectError("not a 64-bit little-endian ELF file")
     header = _ELF_HEADER.unpack_from(data)
-    if header[1] != _RELOCATABLE or header[2] != _X86_64:
-        raise UnsupportedObjectError("not a relocatable object for x86-64")
     start, count, name_section = header[6], header[12], header[13]
     headers = [_SECTION.unpack_from(data, start + number * _SECTION.size) for number in range(count)]
-    names = data[headers[name_section][4] :]
+    return headers, data[headers[name_section][4] :]
+
+
+def undefined(data: bytes) -> dict[str, bool]:
+    """Return the names that an object of any machine lacks, and whether each is weak; none if it is no ELF file."""
+    try:
+        headers, _ = _headers(data)
+        return {
+            symbol.name: symbol.weak
+            for symbol in _symbols(data, headers)
+            if symbol.section is None and not symbol.local
+        }
+    except UnsupportedObjectError:
+        return {}
+
+
+def read(data: bytes) -> Layout:
+    """Read an object and choose a place in the image for all of it."""
+    headers, names = _headers(data)
+    if _ELF_HEADER.unpack_from(data)[1:3] != (_RELOCATABLE, _X86_64):
+        raise UnsupportedObjectError("not a relocatable object for x86-64")
     symbols = _symbols(data, headers)
     relocations: list[Relocation] = []
     for section in headers:
@@ -182,53 +202,50 @@ def link(layout: Layout, base: int, resolve: Callable[[str], int | None]) -> byt
     image = bytearray(layout.size)
     for section in layout.sections.values():
         image[section.offset : section.offset + len(section.content)] = section.content
-    addresses: dict[int, int] = {}
-
-    def address(number: int) -> int:
-        if number not in addresses:
-            symbol = layout.symbols[number]
-            if symbol.section is not None:
-                addresses[number] = base + layout.sections[symbol.section].offset + symbol.value
-            else:
-                found = resolve(symbol.name)
-                if found is None and not symbol.weak:
-                    raise KeyError(symbol.name)
-                addresses[number] = found or 0
-        return addresses[number]
-
+    used = {relocation.symbol for relocation in layout.relocations}
+    addresses = {number: _address(layout, layout.symbols[number], base, resolve) for number in used}
     for number, slot in layout.slots.items():
-        struct.pack_into("<Q", image, slot, address(number))
+        struct.pack_into("<Q", image, slot, addresses[number])
     for number, stub in layout.stubs.items():
         struct.pack_into("<HiH", image, stub, 0x25FF, layout.slots[number] - (stub + 6), 0x9066)
     for relocation in layout.relocations:
         place = layout.sections[relocation.section].offset + relocation.offset
-        _patch(image, layout, relocation, place, base, address)
+        try:
+            form, value = _patched(layout, relocation, addresses[relocation.symbol], base, place)
+            struct.pack_into(form, image, place, value)
+        except struct.error:
+            name = layout.symbols[relocation.symbol].name
+            raise UnsupportedObjectError(f"relocation type {relocation.kind} does not reach {name!r}") from None
     return bytes(image)
 
 
-def _patch(
-    image: bytearray, layout: Layout, relocation: Relocation, place: int, base: int, address: Callable[[int], int]
-) -> None:
-    number, addend = relocation.symbol, relocation.addend
-    try:
-        match relocation.kind:
-            case 1:  # R_X86_64_64
-                struct.pack_into("<Q", image, place, (address(number) + addend) & 0xFFFFFFFFFFFFFFFF)
-            case 24:  # R_X86_64_PC64
-                struct.pack_into("<q", image, place, address(number) + addend - (base + place))
-            case 2:  # R_X86_64_PC32
-                struct.pack_into("<i", image, place, address(number) + addend - (base + place))
-            case 4:  # R_X86_64_PLT32
-                target = base + layout.stubs[number] if number in layout.stubs else address(number)
-                struct.pack_into("<i", image, place, target + addend - (base + place))
-            case 9 | 41 | 42:  # R_X86_64_GOTPCREL, R_X86_64_GOTPCRELX, R_X86_64_REX_GOTPCRELX
-                struct.pack_into("<i", image, place, layout.slots[number] + addend - place)
-            case 10:  # R_X86_64_32
-                struct.pack_into("<I", image, place, address(number) + addend)
-            case 11:  # R_X86_64_32S
-                struct.pack_into("<i", image, place, address(number) + addend)
-            case kind:
-                raise UnsupportedObjectError(f"relocation type {kind}")
-    except struct.error:
-        name = layout.symbols[number].name
-        raise UnsupportedObjectError(f"relocation type {relocation.kind} does not reach {name!r}") from None
+def _address(layout: Layout, symbol: Symbol, base: int, resolve: Callable[[str], int | None]) -> int:
+    if symbol.section is not None:
+        return base + layout.sections[symbol.section].offset + symbol.value
+    found = resolve(symbol.name)
+    if found is None and not symbol.weak:
+        raise KeyError(symbol.name)
+    return found or 0
+
+
+def _patched(layout: Layout, relocation: Relocation, address: int, base: int, place: int) -> tuple[str, int]:
+    """Return what stands at a place that is patched: the form of the number, and the number."""
+    addend = relocation.addend
+    match relocation.kind:
+        case 1:  # R_X86_64_64
+            return "<Q", (address + addend) & 0xFFFFFFFFFFFFFFFF
+        case 24:  # R_X86_64_PC64
+            return "<q", address + addend - (base + place)
+        case 2:  # R_X86_64_PC32
+            return "<i", address + addend - (base + place)
+        case 4:  # R_X86_64_PLT32
+            stub = layout.stubs.get(relocation.symbol)
+            return "<i", (address if stub is None else base + stub) + addend - (base + place)
+        case 9 | 41 | 42:  # R_X86_64_GOTPCREL, R_X86_64_GOTPCRELX, R_X86_64_REX_GOTPCRELX
+            return "<i", layout.slots[relocation.symbol] + addend - place
+        case 10:  # R_X86_64_32
+            return "<I", address + addend
+        case 11:  # R_X86_64_32S
+            return "<i", address + addend
+        case kind:
+            raise UnsupportedObjectError(f"relocation type {kind}")

@@ -12,8 +12,15 @@ import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from brickwork.runtime import elf
+
+_REGISTER = "__register_frame"
+"""The C++ runtime's function that takes an unwind table."""
+
+
+_MISSING = "symbol {!r} is not to be found in this process"
 
 
 class LoadError(Exception):
@@ -47,26 +54,24 @@ def load(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedObject:
     return _load_with_llvm(object_bytes, symbols)
 
 
-def _exported(name: str) -> int | None:
-    """Return the address of a symbol that the process exports globally."""
-    try:
-        return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
-    except AttributeError:
-        return None
+def _found(name: str, symbols: Mapping[str, int]) -> int | None:
+    """Return the address of a name: from `symbols`, else from what the process exports globally."""
+    address = symbols.get(name)
+    if address is None:
+        try:
+            address = ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
+        except AttributeError:
+            return None
+    return address
 
 
 def _load_elf(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedObject:
     layout = elf.read(object_bytes)
     base = _map(layout.size)
-
-    def resolve(name: str) -> int | None:
-        found = symbols.get(name)
-        return _exported(name) if found is None else found
-
     try:
-        image = elf.link(layout, base, resolve)
+        image = elf.link(layout, base, lambda name: _found(name, symbols))
     except KeyError as missing:
-        raise LoadError(f"symbol {missing.args[0]!r} is not to be found in this process") from None
+        raise LoadError(_MISSING.format(missing.args[0])) from None
     ctypes.memmove(base, image, len(image))
     libc = ctypes.CDLL(None, use_errno=True)
     protect = libc.mprotect
@@ -92,36 +97,38 @@ def _map(size: int) -> int:
 
 def _register_frames(address: int) -> None:
     """Tell the C++ runtime how to walk over the code's frames, where it can be told."""
-    register = _exported("__register_frame")
-    if register is None:
-        try:
-            library = ctypes.CDLL("libgcc_s.so.1")
-        except OSError:
-            return
-        library.__register_frame(ctypes.c_void_p(address))
+    try:
+        register = getattr(ctypes.CDLL("libgcc_s.so.1"), _REGISTER)
+    except (OSError, AttributeError):
         return
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(register)(address)
+    register(ctypes.c_void_p(address))
 
 
 def _load_with_llvm(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedObject:
-    import llvmlite.binding as llvm
+    """Link with MCJIT, which keeps one table of symbols for the whole process: calls must not overlap."""
+    import llvmlite.binding
 
+    llvm: Any = llvmlite.binding
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
     reference = llvm.ObjectFileRef.from_data(object_bytes)
-    for name in symbols:
-        llvm.add_symbol(name, symbols[name])
+    for name, weak in (dict.fromkeys(symbols, True) | elf.undefined(object_bytes)).items():
+        address = _found(name, symbols)
+        if address is not None:
+            llvm.add_symbol(name, address)
+        elif not weak:
+            raise LoadError(_MISSING.format(name))
+    machine = llvm.Target.from_default_triple().create_target_machine(codemodel="small")
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(reference)
     engine.finalize_object()
-    return LoadedObject(_EngineSymbols(engine), (engine, reference))
+    return LoadedObject(_EngineAddresses(engine), (engine, reference))
 
 
-class _EngineSymbols(dict[str, int]):
+class _EngineAddresses(dict[str, int]):
     """Asks an execution engine for addresses."""
 
-    def __init__(self, engine: object) -> None:
+    def __init__(self, engine: Any) -> None:
         super().__init__()
         self._engine = engine
 

@@ -1,0 +1,144 @@
+import ctypes
+import subprocess
+import sys
+
+import llvmlite.binding as llvm
+import pytest
+
+from brickwork.runtime import elf, loader
+from brickwork.runtime.loader import LoadError, load
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+
+TEXT = """
+@counter = global i64 5
+@table = internal constant [2 x ptr] [ptr @local, ptr @outer]
+@far = external global i64
+declare i64 @outer(i64)
+declare double @cos(double)
+define internal i64 @local(i64 %x) { %r = mul i64 %x, 3 ret i64 %r }
+define i64 @run(i64 %x) {
+  %a = call i64 @outer(i64 %x)
+  %b = load i64, ptr @far
+  %c = load i64, ptr @counter
+  %next = add i64 %c, 1
+  store i64 %next, ptr @counter
+  %i = and i64 %x, 1
+  %p = getelementptr [2 x ptr], ptr @table, i64 0, i64 %i
+  %f = load ptr, ptr %p
+  %d = call i64 %f(i64 100)
+  %ab = add i64 %a, %b
+  %cd = add i64 %c, %d
+  %r = add i64 %ab, %cd
+  ret i64 %r
+}
+define double @cosine(double %x) { %r = call double @cos(double %x) ret double %r }
+define i64 @pick(i64 %x) {
+start:
+  switch i64 %x, label %d [i64 0, label %a i64 1, label %b i64 2, label %c i64 3, label %e i64 4, label %f]
+a: ret i64 17
+b: %y = add i64 %x, 3 ret i64 %y
+c: %z = call i64 @outer(i64 %x) ret i64 %z
+d: ret i64 0
+e: ret i64 23
+f: %w = call i64 @outer(i64 9) ret i64 %w
+}
+define <8 x float> @wide(ptr %p) {
+  %v = load <8 x float>, ptr %p, align 4
+  %r = fadd <8 x float> %v, <float 1.0, float 2.0, float 3.0, float 4.0, float 5.0, float 6.0, float 7.0, float 8.0>
+  ret <8 x float> %r
+}
+"""
+
+
+def compiled(text=TEXT, reloc="pic", level=2):
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=level, reloc=reloc, codemodel="small")
+    return machine.emit_object(llvm.parse_assembly(text))
+
+
+@pytest.fixture
+def symbols():
+    outer = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: x + 1000)
+    far = ctypes.c_int64(7)
+    table = {"outer": ctypes.cast(outer, ctypes.c_void_p).value, "far": ctypes.addressof(far)}
+    yield table
+    del outer, far
+
+
+def call(loaded, name, *arguments, result=ctypes.c_int64):
+    kinds = [ctypes.c_double if isinstance(value, float) else ctypes.c_int64 for value in arguments]
+    return ctypes.CFUNCTYPE(result, *kinds)(loaded.address(name))(*arguments)
+
+
+@pytest.mark.parametrize("way", [load, loader._load_with_llvm])
+@pytest.mark.parametrize("level", [0, 2])
+def test_code_data_and_calls_are_linked(symbols, way, level):
+    loaded = way(compiled(level=level), symbols)
+    assert call(loaded, "run", 0) == 1000 + 7 + 5 + 300
+    assert call(loaded, "run", 1) == 1001 + 7 + 6 + 1100
+    assert ctypes.c_int64.from_address(loaded.address("counter")).value == 7
+    assert call(loaded, "cosine", 0.0, result=ctypes.c_double) == 1.0
+    assert [call(loaded, "pick", x) for x in range(6)] == [17, 4, 1002, 23, 1009, 0]
+
+
+def test_a_weak_name_that_is_nowhere_is_null():
+    loaded = load(compiled("@maybe = extern_weak global i64\ndefine ptr @weak() { ret ptr @maybe }"), {})
+    assert not call(loaded, "weak", result=ctypes.c_void_p)
+
+
+def test_two_copies_do_not_share_data(symbols):
+    data = compiled()
+    one, two = load(data, symbols), load(data, symbols)
+    call(one, "run", 0)
+    assert call(two, "run", 0) == 1000 + 7 + 5 + 300
+
+
+def test_a_name_that_is_nowhere_is_told(symbols):
+    del symbols["outer"]
+    with pytest.raises(LoadError, match="'outer'"):
+        load(compiled(), symbols)
+    with pytest.raises(KeyError):
+        load(compiled("define void @f() { ret void }"), {}).address("g")
+
+
+def test_code_is_not_writable(symbols):
+    loaded = load(compiled(), symbols)
+    address = loaded.address("run")
+    with open("/proc/self/maps") as maps:
+        rights = next(
+            line.split()[1]
+            for line in maps
+            if int(line.split("-")[0], 16) <= address < int(line.split("-")[1].split()[0], 16)
+        )
+    assert rights == "r-xp"
+
+
+def test_what_the_linker_does_not_know_goes_to_llvm(symbols, monkeypatch):
+    used = []
+    monkeypatch.setattr(loader, "_load_with_llvm", lambda data, names: used.append(len(data)))
+    load(compiled(reloc="static"), symbols)
+    load(compiled("@x = thread_local global i64 3\ndefine ptr @f() { ret ptr @x }"), {})
+    load(compiled("@x = common global i64 0\ndefine ptr @f() { ret ptr @x }"), {})
+    load(b"no object at all", {})
+    assert len(used) >= 3
+
+
+def test_damaged_objects_raise_and_do_not_end_the_process(symbols):
+    data = compiled()
+    with pytest.raises(elf.UnsupportedObjectError):
+        elf.read(data[:40])
+    with pytest.raises(elf.UnsupportedObjectError):
+        elf.read(b"\x00" + data[1:])
+    for cut in range(64, len(data), 97):
+        try:
+            elf.read(data[:cut])
+        except (elf.UnsupportedObjectError, ValueError, LookupError):
+            continue
+        except Exception as error:
+            assert type(error).__name__ == "error"  # struct.error
+
+
+def test_loading_needs_no_llvm():
+    code = "import sys, brickwork.runtime.loader; assert 'llvmlite' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
