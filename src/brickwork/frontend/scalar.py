@@ -10,14 +10,16 @@ from __future__ import annotations
 import operator as python
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from brickwork.frontend.environment import MATH_ONE, MATH_TWO, is_tensor
+from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.typing import ValueType, floating, join, number
 from brickwork.ir import scalars
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, value_dtype
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.scalars import Number
+from brickwork.language.math import FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,10 +177,11 @@ def known(name: str) -> Callable[..., Any] | None:
     if module != "math":
         return None
     if function in {"floor", "ceil", "trunc"}:
-        return lambda value: _rounded(function, value)
-    if function in MATH_ONE | MATH_TWO | {"pow"}:
-        return lambda *operands: _real(function, operands)
-    return {"log": _log, "fabs": _fabs, "radians": _radians, "degrees": _degrees}.get(function)
+        return partial(_rounded, function)
+    special = {"log": _log, "radians": _radians, "degrees": _degrees}.get(function)
+    if special is None and name in FUNCTIONS:
+        return partial(_variadic, FUNCTIONS[name])
+    return special
 
 
 def _extremum(name: str) -> Callable[..., Any]:
@@ -225,13 +228,13 @@ def _real(name: str, operands: Sequence[Any], *, kept: bool = False) -> Any:
     return _apply(name, values, kind)
 
 
+def _variadic(name: str, *operands: Any) -> Any:
+    return _real(name, operands)
+
+
 def _log(operand: Any, base: Any = None) -> Any:
     found = _real("log", [operand])
     return found if base is None else binary("truediv", found, _real("log", [base]))
-
-
-def _fabs(operand: Any) -> Any:
-    return _real("abs", [operand])
 
 
 def _radians(operand: Any) -> Any:
@@ -242,14 +245,30 @@ def _degrees(operand: Any) -> Any:
     return binary("mul", _real("abs", [operand], kept=True), 57.29577951308232)
 
 
+def _truth(operand: Any) -> bool:
+    return bool(scalar(operand).value)
+
+
+def _nearest(operand: Any) -> Any:
+    return _rounded("round", operand)
+
+
+def _pow(base: Any, exponent: Any) -> Any:
+    return binary("pow", base, exponent)
+
+
+def _divmod(left: Any, right: Any) -> tuple[Any, Any]:
+    return binary("floordiv", left, right), binary("mod", left, right)
+
+
 _BUILTINS: dict[str, Callable[..., Any]] = {
     "min": _extremum("minimum"),
     "max": _extremum("maximum"),
     "abs": _absolute,
     "int": _integer,
     "float": _float,
-    "bool": lambda operand: bool(scalar(operand).value),
-    "round": lambda operand: _rounded("round", operand),
-    "pow": lambda base, exponent: binary("pow", base, exponent),
-    "divmod": lambda left, right: (binary("floordiv", left, right), binary("mod", left, right)),
+    "bool": _truth,
+    "round": _nearest,
+    "pow": _pow,
+    "divmod": _divmod,
 }

@@ -1,0 +1,211 @@
+"""`op.python`: the body of an operator run by Python, under the rulings for numbers, elements and random draws.
+
+Lifted statements and helpers are rewritten so that operators, calls, reads and stores go through `execution.py`;
+host statements stay as they are. Nothing is typed or compiled ahead: this is the reference that compiled code is
+compared with, so it shares with it only the arithmetic of scalars.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import types
+from collections.abc import Callable
+from typing import Any
+
+from brickwork.frontend.arithmetic import BINARY, COMPARE
+from brickwork.frontend.definition import Definition
+from brickwork.frontend.execution import Execution, finish
+from brickwork.frontend.parameters import NO_DEFAULT
+from brickwork.frontend.sites import draw_sites, place
+from brickwork.frontend.source import SourceFunction
+
+RUN = "__brickwork__"
+"""The name of the execution in rewritten functions: their first parameter."""
+
+
+def python_function(definition: Definition) -> Callable[..., Any]:
+    """Return the operator as a Python function; it also takes `out=`, and `key=` or `generator=` if it draws."""
+    source = definition.source
+    helpers = {found: _compiled(item, None, frozenset()) for found, item in definition.helpers.items()}
+    body = _compiled(source, definition.split.lifted, definition.split.device)
+    sites = draw_sites(source, definition.helpers)
+    options = {"out", *(("key", "generator") if definition.draws_random else ())}
+
+    def run(*arguments: Any, **named: Any) -> Any:
+        given = {name: named.pop(name) for name in options & named.keys() if name not in declared}
+        execution = Execution(source.name, helpers, sites, given.get("key"), given.get("generator"))
+        _fill_defaults(definition, arguments, named)
+        returned = body(execution, *arguments, **named)
+        return finish(returned, given.get("out"))
+
+    declared = {item.name for item in definition.parameters}
+    run.__name__ = run.__qualname__ = source.name
+    run.__doc__ = source.function.__doc__
+    return run
+
+
+def _fill_defaults(definition: Definition, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    for position, item in enumerate(definition.parameters):
+        if (item.keyword_only or position >= len(arguments)) and item.default is not NO_DEFAULT:
+            named.setdefault(item.name, item.default)
+
+
+# ---------------------------------------------------------------- rewriting
+
+
+def _compiled(source: SourceFunction, lifted: frozenset[int] | None, device: frozenset[str]) -> types.FunctionType:
+    """Return the function with its lifted statements (all of them for None) rewritten."""
+    node = copy.deepcopy(source.node)
+    pairs = list(zip(ast.walk(source.node), ast.walk(node), strict=True))
+    chosen = None if lifted is None else frozenset(id(twin) for original, twin in pairs if id(original) in lifted)
+    rewriter = _Rewriter(_varying(source.node, device))
+    node.body = [_rewritten(statement, rewriter, chosen) for statement in node.body]
+    node.decorator_list, node.returns = [], None
+    for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+        argument.annotation = None
+    first = node.args.posonlyargs or node.args.args
+    first.insert(0, ast.arg(arg=RUN))
+    node.args.defaults = [ast.Constant(value=None) for _ in node.args.defaults]
+    node.args.kw_defaults = [None if item is None else ast.Constant(value=None) for item in node.args.kw_defaults]
+    module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
+    space: dict[str, Any] = dict(source.captured)
+    exec(compile(module, source.file, "exec"), space)  # noqa: S102  # the user's own function, rewritten
+    function: types.FunctionType = space[source.name]
+    function.__defaults__ = source.function.__defaults__
+    function.__kwdefaults__ = source.keyword_defaults
+    if source.captured.get(source.name) is not None:
+        space[source.name] = source.captured[source.name]
+    return function
+
+
+def _rewritten(node: ast.stmt, rewriter: _Rewriter, lifted: frozenset[int] | None) -> ast.stmt:
+    if lifted is None or id(node) in lifted:
+        return rewriter.visit(node)
+    if isinstance(node, ast.If):
+        node.body = [_rewritten(item, rewriter, lifted) for item in node.body]
+        node.orelse = [_rewritten(item, rewriter, lifted) for item in node.orelse]
+    return node
+
+
+def _varying(node: ast.FunctionDef, device: frozenset[str]) -> frozenset[str]:
+    """Return the names whose values may change from iteration to iteration."""
+    targets = (item.target for item in ast.walk(node) if isinstance(item, ast.For))
+    names = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return device | names
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Turns Python's operators on elements into calls of the execution."""
+
+    def __init__(self, varying: frozenset[str]) -> None:
+        """Take the names that may change from iteration to iteration."""
+        self.varying = varying
+        self.temporaries = 0
+
+    def _run(self, method: str, node: ast.AST, *arguments: ast.expr) -> ast.Call:
+        function = ast.Attribute(value=ast.Name(id=RUN, ctx=ast.Load()), attr=method, ctx=ast.Load())
+        made = ast.Call(func=function, args=list(arguments), keywords=[])
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def _visited(self, node: ast.expr) -> ast.expr:
+        return self.visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        name = ast.Constant(value=BINARY[type(node.op)])
+        return self._run("binary", node, name, self._visited(node.left), self._visited(node.right))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        operand = self._visited(node.operand)
+        if isinstance(node.op, ast.Not):
+            return ast.copy_location(ast.UnaryOp(op=node.op, operand=self._run("truth", node, operand)), node)
+        names: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "bit_not"}
+        return self._run("unary", node, ast.Constant(value=names[type(node.op)]), operand)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if not all(type(operator) in COMPARE for operator in node.ops):
+            self.generic_visit(node)
+            return node
+        parts: list[ast.expr] = []
+        left = self._visited(node.left)
+        for position, (operator, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            following = self._visited(right)
+            after: ast.expr = following
+            if position < len(node.ops) - 1:
+                self.temporaries += 1
+                name = f"{RUN}{self.temporaries}"
+                following = ast.NamedExpr(target=ast.Name(id=name, ctx=ast.Store()), value=following)
+                after = ast.Name(id=name, ctx=ast.Load())
+            parts.append(self._run("compare", node, ast.Constant(value=COMPARE[type(operator)]), left, following))
+            left = after
+        if len(parts) == 1:
+            return parts[0]
+        return ast.fix_missing_locations(ast.copy_location(ast.BoolOp(op=ast.And(), values=parts), node))
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        name = ast.Constant(value=_root(node))
+        owner, index = self._visited(node.value), self._visited(node.slice)
+        if isinstance(node.ctx, ast.Load):
+            return self._run("get", node, owner, index, name)
+        element = self._run("place", node, owner, index, name)
+        made = ast.Subscript(value=element, slice=ast.Constant(value=0), ctx=ast.Store())
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        name, value = ast.Constant(value=BINARY[type(node.op)]), self._visited(node.value)
+        if isinstance(node.target, ast.Name):
+            before = ast.copy_location(ast.Name(id=node.target.id, ctx=ast.Load()), node)
+            made: ast.stmt = ast.Assign(targets=[node.target], value=self._run("binary", node, name, before, value))
+        elif isinstance(node.target, ast.Subscript):
+            owner, index = self._visited(node.target.value), self._visited(node.target.slice)
+            held = self._run("held", node, owner, index, ast.Constant(value=_root(node.target)))
+            update = ast.Attribute(value=held, attr="update", ctx=ast.Load())
+            made = ast.Expr(value=ast.Call(func=update, args=[name, value], keywords=[]))
+        else:
+            return node
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        position = ast.Tuple(elts=[ast.Constant(value=number) for number in place(node)], ctx=ast.Load())
+        made = self._run("call", node, self._visited(node.func), position, *map(self._visited, node.args))
+        made.keywords = [ast.keyword(arg=item.arg, value=self._visited(item.value)) for item in node.keywords]
+        return made
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        assert isinstance(node.iter, ast.Call)  # noqa: S101  # the frontend refuses the rest
+        steady = ast.Constant(value=not self._varies(node.iter))
+        arguments = [self._visited(item) for item in node.iter.args]
+        iterable = self._run("loop", node.iter, steady, self._visited(node.iter.func), *arguments)
+        node.iter = ast.copy_location(iterable, node.iter)
+        target: ast.AST = self.visit(node.target)
+        assert isinstance(target, ast.expr)  # noqa: S101  # an expression stays one
+        node.target = target
+        node.body = [self.visit(item) for item in node.body]
+        node.orelse = [self.visit(item) for item in node.orelse]
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.stmt:
+        node.test = self._run("truth", node.test, self._visited(node.test))
+        turn = ast.Expr(value=self._run("turn", node))
+        body: list[ast.stmt] = [self.visit(item) for item in node.body]
+        node.body = [ast.fix_missing_locations(ast.copy_location(turn, node)), *body]
+        enter = ast.withitem(context_expr=self._run("turns", node))
+        return ast.fix_missing_locations(ast.copy_location(ast.With(items=[enter], body=[node]), node))
+
+    def _varies(self, node: ast.expr) -> bool:
+        for item in ast.walk(node):
+            if isinstance(item, ast.Name) and item.id in self.varying:
+                return True
+            if isinstance(item, ast.Subscript) and not _is_shape(item.value):
+                return True
+        return False
+
+
+def _is_shape(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ast.unparse(node)
