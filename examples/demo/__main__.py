@@ -1,4 +1,4 @@
-"""Runs the four ready operators from their plain source: checks them, measures them beside torch, and draws pictures."""
+"""Runs the four ready operators from their plain source: checks them, times them beside torch, draws pictures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = 5
 def main() -> None:
     """Run the demonstration; its pictures go to `demo-output/`."""
     start = time.perf_counter()
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     OUTPUT.mkdir(exist_ok=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as shown:

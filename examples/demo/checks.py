@@ -1,4 +1,4 @@
-"""Each ready operator against its torch formulation on real sizes; each check returns a line that says what was found."""
+"""Each ready operator against its torch formulation on real sizes; each check returns a line of what it found."""
 
 from __future__ import annotations
 

@@ -28,8 +28,12 @@ def timings(cases: list[Case], path: Path) -> None:
         colours = ["#b3472e" if name.startswith("brickwork") else "#9aa5ad" for name in names]
         bars = panel.barh(names, values, color=colours)
         panel.bar_label(bars, [duration(value) for value in values], padding=4, fontsize=8)
-        panel.set_xscale("log")
-        panel.set_xlim(min(values) / 3, max(values) * 6)
+        if max(values) > 30 * min(values):
+            panel.set_xscale("log")
+            panel.set_xlim(min(values) / 3, max(values) * 6)
+        else:
+            panel.set_xlim(0, max(values) * 1.25)
+        panel.tick_params(which="minor", labelbottom=False)
         panel.set_title(case.title, fontsize=9, loc="left")
         panel.tick_params(labelsize=8)
         panel.spines[["top", "right"]].set_visible(False)
