@@ -9,22 +9,29 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import functools
+import sys
 import types
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from itertools import starmap
+from typing import Any, TypeAlias, cast
 
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.lower import lower
+from brickwork.frontend.parameters import ParameterDeclaration
+from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
+from brickwork.ir.nodes import Return, TensorType
+from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
 
 CELLS = "__brickwork_cell__"
 
-MakeCell: TypeAlias = Callable[[int, tuple[object, ...]], object]
-"""Makes the 0-dimensional tensor for the result at a position, given the arguments in the order of the parameters."""
+Place: TypeAlias = tuple[int, int, type[ast.AST]]
 
 
-def host_function(definition: Definition, cell: MakeCell | None = None, *, out: bool = False) -> Callable[..., object]:
+def host_function(definition: Definition, *, out: bool = False) -> Callable[..., object]:
     """Return the function without its lifted statements.
 
-    Results that a loop computes as scalars are made by `cell`. With `out` the function takes one more positional
+    With `out` the function takes one more positional
     argument, the tuple of the caller's result tensors; it checks their shapes and returns them as the results.
     """
     tree = copy.deepcopy(definition.source.node)
@@ -39,12 +46,36 @@ def host_function(definition: Definition, cell: MakeCell | None = None, *, out: 
     tree.args.defaults = []
     tree.args.kw_defaults = [None for _ in tree.args.kwonlyargs]
     module = ast.fix_missing_locations(ast.Module(body=[tree], type_ignores=[]))
-    namespace: dict[str, object] = {"__builtins__": builtins, **definition.source.captured, CELLS: cell}
+    namespace: dict[str, object] = {
+        "__builtins__": builtins,
+        **definition.source.captured,
+        CELLS: functools.partial(_cell, definition),
+    }
     exec(compile(module, definition.source.file, "exec"), namespace)  # noqa: S102 (the user's own source)
     function = cast("types.FunctionType", namespace[definition.name])
     function.__defaults__ = definition.source.function.__defaults__
     function.__kwdefaults__ = definition.source.keyword_defaults or None
     return _with_out(definition.name, function) if out else function
+
+
+def _cell(definition: Definition, position: int, arguments: tuple[Any, ...]) -> object:
+    """Return the 0-dimensional tensor for a result that a loop computes; its dtype follows from the arguments'."""
+    tensors = [item for item in arguments if hasattr(item, "new_empty")]
+    types = tuple(starmap(_argument_type, zip(definition.parameters, arguments, strict=True)))
+    program = lower(definition, Signature(types))
+    returned = next(node for node in program.body if isinstance(node, Return))
+    dtype = getattr(sys.modules["torch"], returned.tensors[position].type.dtype.name)
+    return tensors[0].new_empty((), dtype=dtype)
+
+
+def _argument_type(declaration: ParameterDeclaration, argument: Any) -> ArgumentType:
+    """Return the type of an argument, which may be a fake tensor or a symbolic number."""
+    kinds = {"int": INT64, "float": FLOAT64, "bool": BOOL}
+    if declaration.kind == "tensor":
+        return TensorType(DTYPES[str(argument.dtype).removeprefix("torch.")], argument.dim())
+    if declaration.kind in kinds:
+        return ScalarType(kinds[declaration.kind])
+    return ListType(kinds[declaration.kind.removeprefix("list[").removesuffix("]")], len(argument))
 
 
 def _with_out(name: str, function: Callable[..., object]) -> Callable[..., object]:
@@ -64,14 +95,11 @@ def _with_out(name: str, function: Callable[..., object]) -> Callable[..., objec
     return checked
 
 
-Position: TypeAlias = tuple[int, int, type[ast.AST]]
-
-
-def _position(node: ast.stmt) -> Position:
+def _position(node: ast.stmt) -> Place:
     return node.lineno, node.col_offset, type(node)
 
 
-def _positions(definition: Definition) -> set[Position]:
+def _positions(definition: Definition) -> set[Place]:
     """Return where the lifted statements stand; a copy of the tree has other identities."""
     return {
         _position(node)
@@ -80,7 +108,7 @@ def _positions(definition: Definition) -> set[Position]:
     }
 
 
-def _without(body: list[ast.stmt], lifted: set[Position]) -> list[ast.stmt]:
+def _without(body: list[ast.stmt], lifted: set[Place]) -> list[ast.stmt]:
     """Return the statements that are not lifted, inner ones too."""
     kept: list[ast.stmt] = []
     for node in body:

@@ -25,8 +25,8 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
         if operand.rank == 0:
             return load(state, operand, loc)
         name, rank = operand.tensor.name, operand.rank
-        more = f"{rank} more {'index' if rank == 1 else 'indices'}"
-        raise error("BW102", f"`{name}` has {operand.tensor.type.rank} dimensions: {more} make an element", loc)
+        advice = "write one index for each dimension" if rank else f"write `{name}[()]`"
+        raise error("BW102", f"`{name}` is a tensor here, not an element", loc, advice)
     raise error("BW101", f"a number is needed here, not {describe(operand)}", loc)
 
 

@@ -112,7 +112,6 @@ class State:
     """Scalar arguments."""
     invariant: set[Symbol] = field(default_factory=set[Symbol])
     loops: list[LoopLevel] = field(default_factory=list[LoopLevel])
-    in_host: bool = True
     sites: Mapping[Path, int] = field(default_factory=dict[Path, int])
     counters: list[Symbol] = field(default_factory=list[Symbol])
     while_counter: Symbol | None = None

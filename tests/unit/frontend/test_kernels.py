@@ -2,13 +2,20 @@
 
 import math
 import math as m
+import re
 from math import floor
 
 import pytest
 import torch
 from torch import Tensor
 
-from brickwork.ir.dtypes import BOOL, FLOAT16, FLOAT64, INT32, INT64, UINT8, UINT64
+from brickwork.diagnostics.errors import CompileError
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT8, UINT64
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import TensorType
+from brickwork.ir.signature import Signature
 from support.lowering import memory, run
 
 SCALE = 3
@@ -336,3 +343,79 @@ def ranks(x: Tensor) -> Tensor:
 def test_branches_on_the_rank_are_decided_at_compile_time():
     assert run(ranks, memory([1.0, 2.0])) == (3.0,)
     assert run(ranks, memory([[1.0, 2.0], [3.0, 5.0]])) == ([4.0, 7.0],)
+
+
+def limits(x: Tensor, n: int, m: int) -> tuple[Tensor, Tensor]:
+    rows = 3
+    if n > 2:
+        rows = n
+    rows += 1
+    m = m * 2
+    out = torch.full((rows,), 7.0)
+    count = 0
+    if m > 4:
+        for i in range(x.shape[0]):
+            count += 1
+    while True:
+        count += 1
+        if count % 5 == 0:
+            break
+    return out, count
+
+
+def test_host_branches_and_top_level_loops():
+    x = memory([1.0, 2.0, 3.0])
+    assert run(limits, x, 1, 1) == ([7.0] * 4, 5)
+    assert run(limits, x, 4, 4) == ([7.0] * 5, 5)
+
+
+def squares(x: Tensor) -> Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        assert x[i] >= 0, f"x[{i}] is {x[i]:.1f}"
+        out[i] = x[i] ** 2
+    return out
+
+
+def test_the_callers_tensor_is_used_and_asserts_in_loops_name_values():
+    x, out = memory([1.0, 3.0]), memory([0.0, 5.0])
+    kind = TensorType(FLOAT32, 1, contiguous=True, unit_axis=0)
+    program = lower(define(squares), Signature((kind,), out=(kind,)))
+    run_program(program, [x], out=[out])
+    assert out.data == [1.0, 9.0]
+    with pytest.raises(CompileError, match="out"):
+        lower(define(squares), Signature((kind,), out=(TensorType(FLOAT64, 1),)))
+    with pytest.raises(AssertionError, match=re.escape("x[1] is -2.0")):
+        run(squares, memory([1.0, -2.0]))
+
+
+def first_digit(n):
+    while n >= 10:
+        n //= 10
+    return n
+
+
+def conditional_pairs(x: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        a, b = (i, first_digit(x[i])) if i % 2 else (x[i], i)
+        out[i] = a * 100 + b
+    return out
+
+
+def test_pairs_and_helpers_with_loops():
+    assert run(conditional_pairs, memory([5, 321, 7, 4711], INT64)) == ([500, 103, 702, 304],)
+
+
+def loop_variable(x: Tensor) -> None:
+    for i in range(x.shape[0]):
+        n = i
+        for i in range(2):
+            n += i
+        x[n % x.shape[0]] += 1
+
+
+def test_an_inner_loop_may_take_the_name_of_the_outer():
+    x = memory([0.0, 0.0, 0.0])
+    run(loop_variable, x)
+    assert x.data == [1.0, 1.0, 1.0]

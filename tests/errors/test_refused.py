@@ -1,0 +1,151 @@
+"""Bad programs: the code, the marked text, the sentence and the help that the user sees."""
+
+from __future__ import annotations
+
+import linecache
+import textwrap
+
+import pytest
+
+from brickwork.diagnostics.errors import CompileError
+from brickwork.frontend.definition import define
+from brickwork.ir.dtypes import INT64, UINT64
+from support.lowering import memory, run
+
+HEAD = "import math, torch\nimport brickwork.language.loops as bw\nt = torch.ones(3)\n"
+
+
+def function_of(body: str, name: str):
+    source = HEAD + textwrap.dedent(body).lstrip("\n")
+    file = f"<errors:{name}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    namespace: dict[str, object] = {}
+    exec(compile(source, file, "exec"), namespace)
+    return namespace["f"], source.splitlines()
+
+
+def refused(body: str, *arguments):
+    function, lines = function_of(body, str(abs(hash(body))))
+    attempt = run if arguments else define
+    with pytest.raises(CompileError) as caught:
+        attempt(function, *arguments)
+    found = caught.value.diagnostics
+    marked = [lines[item.loc.line - 1][item.loc.column : item.loc.end_column] for item in found]
+    return [(item.code, text, item.message) for item, text in zip(found, marked, strict=True)]
+
+
+SYNTAX = [
+    ("with x:\n        pass", "BW002", "`with` is not part of the language"),
+    ("try:\n        pass\n    except ValueError:\n        pass", "BW002", "`try` is not part of the language"),
+    ("a = [i for i in range(3)]", "BW003", "a comprehension is not part of the language"),
+    ("a = lambda: 1", "BW003", "`lambda` is not part of the language"),
+    ("del x", "BW002", "`del` is not part of the language"),
+    ("for i in x:\n        pass", "BW008", "a `for` cannot run over `x`"),
+    (
+        "for i in range(3):\n        pass\n    else:\n        pass",
+        "BW002",
+        "`else` after a loop is not part of the language",
+    ),
+    ("x[0] = missing", "BW005", "`missing` is not defined"),
+    ("x[0] = t[0]", "BW006", "`t` is a captured tensor"),
+    ("x[0] = f(x)", "BW004", "`f` calls itself"),
+    ("if 1 in (1, 2):\n        pass", "BW003", "`in` is not part of the language"),
+    ("raise ValueError", "BW002", "`raise` is not part of the language"),
+    ("return x", "BW009", "`x` is an argument and cannot be returned"),
+    ("y = x.contiguous()\n    y[0] = 1", "BW010", "`y` is what `.contiguous()` gave, which may or may not be a copy"),
+]
+
+
+@pytest.mark.parametrize(("statement", "code", "message"), SYNTAX)
+def test_refused_at_definition(statement, code, message):
+    found = refused(f"def f(x: torch.Tensor):\n    {statement}\n")
+    assert (code, message) in [(item[0], item[2]) for item in found]
+
+
+def test_everything_wrong_is_said_at_once():
+    found = refused("""
+        def f(x, *y) -> float:
+            with x:
+                x[0] = t[0]
+        """)
+    assert [item[0] for item in found] == ["BW007", "BW007", "BW002", "BW006", "BW009"]
+    assert found[0][1:] == ("y", "`y` takes any number of arguments")
+    assert found[3][1] == "t"
+
+
+def test_a_refusal_in_a_helper_shows_the_call():
+    body = """
+        def h(v):
+            return {v}
+
+        def f(x: torch.Tensor):
+            for i in range(3):
+                x[i] = h(x[i])
+        """
+    function, _ = function_of(body, "helper")
+    with pytest.raises(CompileError) as caught:
+        define(function)
+    (found,) = caught.value.diagnostics
+    assert found.message == "a set is not part of the language"
+    assert found.loc.function == "h"
+    assert found.loc.call_site is not None
+    assert found.loc.call_site.function == "f"
+
+
+def test_parameters_that_are_not_understood():
+    found = refused("def f(x: torch.Tensor, d: dict, o: 'torch.Tensor | None'):\n    pass\n")
+    assert [item[0] for item in found] == ["BW007", "BW901"]
+
+
+LOWERED = [
+    ("if x[i] > 0:\n            s = 1\n        x[i] = s", "BW005", "s", "`s` may be read before it is assigned"),
+    ("for j in range(2):\n            k = j\n        x[i] = k", "BW005", "k", "`k` may be read before it is assigned"),
+    ("x[i, 0] = 1", "BW102", "x[i, 0]", "`x` has 1 dimension, but 2 indices"),
+    ("x[0.5] = 1", "BW103", "x[0.5]", "an index of `x` is a Python float, not an integer"),
+    ("x[i] = math.comb(3, 2)", "BW004", "math.comb(3, 2)", "`math.comb` is not part of the language"),
+    ("x[i] = 1 << 0.5", "BW101", "1 << 0.5", "bit operations take integers, not a Python float"),
+    ("x[i] = 1 // 0", "BW101", "1 // 0", "the divisor is zero"),
+    ("x[i] = x", "BW102", "x[i] = x", "`x` is a tensor here, not an element"),
+    ("a, b = 1, 2, 3", "BW101", "a, b = 1, 2, 3", "2 names are assigned, but there are 3 values"),
+    ("x[i] = sum(x)", "BW004", "sum(x)", "`sum` cannot be compiled"),
+    (
+        "for j in range(0.5):\n            pass",
+        "BW101",
+        "range(0.5)",
+        "the bounds of a loop are integers, not a Python float",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "code", "marked", "message"), LOWERED)
+def test_refused_for_a_signature(statement, code, marked, message):
+    body = f"def f(x: torch.Tensor):\n    for i in range(2):\n        {statement}\n"
+    assert refused(body, memory([1.0, 2.0])) == [(code, marked, message)]
+
+
+def test_uint64_beside_signed_integers():
+    body = """
+        def f(x: torch.Tensor, y: torch.Tensor):
+            for i in range(2):
+                x[i] = x[i] + y[i]
+        """
+    ((code, marked, message),) = refused(body, memory([1, 2], UINT64), memory([1, 2], INT64))
+    assert (code, marked) == ("BW101", "x[i] + y[i]")
+    assert message == "uint64 does not mix with signed integers"
+
+
+def test_an_unpacked_shape_has_as_many_sizes_as_names():
+    body = "def f(x: torch.Tensor):\n    n, m = x.shape\n    for i in range(n):\n        x[i] = m\n"
+    ((code, _, message),) = refused(body, memory([1.0]))
+    assert (code, message) == ("BW101", "2 names are assigned, but there are 1 values")
+
+
+def test_a_tensor_rebound_between_time_steps_is_refused():
+    body = """
+        def f(u: torch.Tensor, v: torch.Tensor):
+            for t in range(3):
+                u[0] = v[0] + 1
+                u, v = v, u
+        """
+    ((code, _, message),) = refused(body, memory([1.0]), memory([2.0]))
+    assert (code, message) == ("BW901", "`u` is bound to another tensor inside a loop")
