@@ -1,14 +1,16 @@
 """Random kernels: the scheduled form gives the answer and the IndexErrors of the source, and has no race."""
 
+import math
 import random
+from dataclasses import replace
 
 import pytest
 from support.kernels_ir import KernelBuilder, apply, size, wrapped
-from support.lowering import memory, nested
+from support.lowering import strides
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
-from brickwork.ir.interpret import run_kernel
+from brickwork.ir.interpret import Memory, run_kernel
 from brickwork.ir.nodes import Read
 from brickwork.target.target import Target
 from brickwork.transform.pipeline import schedule_kernel
@@ -96,20 +98,24 @@ class Generator:
 
     def memories(self):
         rows, columns, n = (self.draw.randrange(4) for _ in range(3))
-        x = memory([float(self.draw.randrange(9)) for _ in range(self.draw.choice([n, rows, rows * columns]))])
-        y = memory([[float(self.draw.randrange(9)) for _ in range(columns)] for _ in range(rows)])
-        z = memory([float(self.draw.randrange(9)) for _ in range(n)])
-        index = memory([self.draw.randrange(-1, 4) for _ in range(3)], INT64)
+        x = self.memory((self.draw.choice([n, rows, rows * columns]),), FLOAT32, range(9))
+        y = self.memory((rows, columns), FLOAT32, range(9))
+        z = self.memory((n,), FLOAT32, range(9))
+        index = self.memory((3,), INT64, range(-1, 4))
         return [x, y, z, index], [self.draw.randrange(-1, 4) for _ in range(2)]
+
+    def memory(self, sizes, dtype, values):
+        data = [type(0.0 if dtype.is_float else 0)(self.draw.choice(values)) for _ in range(math.prod(sizes))]
+        return Memory(data, sizes, strides(sizes), dtype)
 
 
 def outcome(kernel, memories, scalars, check):
-    copies = [memory(nested(item), item.dtype) if 0 not in item.sizes else item for item in memories]
+    copies = [replace(item, data=list(item.data)) for item in memories]
     try:
         run_kernel(kernel, copies, scalars, check=check)
     except IndexError:
         return "IndexError"
-    return [nested(item) for item in copies]
+    return [item.data for item in copies]
 
 
 @pytest.mark.parametrize("seed", range(250))
