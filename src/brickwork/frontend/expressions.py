@@ -161,11 +161,18 @@ def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Opera
 
 def ordered(state: State, frame: Frame, first: ast.expr, second: ast.expr) -> tuple[Value, Value]:
     """Return two scalars; the first keeps its value if evaluating the second stores something."""
-    left = value(state, frame, first)
+    left, right = _ordered_operands(state, frame, first, second)
+    return scalar(state, left, frame.loc(first)), scalar(state, right, frame.loc(second))
+
+
+def _ordered_operands(state: State, frame: Frame, first: ast.expr, second: ast.expr) -> tuple[Operand, Operand]:
+    left = operand(state, frame, first)
+    if isinstance(left, View) and left.is_element:
+        left = load(state, left, frame.loc(first))
     position = len(state.block)
-    right = value(state, frame, second)
+    right = operand(state, frame, second)
     stores = any(isinstance(node, Store) for statement in state.block[position:] for node in walk(statement))
-    if stores and not state.is_fixed(left.expression):
+    if stores and isinstance(left, Value) and not state.is_fixed(left.expression):
         left = Value(state.pin(left.expression, position=position), left.weak)
     return left, right
 
@@ -314,13 +321,27 @@ def _chain(state: State, frame: Frame, left: Value, links: list[tuple[ast.cmpop,
 
 def _compare_one(state: State, frame: Frame, node: ast.Compare, loc: Location) -> Operand:
     operator = node.ops[0]
+    left, right = _ordered_operands(state, frame, node.left, node.comparators[0])
     if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
-        sides = [operand(state, frame, item) for item in (node.left, node.comparators[0])]
-        if all(isinstance(side, ElementType | Opaque) for side in sides):
-            same = sides[0] == sides[1]
-            return Value(constant(same is isinstance(operator, ast.Eq | ast.Is), BOOL, loc))
-    left, right = ordered(state, frame, node.left, node.comparators[0])
-    return _link(operator, left, right, loc)
+        equal = isinstance(operator, ast.Eq | ast.Is)
+        if isinstance(left, ElementType | Opaque) and isinstance(right, ElementType | Opaque):
+            return Value(constant((left == right) is equal, BOOL, loc))
+        if isinstance(left, Items) and isinstance(right, Items):
+            same = _equal_items(state, left, right, loc)
+            return Value(same if equal else logical_not(same, loc))
+    return _link(operator, scalar(state, left, loc), scalar(state, right, loc), loc)
+
+
+def _equal_items(state: State, left: Items, right: Items, loc: Location) -> Expression:
+    """Return whether two tuples, such as shapes, are equal."""
+    result: Expression = constant(len(left.items) == len(right.items), BOOL, loc)
+    for one, other in zip(left.items, right.items, strict=False):
+        if isinstance(one, Items) and isinstance(other, Items):
+            link = _equal_items(state, one, other, loc)
+        else:
+            link = compare("eq", scalar(state, one, loc), scalar(state, other, loc), loc).expression
+        result = apply("logical_and", result, link, loc=loc)
+    return result
 
 
 def _link(operator: ast.cmpop, left: Value, right: Value, loc: Location) -> Value:

@@ -10,12 +10,13 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.expressions import condition, operand
 from brickwork.frontend.indexing import scalar, shape
-from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.rules import FailedAssertError, error, unsupported
 from brickwork.frontend.state import Frame, State
 from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
 from brickwork.frontend.typing import ElementType, Items, Operand, Value, View
@@ -70,9 +71,10 @@ def _host_statement(state: State, frame: Frame, host: Host, node: ast.stmt) -> N
         case ast.Assert():
             before = len(state.block)
             lower_assert(state, frame, node)
-            host.facts.extend(
-                item.condition for item in state.block[before:] if isinstance(item, Check) and item.loc == loc
-            )
+            for item in state.block[before:]:
+                if isinstance(item, Check) and item.loc == loc:
+                    _refuse_certain_failure(item)
+                    host.facts.append(item.condition)
         case ast.Assign() if _makes(frame, node):
             found = _made(state, frame, host, node.targets[0], node.value)
             for target in node.targets:
@@ -81,6 +83,14 @@ def _host_statement(state: State, frame: Frame, host: Host, node: ast.stmt) -> N
             assign_target(state, frame, node.target, _made(state, frame, host, node.target, source), loc)
         case _:
             lower_statement(state, frame, node)
+
+
+def _refuse_certain_failure(check: Check) -> None:
+    """Refuse arguments of types for which an assert cannot hold, in the words of its message."""
+    if isinstance(check.condition, Constant):
+        values = [item.value if isinstance(item, Constant) else "?" for item in check.values]
+        text = check.failure.message if "?" in values else check.failure.message.format(*values)
+        raise FailedAssertError(Diagnostic(code="BW301", message=text, loc=check.loc))
 
 
 def _made(state: State, frame: Frame, host: Host, target: ast.expr, source: ast.expr) -> Operand:

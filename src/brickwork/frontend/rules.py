@@ -46,6 +46,10 @@ REFUSED_EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
 """Expressions that are refused everywhere: message and help."""
 
 
+class FailedAssertError(CompileError, AssertionError):
+    """An assert of the host part that fails for every call with arguments of these types."""
+
+
 def error(code: str, message: str, loc: Location, advice: str = "") -> CompileError:
     """Return the exception with one diagnostic, to be raised."""
     return CompileError(Diagnostic(code=code, message=message, loc=loc, help=advice))

@@ -16,6 +16,7 @@ from brickwork.ir.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, U
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import Signature
+from brickwork.language.loops import ndrange
 from support.lowering import memory, run
 
 SCALE = 3
@@ -419,3 +420,41 @@ def test_an_inner_loop_may_take_the_name_of_the_outer():
     x = memory([0.0, 0.0, 0.0])
     run(loop_variable, x)
     assert x.data == [1.0, 1.0, 1.0]
+
+
+def checked(x: Tensor, y: Tensor) -> Tensor:
+    assert x.ndim == 2, f"x has {x.ndim} dimensions, not 2"
+    n, m = x.shape
+    assert y.shape == (m, n), "y must have the transposed shape"
+    out = torch.empty_like(x)
+    for i, j in ndrange(n, m):
+        out[i, j] = y[j, i]
+    return out
+
+
+def test_asserts_about_shapes():
+    x, y = memory([[1.0, 2.0]]), memory([[3.0], [4.0]])
+    assert run(checked, x, y) == ([[3.0, 4.0]],)
+    with pytest.raises(AssertionError, match="transposed"):
+        run(checked, x, x)
+    with pytest.raises(AssertionError, match="x has 1 dimensions, not 2"):
+        run(checked, memory([1.0]), y)
+
+
+def increment(x, i):
+    x[i] += 1
+    return x[i]
+
+
+def ordered(x: Tensor, out: Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[i] = x[i] * 10 + increment(x, i)
+        if x[i] == increment(x, i):
+            out[i] = -1
+
+
+def test_operands_are_evaluated_once_and_in_order():
+    x, out = memory([1.0, 5.0]), memory([0.0, 0.0])
+    run(ordered, x, out)
+    assert out.data == [12.0, 56.0]
+    assert x.data == [3.0, 7.0]
