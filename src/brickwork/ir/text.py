@@ -1,0 +1,303 @@
+"""IR as text: printed for people, in the grammar of Python, so that `parse.py` can read it back.
+
+Tensors and symbols are declared at the top and carry their numbers in their names. `x_0[i_2] @ 3` is the access number
+3. Locations are not printed. Invariant: `parse_program(print_program(program)) == program`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import assert_never
+
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.nodes import (
+    Allocate,
+    Apply,
+    Assign,
+    Block,
+    Break,
+    Cast,
+    Check,
+    Constant,
+    Continue,
+    Expression,
+    For,
+    If,
+    Kernel,
+    KeyParameter,
+    Launch,
+    ListParameter,
+    Load,
+    Node,
+    Parameter,
+    Program,
+    Random,
+    Read,
+    Return,
+    Role,
+    ScalarParameter,
+    Select,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    TensorParameter,
+    While,
+)
+from brickwork.ir.walk import walk
+
+INDENT = "    "
+
+
+def print_program(program: Program) -> str:
+    """Return a program as text.
+
+    >>> print(print_program(Program(name="nothing", parameters=(), body=(Return(tensors=()),))))
+    program('nothing')
+    return ()
+    """
+    parameters = ", ".join((repr(program.name), *map(_parameter, program.parameters)))
+    names = _declarations([program], program.parameters)
+    return "\n".join((*names, f"program({parameters})", *_lines(program.body, 0)))
+
+
+def print_kernel(kernel: Kernel) -> str:
+    """Return a kernel as text."""
+    return "\n".join((*_declarations([kernel], ()), *_kernel(kernel, 0)))
+
+
+def print_block(block: Block) -> str:
+    """Return statements as text, without declarations."""
+    return "\n".join(_lines(block, 0))
+
+
+# ---------------------------------------------------------------- names
+
+
+def symbol_name(symbol: Symbol) -> str:
+    """Return how a symbol is called in the text."""
+    return f"{_identifier(symbol.name)}_{symbol.number}"
+
+
+def tensor_name(tensor: Tensor) -> str:
+    """Return how a tensor is called in the text."""
+    return f"{_identifier(tensor.name)}_t{tensor.number}"
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W", "_", f"_{name}" if name[:1].isdigit() else name)
+
+
+def _declarations(roots: list[Node], parameters: tuple[Parameter, ...]) -> list[str]:
+    """Return a line for each tensor and each symbol, in order of first use."""
+    tensors: dict[Tensor, None] = {}
+    symbols: dict[Symbol, None] = {}
+    for parameter in parameters:
+        match parameter:
+            case TensorParameter():
+                tensors[parameter.tensor] = None
+            case ListParameter():
+                symbols.update(dict.fromkeys(parameter.symbols))
+            case ScalarParameter() | KeyParameter():
+                symbols[parameter.symbol] = None
+    for node in walk(roots):
+        tensors.update(dict.fromkeys(_tensors(node)))
+        symbols.update(dict.fromkeys(_symbols(node)))
+    return [*map(_declare_tensor, tensors), *map(_declare_symbol, symbols)]
+
+
+def _tensors(node: Node) -> tuple[Tensor, ...]:
+    match node:
+        case Size() | Load() | Store():
+            return (node.tensor,)
+        case Allocate():
+            return (node.tensor,) if node.like is None else (node.tensor, node.like)
+        case Kernel() | Return():
+            return node.tensors
+        case _:
+            return ()
+
+
+def _symbols(node: Node) -> tuple[Symbol, ...]:
+    match node:
+        case Read() | Assign():
+            return (node.symbol,)
+        case For():
+            return (node.index, *(reduction.symbol for reduction in node.reductions))
+        case Kernel():
+            return node.scalars
+        case _:
+            return ()
+
+
+def _declare_tensor(tensor: Tensor) -> str:
+    kind = tensor.type
+    flags = (", contiguous=True" if kind.contiguous else "") + (
+        f", unit_axis={kind.unit_axis}" if kind.unit_axis is not None else ""
+    )
+    arguments = f"{tensor.name!r}, {tensor.number}, {kind.dtype}, {kind.rank}{flags}"
+    return f"{tensor_name(tensor)} = tensor({arguments})"
+
+
+def _declare_symbol(symbol: Symbol) -> str:
+    return f"{symbol_name(symbol)} = symbol({symbol.name!r}, {symbol.number}, {symbol.dtype})"
+
+
+def _parameter(parameter: Parameter) -> str:
+    match parameter:
+        case TensorParameter():
+            return f"{'mutated' if parameter.mutated else 'tensor'}({tensor_name(parameter.tensor)})"
+        case ScalarParameter():
+            return f"scalar({symbol_name(parameter.symbol)})"
+        case ListParameter():
+            return f"list({', '.join((repr(parameter.name), *map(symbol_name, parameter.symbols)))})"
+        case KeyParameter():
+            return f"key({symbol_name(parameter.symbol)})"
+        case _:
+            assert_never(parameter)
+
+
+# ---------------------------------------------------------------- expressions
+
+
+def print_expression(node: Expression) -> str:
+    """Return an expression as text."""
+    match node:
+        case Constant():
+            return _constant(node)
+        case Read():
+            return symbol_name(node.symbol)
+        case Size():
+            return f"size({tensor_name(node.tensor)}, {node.axis})"
+        case Load():
+            return f"({tensor_name(node.tensor)}[{_tuple(node.indices)}] @ {node.access})"
+        case Apply():
+            return f"{node.operator}({_commas(node.operands)})"
+        case Cast():
+            return f"to_{node.dtype}({print_expression(node.operand)})"
+        case Select():
+            return f"select({_commas((node.condition, node.then, node.otherwise))})"
+        case Random():
+            operands = _commas((node.key, node.counter, node.extra, *node.bounds))
+            return f"random({node.draw.value!r}, {node.site}, {node.dtype}, {operands})"
+        case _:
+            assert_never(node)
+
+
+def _constant(node: Constant) -> str:
+    if node.dtype in {BOOL, INT64}:
+        return repr(node.value)
+    if isinstance(node.value, float) and not math.isfinite(node.value):
+        return f"{node.dtype}({str(node.value)!r})"
+    return f"{node.dtype}({node.value!r})"
+
+
+def _commas(nodes: tuple[Expression, ...]) -> str:
+    return ", ".join(map(print_expression, nodes))
+
+
+def _tuple(nodes: tuple[Expression, ...]) -> str:
+    return f"{_commas(nodes)}," if len(nodes) == 1 else _commas(nodes) or "()"
+
+
+def _names(names: Iterator[str]) -> str:
+    return f"({''.join(f'{name}, ' for name in names).rstrip()})"
+
+
+# ---------------------------------------------------------------- statements
+
+
+def _lines(block: Block, depth: int) -> Iterator[str]:
+    if not block:
+        yield f"{INDENT * depth}pass"
+    for statement in block:
+        yield from _statement(statement, depth)
+
+
+def _statement(node: Statement, depth: int) -> Iterator[str]:
+    space = INDENT * depth
+    match node:
+        case If():
+            yield f"{space}if {print_expression(node.condition)}:"
+            yield from _lines(node.then, depth + 1)
+            if node.otherwise:
+                yield f"{space}else:"
+                yield from _lines(node.otherwise, depth + 1)
+        case For():
+            yield f"{space}for {symbol_name(node.index)} in {_head(node)}:"
+            yield from _lines(node.body, depth + 1)
+        case While():
+            yield f"{space}while {print_expression(node.condition)}:"
+            yield f"{space}{INDENT}with prelude:"
+            yield from _lines(node.prelude, depth + 2)
+            yield from _lines(node.body, depth + 1)
+        case Launch():
+            yield from _kernel(node.kernel, depth)
+        case _:
+            yield f"{space}{_simple(node)}"
+
+
+def _simple(node: Assign | Store | Break | Continue | Check | Allocate | Return) -> str:
+    match node:
+        case Assign():
+            return f"{symbol_name(node.symbol)} = {print_expression(node.value)}"
+        case Store():
+            place = f"{tensor_name(node.tensor)}[{_tuple(node.indices)}]"
+            return f"{place} = {print_expression(node.value)} @ {node.access}"
+        case Break():
+            return "break"
+        case Continue():
+            return "continue"
+        case Check():
+            message = f"{node.failure.kind.value}, {node.failure.message!r}"
+            return (
+                f"check({', '.join((print_expression(node.condition), message, *map(print_expression, node.values)))})"
+            )
+        case Allocate():
+            return _allocate(node)
+        case Return():
+            return f"return {_names(map(tensor_name, node.tensors))}"
+        case _:
+            assert_never(node)
+
+
+def _head(node: For) -> str:
+    options = [f"{print_expression(node.start)}, {print_expression(node.stop)}"]
+    if node.claimed:
+        options.append("claimed=True")
+    if node.role is not Role.SEQUENTIAL:
+        options.append(f"role={node.role.value}")
+    if node.width != 1:
+        options.append(f"width={node.width}")
+    if node.reductions:
+        options.append(
+            f"reductions={_names(f'{item.operator}({symbol_name(item.symbol)})' for item in node.reductions)}"
+        )
+    return f"range({', '.join(options)})"
+
+
+def _allocate(node: Allocate) -> str:
+    options = [tensor_name(node.tensor), *map(print_expression, node.sizes)]
+    if node.fill is not None:
+        options.append(f"fill={print_expression(node.fill)}")
+    if node.like is not None:
+        options.append(f"like={tensor_name(node.like)}")
+    if node.given:
+        options.append("given=True")
+    return f"allocate({', '.join(options)})"
+
+
+def _kernel(kernel: Kernel, depth: int) -> Iterator[str]:
+    options = [
+        repr(kernel.name),
+        f"tensors={_names(map(tensor_name, kernel.tensors))}",
+        f"scalars={_names(map(symbol_name, kernel.scalars))}",
+        f"facts={_names(map(print_expression, kernel.facts))}",
+    ]
+    if kernel.may_alias:
+        options.append("may_alias=True")
+    yield f"{INDENT * depth}with kernel({', '.join(options)}):"
+    yield from _lines(kernel.body, depth + 1)
