@@ -7,7 +7,7 @@ from torch._subclasses import FakeTensorMode
 from brickwork.diagnostics.errors import InternalError
 from brickwork.ir.build import apply, constant, integer, read
 from brickwork.ir.dtypes import FLOAT32, INT64
-from brickwork.ir.nodes import Allocate, Program, Return, ScalarParameter, Symbol, TensorParameter
+from brickwork.ir.nodes import Allocate, Program, Return, ScalarParameter, Symbol, TensorParameter, TensorType
 from brickwork.pytorch import library
 from brickwork.pytorch.gate import ArgumentKind
 from support.entries import Operator, elementwise, kernel, size, tensor, type_of
@@ -18,7 +18,7 @@ T = ArgumentKind.TENSOR
 def squaring(arguments="Tensor x", kinds=(T,)):
     def factory(values):
         x = tensor("x", type_of(values[0]))
-        out = tensor("out", x.type)
+        out = tensor("out", x.type if x.type.contiguous else TensorType(x.type.dtype, x.type.rank))
         sizes = tuple(size(x, axis) for axis in range(x.type.rank))
         body = elementwise(x, out, lambda value, _: apply("mul", value, value))
         return Program(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
+from operator import attrgetter
 
 import torch
 
@@ -61,9 +62,12 @@ def size(of: Tensor, axis: int) -> Expression:
     return Size(tensor=of, axis=axis)
 
 
-def kernel(name: str, body: Block, tensors: Sequence[Tensor], scalars: Sequence[Symbol] = (), **more: bool) -> Launch:
+def kernel(
+    name: str, body: Block, tensors: Sequence[Tensor], scalars: Sequence[Symbol] = (), *, may_alias: bool = False
+) -> Launch:
     """Return the launch of a kernel."""
-    return Launch(kernel=Kernel(name=name, tensors=tuple(tensors), scalars=tuple(scalars), facts=(), body=body, **more))
+    free = (tuple(tensors), tuple(scalars))
+    return Launch(kernel=Kernel(name=name, tensors=free[0], scalars=free[1], facts=(), body=body, may_alias=may_alias))
 
 
 def elementwise(
@@ -88,7 +92,7 @@ class Operator:
         self.error: BaseException | None = None
         self._factory = factory
         name = f"op{next(_numbers)}"
-        _LIBRARY.define(f"{name}({arguments}) -> {results}")
+        attrgetter("define")(_LIBRARY)(f"{name}({arguments}) -> {results}")
         self.overload = getattr(torch.ops.bwentry, name).default
         self.packet = getattr(torch.ops.bwentry, name)
         self.gate = Gate(f"bwentry::{name}", kinds, self._miss, refuse_gradients(self.overload), thunks())

@@ -216,7 +216,7 @@ class Gate:
             gradients = reasons & (support.REQUIRES_GRAD | support.FORWARD_GRAD)
             wanted = bool(gradients) if library.key_set_offset() >= 0 else _asks_for_gradient(values)
             result: Any = self._on_autograd(values, wanted)
-            results.extend(result if isinstance(result, tuple | list) else (result,))
+            results.extend([result] if isinstance(result, torch.Tensor) else result or ())
 
         code = self._answered(answer)
         self._release(stack, ctypes.addressof(self._table))
@@ -257,7 +257,7 @@ class Gate:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
         return int(self._make_exception(id(type(error)), id(error), _address(trace), text, len(text)))
 
-    def _values(self, stack: int) -> tuple[object, ...]:
+    def _values(self, stack: int) -> tuple[Any, ...]:
         """Return the arguments on a stack as Python values; the stack keeps its handles."""
         words = (_WORD * len(self._kinds)).from_address(stack)
         return tuple(_value(word, kind) for word, kind in zip(words, self._kinds, strict=True))
@@ -267,7 +267,7 @@ def _address(trace: TracebackType | None) -> int:
     return 0 if trace is None else id(trace)
 
 
-def _value(word: int, kind: ArgumentKind) -> object:
+def _value(word: int, kind: ArgumentKind) -> Any:
     match kind:
         case ArgumentKind.TENSOR:
             return library.tensor_of(word)
@@ -293,16 +293,16 @@ def _items(handle: int) -> list[int]:
     return items
 
 
-def _asks_for_gradient(values: Sequence[object]) -> bool:
+def _asks_for_gradient(values: Sequence[Any]) -> bool:
     """Answer in Python what the gate could not see natively."""
+    unpack: Callable[[torch.Tensor], Any] = attrgetter("autograd.forward_ad.unpack_dual")(torch)
+    items: list[Any] = []
     for value in values:
-        for tensor in value if isinstance(value, list) else (value,):
-            if isinstance(tensor, torch.Tensor):
-                if torch.is_grad_enabled() and tensor.requires_grad:
-                    return True
-                if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
-                    return True
-    return False
+        items += value if isinstance(value, list) else (value,)
+    tensors = [item for item in items if isinstance(item, torch.Tensor)]
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        return True
+    return any(unpack(tensor).tangent is not None for tensor in tensors)
 
 
 class _Symbols(dict[str, int]):

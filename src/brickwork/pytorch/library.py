@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.utils._python_dispatch
 
 _PYTHON_ERROR_RELEASES = ((2, 11), (2, 13))
 """The first and the last torch release whose `python_error` is known to have the layout of `host/support.py`."""

@@ -132,14 +132,10 @@ def _headers(data: bytes) -> tuple[list[tuple[int, ...]], bytes]:
 def undefined(data: bytes) -> dict[str, bool]:
     """Return the names that an object of any machine lacks, and whether each is weak; none if it is no ELF file."""
     try:
-        headers, _ = _headers(data)
-        return {
-            symbol.name: symbol.weak
-            for symbol in _symbols(data, headers)
-            if symbol.section is None and not symbol.local
-        }
+        symbols = _symbols(data, _headers(data)[0])
     except UnsupportedObjectError:
         return {}
+    return {symbol.name: symbol.weak for symbol in symbols if symbol.section is None and not symbol.local}
 
 
 def read(data: bytes) -> Layout:
