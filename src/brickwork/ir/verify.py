@@ -1,0 +1,291 @@
+"""Rules that IR keeps at every stage; a broken one is a fault of a pass, and `verify_program` names it.
+
+Checked: types of operands, results and stores; one index for each axis; every read after an assignment on every path;
+loop indices are never assigned; access numbers are unique; `break` stands in a loop; roles and reductions are legal.
+Branches that exclude one another may share access numbers, as guarded and checked copies of a body do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from brickwork.diagnostics.errors import InternalError
+from brickwork.diagnostics.location import Location
+from brickwork.ir.dtypes import BOOL, INT64, VALUE_DTYPES, DType, Kind, value_dtype
+from brickwork.ir.nodes import (
+    Allocate,
+    Apply,
+    Assign,
+    Block,
+    Break,
+    Cast,
+    Check,
+    Constant,
+    Continue,
+    Draw,
+    Expression,
+    For,
+    If,
+    Kernel,
+    KeyParameter,
+    Launch,
+    ListParameter,
+    Load,
+    Program,
+    Random,
+    Read,
+    Return,
+    Role,
+    ScalarParameter,
+    Select,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    TensorParameter,
+    While,
+)
+from brickwork.ir.operators import result_dtype
+from brickwork.ir.walk import assigned_symbols, children, walk
+
+ASSOCIATIVE = frozenset({"add", "mul", "minimum", "maximum"})
+"""Operators of reductions."""
+RECORDED_VALUES = 8
+"""How many values a failed check can record."""
+
+
+def verify_program(program: Program) -> None:
+    """Raise InternalError at the first broken rule of a program."""
+    verifier = _Verifier()
+    symbols: set[Symbol] = set()
+    for parameter in program.parameters:
+        match parameter:
+            case TensorParameter():
+                verifier.tensors.add(parameter.tensor)
+            case ScalarParameter() | KeyParameter():
+                symbols.add(parameter.symbol)
+            case ListParameter():
+                symbols.update(parameter.symbols)
+            case _:
+                assert_never(parameter)
+    for node in walk(program):
+        if isinstance(node, Kernel):
+            _unique_accesses(node)
+    verifier.block(program.body, symbols)
+
+
+def verify_kernel(kernel: Kernel) -> None:
+    """Raise InternalError at the first broken rule of a kernel."""
+    verifier = _Verifier(tensors=set(kernel.tensors))
+    _unique_accesses(kernel)
+    verifier.kernel(kernel, set(kernel.scalars))
+
+
+def _require(condition: bool, message: str, loc: Location) -> None:
+    if not condition:
+        raise InternalError(f"{loc}: {message}")
+
+
+def _unique_accesses(kernel: Kernel) -> None:
+    def accesses(block: Block) -> Iterator[tuple[int, Location]]:
+        for statement in block:
+            if isinstance(statement, If):
+                yield from _own(statement.condition)
+                branches = dict(accesses(statement.then)) | dict(accesses(statement.otherwise))
+                for part in (statement.then, statement.otherwise):
+                    _distinct(accesses(part))
+                yield from branches.items()
+            else:
+                if isinstance(statement, Store):
+                    yield statement.access, statement.loc
+                for child in children(statement):
+                    if isinstance(child, Statement):
+                        yield from accesses((child,))
+                    else:
+                        yield from _own(child)
+
+    _distinct(accesses(kernel.body))
+
+
+def _own(node: object) -> Iterator[tuple[int, Location]]:
+    if isinstance(node, Expression):
+        for item in walk(node):
+            if isinstance(item, Load):
+                yield item.access, item.loc
+
+
+def _distinct(accesses: Iterator[tuple[int, Location]]) -> None:
+    seen: dict[int, Location] = {}
+    for number, loc in accesses:
+        _require(number not in seen or seen[number] == loc, f"two accesses have the number {number}", loc)
+        seen[number] = loc
+
+
+class _Verifier:
+    """Walks statements in order, with the set of variables that have a value."""
+
+    def __init__(self, tensors: set[Tensor] | None = None) -> None:
+        self.tensors: set[Tensor] = tensors if tensors is not None else set()
+        self.indices: list[Symbol] = []
+        self.loops = 0
+
+    # ------------------------------------------------------------ expressions
+
+    def expression(self, node: Expression, defined: set[Symbol], dtype: DType | None = None) -> None:
+        """Check an expression, and that it has the type `dtype` if one is given."""
+        _require(node.dtype in VALUE_DTYPES, f"{node.dtype} is no type of a value", node.loc)
+        _require(dtype in {None, node.dtype}, f"{node.dtype} stands where {dtype} is needed", node.loc)
+        match node:
+            case Constant():
+                self._constant(node)
+            case Read():
+                _require(node.symbol in defined, f"`{node.symbol.name}` is read before it is assigned", node.loc)
+            case Size():
+                self._tensor(node.tensor, node.loc)
+                _require(0 <= node.axis < node.tensor.type.rank, "no such axis", node.loc)
+            case Load():
+                self._access(node.tensor, node.indices, defined, node.loc)
+                _require(node.dtype is value_dtype(node.tensor.type.dtype), "a load is of the value type", node.loc)
+            case Apply():
+                self._apply(node, defined)
+            case Cast():
+                self.expression(node.operand, defined)
+            case Select():
+                self.expression(node.condition, defined, BOOL)
+                self.expression(node.then, defined)
+                self.expression(node.otherwise, defined, node.then.dtype)
+            case Random():
+                for operand in (node.key, node.counter, node.extra, *node.bounds):
+                    self.expression(operand, defined, INT64)
+                _require(
+                    len(node.bounds) == (2 if node.draw is Draw.INTEGER else 0), "wrong bounds of a draw", node.loc
+                )
+            case _:
+                assert_never(node)
+
+    def _constant(self, node: Constant) -> None:
+        kinds = {Kind.BOOL: bool, Kind.INT: int, Kind.UINT: int, Kind.FLOAT: float}
+        _require(type(node.value) is kinds[node.dtype.kind], f"{node.value!r} is no {node.dtype}", node.loc)
+
+    def _apply(self, node: Apply, defined: set[Symbol]) -> None:
+        operator, operands = node.operator, node.operands
+        _require(len(operands) == operator.arity, f"`{operator}` takes {operator.arity} operands", node.loc)
+        kind = operands[0].dtype
+        _require(kind in operator.operands, f"`{operator}` does not take {kind}", node.loc)
+        for operand in operands:
+            self.expression(operand, defined, kind)
+        _require(node.dtype is result_dtype(operator, kind), f"`{operator}` does not give {node.dtype}", node.loc)
+
+    def _tensor(self, tensor: Tensor, loc: Location) -> None:
+        _require(tensor in self.tensors, f"the tensor `{tensor.name}` is not known here", loc)
+
+    def _access(self, tensor: Tensor, indices: tuple[Expression, ...], defined: set[Symbol], loc: Location) -> None:
+        self._tensor(tensor, loc)
+        _require(len(indices) == tensor.type.rank, f"`{tensor.name}` takes {tensor.type.rank} indices", loc)
+        for index in indices:
+            self.expression(index, defined, INT64)
+
+    # ------------------------------------------------------------ statements
+
+    def block(self, block: Block, defined: set[Symbol]) -> bool:
+        """Check statements in order, adding to `defined`; return whether the end is reached."""
+        return all(self.statement(statement, defined) for statement in block)
+
+    def statement(self, node: Statement, defined: set[Symbol]) -> bool:
+        """Check a statement; return whether what follows is reached."""
+        match node:
+            case Assign():
+                self.expression(node.value, defined, node.symbol.dtype)
+                _require(node.symbol not in self.indices, f"the loop index `{node.symbol.name}` is assigned", node.loc)
+                defined.add(node.symbol)
+            case Store():
+                self._access(node.tensor, node.indices, defined, node.loc)
+                self.expression(node.value, defined, value_dtype(node.tensor.type.dtype))
+            case If():
+                return self._if(node, defined)
+            case For():
+                self._for(node, defined)
+            case While():
+                self._while(node, defined)
+            case Break() | Continue():
+                _require(self.loops > 0, "`break` or `continue` outside of a loop", node.loc)
+                return False
+            case Check():
+                self._check(node, defined)
+            case Allocate():
+                self._allocate(node, defined)
+            case Launch():
+                self.kernel(node.kernel, defined)
+            case Return():
+                for tensor in node.tensors:
+                    self._tensor(tensor, node.loc)
+                return False
+            case _:
+                assert_never(node)
+        return True
+
+    def _if(self, node: If, defined: set[Symbol]) -> bool:
+        self.expression(node.condition, defined, BOOL)
+        then, otherwise = set(defined), set(defined)
+        ends = [found for part, found in ((node.then, then), (node.otherwise, otherwise)) if self.block(part, found)]
+        if ends:
+            defined |= set[Symbol].intersection(*ends)
+        return bool(ends)
+
+    def _for(self, node: For, defined: set[Symbol]) -> None:
+        self.expression(node.start, defined, INT64)
+        self.expression(node.stop, defined, INT64)
+        _require(node.width >= 1, "a loop has at least one lane", node.loc)
+        _require(node.width == 1 or node.role is Role.VECTOR, "only a vector loop has lanes", node.loc)
+        for reduction in node.reductions:
+            _require(reduction.operator.name in ASSOCIATIVE, f"no reduction by `{reduction.operator}`", node.loc)
+            _require(reduction.symbol in defined, f"the reduction `{reduction.symbol.name}` has no start", node.loc)
+        inner = {*defined, node.index}
+        if node.role is not Role.SEQUENTIAL:
+            inner -= assigned_symbols(node.body) - {item.symbol for item in node.reductions} - {node.index}
+        self.indices.append(node.index)
+        self._body(node.body, inner)
+        self.indices.pop()
+
+    def _while(self, node: While, defined: set[Symbol]) -> None:
+        self.loops += 1
+        self.block(node.prelude, defined)
+        self.loops -= 1
+        self.expression(node.condition, defined, BOOL)
+        self._body(node.body, set(defined))
+
+    def _body(self, block: Block, defined: set[Symbol]) -> None:
+        self.loops += 1
+        self.block(block, defined)
+        self.loops -= 1
+
+    def _check(self, node: Check, defined: set[Symbol]) -> None:
+        self.expression(node.condition, defined, BOOL)
+        _require(len(node.values) <= RECORDED_VALUES, "a check records at most 8 values", node.loc)
+        for value in node.values:
+            self.expression(value, defined)
+
+    def _allocate(self, node: Allocate, defined: set[Symbol]) -> None:
+        _require(len(node.sizes) == node.tensor.type.rank, "one size for each axis", node.loc)
+        for size in node.sizes:
+            self.expression(size, defined, INT64)
+        if node.fill is not None:
+            self.expression(node.fill, defined)
+        if node.like is not None:
+            self._tensor(node.like, node.loc)
+        self.tensors.add(node.tensor)
+
+    def kernel(self, kernel: Kernel, defined: set[Symbol]) -> None:
+        """Check a kernel, which sees only the tensors and scalars that it names."""
+        for tensor in kernel.tensors:
+            self._tensor(tensor, kernel.loc)
+        for symbol in kernel.scalars:
+            _require(symbol in defined, f"the scalar `{symbol.name}` has no value", kernel.loc)
+        before, self.tensors = self.tensors, set(kernel.tensors)
+        scalars = set(kernel.scalars)
+        for fact in kernel.facts:
+            self.expression(fact, scalars, BOOL)
+        self.block(kernel.body, scalars)
+        self.tensors = before

@@ -1,0 +1,628 @@
+"""The suite: small operators as users write them, each with a maker of arguments for a size.
+
+Tests run all of them in every way there is: as Python, in the interpreter, compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from brickwork.language.loops import indices, ndrange, prange
+from brickwork.language.random import rand, randint, randn
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kernel of the suite. `exact` says that no rounding is left to the machine; `least` is the smallest size."""
+
+    function: Callable[..., Any]
+    arguments: Callable[[int], tuple[Any, ...]]
+    exact: bool = False
+    least: int = 0
+    draws: bool = False
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.__name__
+
+
+SUITE: dict[str, Case] = {}
+"""Every kernel by name."""
+
+
+def case(
+    arguments: Callable[[int], tuple[Any, ...]], *, exact: bool = False, least: int = 0, draws: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add a function to the suite."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        SUITE[function.__name__] = Case(function, arguments, exact, least, draws)
+        return function
+
+    return add
+
+
+def floats(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Return normally distributed numbers."""
+    generator = torch.Generator().manual_seed(sum(sizes) + 1)
+    return torch.randn(*sizes, generator=generator, dtype=torch.float64).to(dtype)
+
+
+def integers(low: int, high: int, *sizes: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+    """Return integers in [low, high)."""
+    generator = torch.Generator().manual_seed(sum(sizes) + 2)
+    return torch.randint(low, high, sizes, generator=generator).to(dtype)
+
+
+# ---------------------------------------------------------------- elementwise
+
+
+@case(lambda n: (floats(n), floats(n)), exact=True)
+def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] + y[i]
+    return out
+
+
+@case(lambda n: (floats(n, n + 1), 1.5))
+def affine(x: torch.Tensor, scale: float) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i, j in ndrange(x.shape[0], x.shape[1]):
+        out[i, j] = scale * x[i, j] - 0.25
+    return out
+
+
+@case(lambda n: (floats(n, 3),))
+def transcendental(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for at in indices(x):
+        v = x[at]
+        out[at] = math.sin(v) * math.exp(-abs(v)) + math.sqrt(math.fabs(v)) - math.tanh(v) / math.log1p(v * v + 1)
+    return out
+
+
+@case(lambda n: (floats(n, dtype=torch.float64),))
+def more_functions(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(len(x)):
+        v = x[i]
+        out[i] = math.atan2(v, 2.0) + math.hypot(v, 1.0) + math.erf(v) + math.expm1(v) + math.cbrt(v) + math.cosh(v)
+    return out
+
+
+@case(lambda n: (floats(n), floats(n)), exact=True)
+def minimum_maximum(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    low, high = torch.empty_like(x), torch.empty_like(x)
+    for i in range(x.numel()):
+        a = x[i] if i % 3 else math.nan
+        b = y[i] if i % 5 else math.nan
+        low[i] = min(a, b)
+        high[i] = max(a, b, 0.5)
+    return low, high
+
+
+@case(lambda n: (floats(n),), exact=True)
+def clamp(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        if x[i] < -1:
+            out[i] = -1
+        elif x[i] > 1:
+            out[i] = 1.0
+        else:
+            out[i] = x[i]
+    return out
+
+
+@case(lambda n: (floats(n),), exact=True)
+def conditional_expression(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i - 1] if i > 0 and x[i - 1] > x[i] else (x[i] if 0 <= x[i] < 1 else -x[i])
+    return out
+
+
+@case(lambda n: (floats(n),), exact=True)
+def rounding(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], 4, dtype=torch.int64)
+    for i in range(x.shape[0]):
+        v = x[i] * 3
+        out[i, 0] = math.floor(v)
+        out[i, 1] = math.ceil(v)
+        out[i, 2] = round(v)
+        out[i, 3] = int(v)
+    return out
+
+
+@case(lambda n: (torch.tensor(1.5), floats(n)), exact=True)
+def zero_dimensional(s: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] * s[()]
+    return out
+
+
+@case(lambda n: (floats(n), floats(n)), exact=True)
+def domain_errors(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        zero = x[i] - x[i]
+        out[i] = math.sqrt(x[i]) if i % 2 else y[i] / zero
+    return out
+
+
+# ---------------------------------------------------------------- integers and types
+
+
+@case(lambda n: (integers(-50, 50, n), integers(1, 9, n)), exact=True)
+def integer_division(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], 5, dtype=torch.int64)
+    for i in range(x.shape[0]):
+        d = y[i] if i % 2 else -y[i]
+        out[i, 0] = x[i] // d
+        out[i, 1] = x[i] % d
+        q, r = divmod(x[i], 7)
+        out[i, 2] = q * 100 + r
+        out[i, 3] = x[i] // -3
+        out[i, 4] = x[i] ** 3
+    return out
+
+
+@case(lambda n: (floats(n), floats(n)), exact=True)
+def float_division(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], 3)
+    for i in range(x.shape[0]):
+        out[i, 0] = x[i] // y[i]
+        out[i, 1] = x[i] % y[i]
+        out[i, 2] = x[i] / y[i]
+    return out
+
+
+@case(lambda n: (integers(-1000, 1000, n), integers(0, 70, n)), exact=True)
+def bits(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], 5, dtype=torch.int64)
+    for i in range(x.shape[0]):
+        out[i, 0] = x[i] << y[i]
+        out[i, 1] = x[i] >> y[i]
+        out[i, 2] = (x[i] & 255) | 7
+        out[i, 3] = x[i] ^ y[i]
+        out[i, 4] = ~x[i]
+    return out
+
+
+@case(lambda n: (integers(-(2**62), 2**62, n),), exact=True)
+def wrapping(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        v = x[i] * 6364136223846793005 + 1442695040888963407
+        out[i] = abs(v) * v
+    return out
+
+
+@case(lambda n: (integers(-300, 300, n, dtype=torch.int16), integers(0, 255, n, dtype=torch.uint8)), exact=True)
+def narrow_integers(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    a = torch.empty(x.shape[0], dtype=torch.int8)
+    b = torch.empty(x.shape[0], dtype=torch.uint8)
+    c = torch.empty(x.shape[0], dtype=torch.int32)
+    for i in range(x.shape[0]):
+        a[i] = x[i] + y[i]
+        b[i] = x[i] * 2
+        c[i] = x[i] * y[i]
+    return a, b, c
+
+
+@case(lambda n: (integers(0, 2**31, n).to(torch.uint32), integers(0, 60000, n).to(torch.uint16)), exact=True)
+def unsigned_integers(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], dtype=torch.uint32)
+    for i in range(x.shape[0]):
+        out[i] = x[i] * 3 - y[i]
+    return out
+
+
+@case(lambda n: (integers(0, 2**62, n).to(torch.uint64),), exact=True)
+def unsigned_long(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = (x[i] * 5 ^ x[i] >> 7) % 1000003
+    return out
+
+
+@case(lambda n: (integers(0, 2, n).bool(), integers(0, 2, n, dtype=torch.bool)), exact=True)
+def booleans(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    out, count = torch.empty_like(x), torch.zeros(1, dtype=torch.int64)
+    for i in range(x.shape[0]):
+        out[i] = (x[i] and not y[i]) or (x[i] ^ y[i])
+        count[0] += x[i]
+    return out, count
+
+
+@case(lambda n: (floats(n, dtype=torch.float16), floats(n, dtype=torch.bfloat16)), exact=True)
+def half_precision(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    a, b = torch.empty_like(x), torch.empty_like(y)
+    for i in range(x.shape[0]):
+        a[i] = x[i] * 1.5
+        b[i] = y[i] + x[i]
+    return a, b
+
+
+@case(lambda n: (integers(-9, 9, n, dtype=torch.int32), floats(n), floats(n, dtype=torch.float64)))
+def mixed(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], dtype=torch.float64)
+    for i in range(x.shape[0]):
+        out[i] = x[i] / 4 + y[i] * x[i] + z[i] * 0.1 + i
+    return out
+
+
+@case(lambda n: (floats(n) * 1e10,), exact=True)
+def saturating(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], dtype=torch.int64)
+    for i in range(x.shape[0]):
+        v = x[i] * 1e10 if i % 3 else math.nan * x[i]
+        out[i] = int(v)
+    return out
+
+
+# ---------------------------------------------------------------- reductions and scans
+
+
+@case(lambda n: (floats(n),))
+def total(x: torch.Tensor) -> torch.Tensor:
+    s = 0
+    for i in range(x.shape[0]):
+        s += x[i]
+    return s
+
+
+@case(lambda n: (floats(n, 5),))
+def row_sums(x: torch.Tensor) -> torch.Tensor:
+    out = x.new_empty(x.shape[0])
+    for i in range(x.shape[0]):
+        s = 0.0
+        for j in range(x.shape[1]):
+            s += x[i, j] * x[i, j]
+        out[i] = s
+    return out
+
+
+@case(lambda n: (integers(-99, 99, n, 3),), exact=True)
+def column_sums(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(x.shape[1], dtype=torch.int64)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[j] += x[i, j]
+    return out
+
+
+@case(lambda n: (integers(-99, 99, n),), exact=True)
+def largest(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    best, place = -1000, -1
+    for i in range(x.shape[0]):
+        if x[i] > best:
+            best = x[i]
+            place = i
+    return best, place
+
+
+@case(lambda n: (floats(n), floats(n)))
+def dot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    s = 0.0
+    for i in range(x.shape[0]):
+        s += x[i] * y[i]
+    return s
+
+
+@case(lambda n: (integers(-5, 5, n),), exact=True)
+def running_sum(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    s = 0
+    for i in range(x.shape[0]):
+        s += x[i]
+        out[i] = s
+    return out
+
+
+@case(lambda n: (floats(n, 4),))
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        m = -math.inf
+        for j in range(x.shape[1]):
+            m = max(m, x[i, j])
+        s = 0.0
+        for j in range(x.shape[1]):
+            s += math.exp(x[i, j] - m)
+        for j in range(x.shape[1]):
+            out[i, j] = math.exp(x[i, j] - m) / s
+    return out
+
+
+@case(lambda n: (floats(n, 3), floats(3, n)))
+def matrix_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    out = a.new_zeros(a.shape[0], b.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            for k in range(a.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+    return out
+
+
+# ---------------------------------------------------------------- index maps
+
+
+@case(lambda n: (floats(2, n), floats(2, 2, n), 0.1))
+def causal_convolution(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
+    B, C, T = k.shape
+    out = torch.empty_like(k)
+    for b in range(B):
+        for c in range(C):
+            for t in range(T):
+                s = eps
+                for u in range(t + 1):
+                    s += w[c, T - 1 - t + u] * k[b, c, u]
+                out[b, c, t] = s
+    return out
+
+
+@case(lambda n: (floats(n, n),))
+def stencil(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(1, x.shape[0] - 1):
+        for j in range(1, x.shape[1] - 1):
+            out[i, j] = 0.25 * (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1])
+    return out
+
+
+@case(lambda n: (floats(n), integers(-n, n, 2 * n) if n else integers(0, 1, 0)), exact=True)
+def gather(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    out = x.new_empty(index.shape[0])
+    for i in range(index.shape[0]):
+        out[i] = x[index[i]]
+    return out
+
+
+@case(lambda n: (integers(0, 4, n, dtype=torch.int32),), exact=True)
+def histogram(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(4, dtype=torch.int64)
+    for i in range(x.shape[0]):
+        out[x[i]] += 1
+    return out
+
+
+@case(lambda n: (floats(n),), exact=True)
+def reverse(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0] - 1, -1, -1):
+        out[i] = x[-1 - i]
+    return out
+
+
+@case(lambda n: (floats(3 * n),), exact=True)
+def strided(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(1, x.shape[0], 3):
+        out[i] = x[i] + 1
+        out[i - 1] = 2 * x[i + 1]
+    return out
+
+
+@case(lambda n: (floats(n, n),), exact=True)
+def triangle(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        for j in range(i + 1):
+            out[i, j] = x[j, i]
+    return out
+
+
+@case(lambda n: (integers(0, 99, 2, 3, dtype=torch.uint8), n, n + 2, 1, (3, 0), (1, 2)), exact=True)
+def brick(
+    tile: torch.Tensor, height: int, width: int, origin: int, across: tuple[int, int], up: tuple[int, int]
+) -> torch.Tensor:
+    rows, columns = tile.shape
+    out = tile.new_empty(height, width)
+    for y in range(height):
+        for x in range(width):
+            v = (height - 1 - y) // rows
+            u = (x - origin - v * up[0]) // columns
+            out[y, x] = tile[rows - 1 - (height - 1 - y - v * up[1]) % rows, (x - origin - v * up[0] - u * across[0])]
+    return out
+
+
+@case(lambda n: (floats(n, 3),), exact=True)
+def rows_as_views(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        row = x[i]
+        for j in range(3):
+            out[i][j] = row[2 - j]
+    return out
+
+
+# ---------------------------------------------------------------- control flow
+
+
+@case(lambda n: (integers(1, 40, n),), exact=True)
+def collatz(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        v = x[i]
+        steps = 0
+        while v != 1:
+            v = v // 2 if v % 2 == 0 else 3 * v + 1
+            steps += 1
+        out[i] = steps
+    return out
+
+
+@case(lambda n: (floats(n, 6),), exact=True)
+def first_positive(x: torch.Tensor) -> torch.Tensor:
+    out = torch.full((x.shape[0],), -1, dtype=torch.int64)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if x[i, j] <= 0:
+                continue
+            out[i] = j
+            break
+    return out
+
+
+@case(lambda n: (floats(n),))
+def mandelbrot(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], dtype=torch.int64)
+    for i in range(x.shape[0]):
+        a, b, count = 0.0, 0.0, 0
+        while a * a + b * b < 4 and count < 20:
+            a, b = a * a - b * b + x[i], 2 * a * b + 0.3
+            count += 1
+        out[i] = count
+    return out
+
+
+def smooth(t: float, low: float = 0.0, high: float = 1.0) -> float:
+    if t < low:
+        return low
+    if t > high:
+        return high
+    return t * t * (3 - 2 * t)
+
+
+def pair(t: float, n: int) -> tuple[float, int]:
+    return t * 2, n + 1
+
+
+OFFSET = 3
+
+
+@case(lambda n: (floats(n),))
+def helpers(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        v, k = pair(smooth(x[i]), i)
+        out[i] = v + smooth(x[i], high=0.5) * k + OFFSET
+    return out
+
+
+@case(lambda n: (integers(0, 9, n),), exact=True)
+def asserted(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        assert x[i] < 10, f"element {i} is {x[i]}"
+        out[i] = 10 // (x[i] + 1)
+    return out
+
+
+@case(lambda n: (floats(n),), exact=True)
+def claimed(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in prange(x.shape[0]):
+        out[i] = x[i] * 2
+    return out
+
+
+@case(lambda n: (floats(n, 4),), exact=True)
+def time_steps(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for t in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[t, j] = x[t, j] if t == 0 else out[t - 1, j] * 0.5
+    return out
+
+
+# ---------------------------------------------------------------- stores into arguments, several pieces
+
+
+@case(lambda n: (floats(n), 2), exact=True)
+def scale_in_place(x: torch.Tensor, factor: int) -> None:
+    for i in range(x.shape[0]):
+        x[i] *= factor
+
+
+@case(lambda n: (floats(n),), exact=True)
+def swap_ends(x: torch.Tensor) -> None:
+    for i in range(x.shape[0] // 2):
+        x[i], x[-1 - i] = x[-1 - i], x[i]
+
+
+@case(lambda n: (floats(n), floats(n)), exact=True)
+def element_is_a_value(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        s = x[i]
+        s += y[i]
+        out[i] = s - x[i]
+    return out
+
+
+@case(lambda n: (floats(n),))
+def normalise(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    mean = 0.0
+    for i in range(x.shape[0]):
+        mean += x[i] / x.shape[0]
+    for i in range(x.shape[0]):
+        out[i] = x[i] - mean
+    return out
+
+
+@case(lambda n: (floats(n, n),), exact=True, least=1)
+def host_part(x: torch.Tensor) -> torch.Tensor:
+    rows, columns = x.shape
+    assert rows == columns, "x is square"
+    half = rows // 2 + 1
+    out = torch.zeros(half, columns)
+    if half > 2:
+        half = 2
+    for i in range(half):
+        for j in range(columns):
+            out[i, j] = x[i, j]
+    return out
+
+
+# ---------------------------------------------------------------- random draws
+
+
+@case(lambda n: (n, 3), draws=True)
+def uniform_draws(n: int, m: int) -> torch.Tensor:
+    out = torch.empty(n, m)
+    for i in range(n):
+        for j in range(m):
+            out[i, j] = rand()
+    return out
+
+
+@case(lambda n: (floats(n), floats(n)), draws=True)
+def normal_draws(mu: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+    out = mu.new_empty(mu.shape[0], 5)
+    for i in range(mu.shape[0]):
+        for j in range(5):
+            out[i, j] = mu[i] + sigma[i] * randn()
+    return out
+
+
+@case(lambda n: (n,), exact=True, draws=True)
+def integer_draws(n: int) -> torch.Tensor:
+    out = torch.empty(n, 3, dtype=torch.int64)
+    for i in range(n):
+        out[i, 0] = randint(-5, 5)
+        out[i, 1] = randint(0, 2**40)
+        for _ in range(i):
+            out[i, 2] = randint(0, 100)
+    return out
+
+
+@case(lambda n: (n,), draws=True)
+def rejection(n: int) -> torch.Tensor:
+    out = torch.empty(n)
+    for i in range(n):
+        v = rand()
+        while v > 0.3:
+            v = rand()
+        out[i] = v
+    return out
