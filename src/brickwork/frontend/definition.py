@@ -16,7 +16,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.check import find_helpers, refusals
-from brickwork.frontend.environment import DRAWS, intrinsic, resolve
+from brickwork.frontend.environment import DRAWS, MISSING, intrinsic, number_items, resolve, torch_dtype
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.parameters import ParameterDeclaration, declare
 from brickwork.frontend.source import SourceFunction, local_names, parse
@@ -137,11 +137,19 @@ def _fingerprint(sources: tuple[SourceFunction, ...]) -> str:
         digest.update(repr((source.function.__defaults__, source.keyword_defaults)).encode())
         for name, found in sorted(source.captured.items()):
             digest.update(f"{name}={_describe(found)}\n".encode())
+        local = local_names(source.node)
+        for node in ast.walk(source.node):
+            if isinstance(node, ast.Attribute) and (found := resolve(node, source.captured, local)) is not MISSING:
+                digest.update(f"{ast.unparse(node)}={_describe(found)}\n".encode())
     return digest.hexdigest()
 
 
 def _describe(found: object) -> str:
-    if isinstance(found, int | float | bool | str | tuple | list):
-        return repr(found)  # pyright: ignore[reportUnknownArgumentType]
+    dtype = torch_dtype(found)
+    if dtype is not None:
+        return dtype
+    items = number_items(found)
+    if items is not None or isinstance(found, int | float | bool | str):
+        return repr(items if items is not None else found)
     name = getattr(found, "__qualname__", getattr(found, "__name__", type(found).__qualname__))
     return f"{getattr(found, '__module__', '')}.{name}"

@@ -9,6 +9,7 @@ from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.frontend.arithmetic import BINARY, binary
 from brickwork.frontend.expressions import (
     call_operand,
+    captured_operand,
     condition,
     index_operands,
     merge_operands,
@@ -351,7 +352,7 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
         if name in given:
             found = given[name]
         elif name in defaults:
-            found = operand(state, caller, defaults[name])
+            found = captured_operand(defaults[name], name, loc)
         else:
             raise error("BW004", f"`{frame.source.name}` needs the argument `{name}`", loc)
         if isinstance(found, View) and found.is_element:
@@ -363,13 +364,12 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
             frame.bindings[name] = _settle(state, found)
 
 
-def default_values(source: SourceFunction) -> dict[str, ast.expr]:
-    """Return the default values of a function's parameters as literals."""
+def default_values(source: SourceFunction) -> dict[str, object]:
+    """Return the default values of a function's parameters."""
     positional = [item.arg for item in (*source.node.args.posonlyargs, *source.node.args.args)]
     values: dict[str, object] = dict(source.keyword_defaults)
     defaults = source.function.__defaults__ or ()
-    values |= dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
-    return {name: ast.copy_location(ast.Constant(value=item), source.node) for name, item in values.items()}  # pyright: ignore[reportArgumentType]
+    return values | dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
 
 
 def _helper_body(state: State, frame: Frame, statements: Sequence[ast.stmt]) -> Operand | None:
