@@ -224,8 +224,10 @@ def op(
     if callable(name):
         return Op(_own_name(name), name)
 
+    chosen = _checked(name) if name else None
+
     def decorate(function: Callable[..., Any]) -> Op:
-        return Op(_checked(name) if name else _own_name(function), function, fast_math=fast_math)
+        return Op(chosen or _own_name(function), function, fast_math=fast_math)
 
     return decorate
 

@@ -11,11 +11,11 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 
-from brickwork.pytorch.gate import Gate, refuse_gradients
+from brickwork.pytorch.gate import Gate, OnAutograd, refuse_gradients
 from brickwork.pytorch.schema import OUT, Overload, Schema
 
 DEFAULT = "default"
@@ -116,11 +116,38 @@ def _implement(registration: Registration, label: str, overload: Overload, full_
     def fake(*arguments: Any, **named: Any) -> Any:
         return registration.behaviour.fake(label)(*arguments, **named)
 
-    gate = Gate(full_name, overload.arguments, miss, refuse_gradients(registration.overload(label)), thunks)
+    gate = Gate(full_name, overload.arguments, miss, _on_autograd(registration.overload(label)), thunks)
     gate.register()
     registration.gates[label] = gate
     library = _state.libraries[registration.name.partition("::")[0]]
     library._register_fake(full_name.partition("::")[2], fake)  # noqa: SLF001  # torch's own door to a library's fakes
+
+
+def _on_autograd(overload: Any) -> OnAutograd:
+    """Return what serves calls that machine code leaves to Python.
+
+    A lazily negated or conjugated tensor that is written is resolved in here: torch's own fallback does so only for
+    operators that return what they write.
+    """
+    below = refuse_gradients(overload)
+    arguments = overload._schema.arguments  # noqa: SLF001  # there is no public way to a schema
+    written = [place for place, each in enumerate(arguments) if each.alias_info and each.alias_info.is_write]
+
+    def on_autograd(values: tuple[object, ...], wants_gradient: bool) -> object:
+        lazy = {place: tensor for place in written if _is_lazy(tensor := values[place])}
+        if wants_gradient or not lazy:
+            return below(values, wants_gradient)
+        resolved = {place: cast("torch.Tensor", tensor).clone().resolve_neg() for place, tensor in lazy.items()}
+        result = below(tuple(resolved.get(place, value) for place, value in enumerate(values)), False)
+        for place, tensor in lazy.items():
+            cast("torch.Tensor", tensor).copy_(resolved[place])
+        return result
+
+    return on_autograd
+
+
+def _is_lazy(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_neg() or value.is_conj())
 
 
 def _forget_traces() -> None:
