@@ -22,8 +22,10 @@ from brickwork.analysis.polynomial import (
 if TYPE_CHECKING:
     import islpy
 
-OPERATION_LIMIT = 200_000
-"""Steps of isl for one question; about ten milliseconds."""
+OPERATION_LIMIT = 50_000
+"""Steps of isl for one question; some milliseconds."""
+QUESTION_LIMIT = 120
+"""Questions about one kernel; further ones are not asked."""
 
 
 class Solver:
@@ -34,6 +36,7 @@ class Solver:
         import islpy
 
         self._context = islpy.Context()
+        self._questions = 0
         self._known: dict[tuple[Formula, ...], bool | None] = {}
 
     def feasible(self, formulas: Sequence[Formula]) -> bool | None:
@@ -89,6 +92,9 @@ class Solver:
             return None
 
     def _limit(self) -> None:
+        self._questions += 1
+        if self._questions > QUESTION_LIMIT:
+            raise islpy.Error("no more questions")
         self._context.reset_operations()
         self._context.set_max_operations(OPERATION_LIMIT)
 

@@ -1,13 +1,13 @@
 """Accesses proved in range, guarded by a condition, or left to a check."""
 
 import pytest
-from support.kernels_ir import KernelBuilder, apply, size, timex, wrapped
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT32, INT64, UINT8
 from brickwork.transform.explain import spell
+from support.kernels_ir import KernelBuilder, apply, size, timex, wrapped
 
 
 def verdicts(kernel, tensor):

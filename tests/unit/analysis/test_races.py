@@ -1,12 +1,11 @@
 """Loops proved independent, reductions, and conflicts with their counter-examples."""
 
-from support.kernels_ir import KernelBuilder, apply, size, timex, value
-
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Break, Read
+from support.kernels_ir import KernelBuilder, apply, size, timex, value
 
 
 def by_name(kernel):

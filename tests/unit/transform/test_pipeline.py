@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from support.kernels_ir import KernelBuilder, apply, size, timex
-from support.lowering import memory, nested, program_of
 
 from brickwork.diagnostics.errors import RaceError
 from brickwork.ir.dtypes import INT8, INT64
@@ -14,6 +12,8 @@ from brickwork.target.target import Target
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.schedule.schedule import deserialise
+from support.kernels_ir import KernelBuilder, apply, size, timex
+from support.lowering import memory, nested, program_of
 
 AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
 
@@ -167,6 +167,24 @@ def test_rolling(k):
     else:
         values = [1.0, 2.0, 3.0]
         assert agree(roll, x, k) == [values[i - k] for i in range(3)]
+
+
+def clamp(x: torch.Tensor, k: int) -> torch.Tensor:
+    out = torch.empty_like(x)
+    n = x.shape[0]
+    for i in range(n):
+        if k >= 0:
+            out[i] = x[min(i + k, n - 1)]
+    return out
+
+
+def test_proofs_that_assume_small_arguments_do_not_hold_for_large_ones():
+    """`i + k` wraps for the second element, so that the index is negative and far out of range."""
+    x = memory([1.0, 2.0])
+    assert agree(clamp, x, 1) == [2.0, 2.0]
+    huge = 2**63 - 1
+    with pytest.raises(IndexError, match="is out of bounds for dimension 0 of tensor 'x'"):
+        run_program(scheduled(program_of(clamp, x, huge)), (x, huge))
 
 
 # ---------------------------------------------------------------- shape

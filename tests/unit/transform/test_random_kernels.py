@@ -5,8 +5,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.kernels_ir import KernelBuilder, apply, size, wrapped
-from support.lowering import strides
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
@@ -14,6 +12,8 @@ from brickwork.ir.interpret import Memory, run_kernel
 from brickwork.ir.nodes import Read
 from brickwork.target.target import Target
 from brickwork.transform.pipeline import schedule_kernel
+from support.kernels_ir import KernelBuilder, apply, size, wrapped
+from support.lowering import strides
 
 AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
 
