@@ -72,6 +72,15 @@ def test_errors_that_are_the_users_show_no_frames_of_ours():
     assert all("brickwork/pytorch" not in str(entry.path) for entry in caught.traceback)
 
 
+def test_where_torchs_class_is_not_known_errors_are_runtime_errors(monkeypatch):
+    monkeypatch.setattr(library, "knows_python_error", lambda: False)
+    square = squaring()
+    square.error = IndexError("index 7")
+    for _ in range(100):
+        with pytest.raises(RuntimeError, match="IndexError: index 7"):
+            square(torch.randn(3))
+
+
 def test_gradients_are_refused_never_zero(square):
     x = torch.randn(3)
     with pytest.raises(NotImplementedError, match="has no gradient yet"):

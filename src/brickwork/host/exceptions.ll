@@ -4,9 +4,9 @@
 ; out as { vtable, type, value, traceback, std::string message }.
 @_ZTVN10__cxxabiv120__si_class_type_infoE = external global ptr
 @_ZTISt9exception = external global ptr
-@type_name = private unnamed_addr constant [16 x i8] c"12python_error\00\00"
+@bw_type_name = external global i8
 @bw_type = constant { ptr, ptr, ptr } {
-  ptr getelementptr (i8, ptr @_ZTVN10__cxxabiv120__si_class_type_infoE, i64 16), ptr @type_name, ptr @_ZTISt9exception
+  ptr getelementptr (i8, ptr @_ZTVN10__cxxabiv120__si_class_type_infoE, i64 16), ptr @bw_type_name, ptr @_ZTISt9exception
 }
 @vtable = internal constant { i64, ptr, ptr, ptr, ptr } { i64 0, ptr @bw_type, ptr @destroy, ptr @dispose, ptr @what }
 

@@ -1,7 +1,7 @@
 """The support object: what all entries share, and the gates themselves, as one LLVM module that never changes.
 
 It is compiled once, cached, and loaded once for each operator with these names bound: `bw_next` (the head of the chain:
-an address), `bw_table` (see `argument_table`), and the callbacks `bw_on_miss`, `bw_on_autograd`. Handles are owned by
+an address), `bw_table` (see `argument_table`), `bw_type_name`, and the callbacks `bw_on_miss`, `bw_on_autograd`, `bw_failed`. Handles are owned by
 whoever holds the stack; nothing in here throws through a frame of its own: gates jump to what throws.
 """
 
@@ -17,6 +17,12 @@ PLAIN, TENSOR, OPTIONAL_TENSOR, LIST, TENSOR_LIST = range(5)
 
 OTHER_KEYS, REQUIRES_GRAD, FORWARD_GRAD = 1, 2, 4
 """Why the autograd gate asks Python, as bits: keys beyond those of plain tensors, and gradients asked for."""
+
+
+TYPE_NAME = "bw_type_name"
+"""The C++ name of the type that is thrown, zero-terminated: `PYTHON_ERROR` where torch's class of this name is known to be
+laid out as `exceptions.ll` has it, else `OTHER_ERROR`, which torch turns into a RuntimeError with the text."""
+PYTHON_ERROR, OTHER_ERROR = b"12python_error", b"15brickwork_error"
 
 
 def argument_table(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from itertools import count
 from operator import attrgetter
@@ -131,6 +132,8 @@ class Gate:
         self._descriptions: dict[int, EntryDescription] = {}
         self._kept: list[object] = []
         self._head = (_WORD * 2)()
+        name = support.PYTHON_ERROR if library.knows_python_error() else support.OTHER_ERROR
+        self._type_name = ctypes.create_string_buffer(name)
         table = support.argument_table(
             library.key_set_offset(),
             library.plain_keys(),
@@ -153,7 +156,8 @@ class Gate:
         self._kept += callbacks.values()
         own = {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in callbacks.items()}
         own |= {NEXT: ctypes.addressof(self._head), TABLE: ctypes.addressof(self._table)}
-        self._thunks: LoadedObject = load(thunks, _Symbols(own))
+        own[support.TYPE_NAME] = ctypes.addressof(self._type_name)
+        self._thunks: LoadedObject = load(thunks, library.TorchSymbols(own))
         self._make_exception = _EXCEPTION(self._thunks.address("bw_exception"))
         self._release = _RELEASE(self._thunks.address("bw_release"))
         return own | {name: self._thunks.address(name) for name in FUNCTIONS if name not in own}
@@ -183,7 +187,7 @@ class Gate:
         with self._lock:
             number = next(self._numbers)
             cell = (_WORD * 2)(self._head[0], number)
-            entry = load(object_bytes, _Symbols({**self._symbols, NEXT: ctypes.addressof(cell)}))
+            entry = load(object_bytes, library.TorchSymbols({**self._symbols, NEXT: ctypes.addressof(cell)}))
             self._kept += (cell, entry)
             self._descriptions[number] = description
             self._head[0] = entry.address(description.symbol)
@@ -241,18 +245,18 @@ class Gate:
 
         What is the user's own fault is told without our frames.
         """
-        try:
+        shield = _Shield(self._thrown, frames=frames)
+        with shield:
             action()
-        except BaseException as error:  # noqa: BLE001 - it is handed on to the caller of the operator
-            if isinstance(error, BrickworkError) or not frames:
-                error.__traceback__ = None
-            return self._thrown(error)
-        return 0
+        return shield.code
 
     def _thrown(self, error: BaseException) -> int:
         """Return a native exception that carries a Python one."""
         trace = error.__traceback__
-        text = f"{type(error).__name__}: {error}".encode(errors="replace")
+        message = type(error).__name__
+        with suppress(Exception):
+            message = f"{message}: {error}"
+        text = message.encode(errors="replace")
         for item in (type(error), error, *(() if trace is None else (trace,))):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
         return int(self._make_exception(id(type(error)), id(error), _address(trace), text, len(text)))
@@ -305,10 +309,21 @@ def _asks_for_gradient(values: Sequence[Any]) -> bool:
     return any(unpack(tensor).tangent is not None for tensor in tensors)
 
 
-class _Symbols(dict[str, int]):
-    """What an object links with: brickwork's own names, then torch's."""
+class _Shield:
+    """A context that no exception leaves: it becomes `code`, the native exception that carries it."""
 
-    def get(self, name: str, default: int | None = None) -> int | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return an address, or `default`."""
-        found = super().get(name)
-        return library.TorchSymbols().get(name, default) if found is None else found
+    def __init__(self, throw: Callable[[BaseException], int], *, frames: bool) -> None:
+        self.code = 0
+        self._throw, self._frames = throw, frames
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is not None:
+            if isinstance(error, BrickworkError) or not self._frames:
+                error.__traceback__ = None
+            self.code = self._throw(error)
+        return True

@@ -36,10 +36,16 @@ def libraries() -> tuple[ctypes.CDLL, ...]:
 
 
 class TorchSymbols(Mapping[str, int]):
-    """The addresses of what torch's libraries export, looked up when asked for; Python's own C functions too."""
+    """Some addresses by name, then what torch's libraries and Python export, looked up when asked for."""
+
+    def __init__(self, first: Mapping[str, int] | None = None) -> None:
+        """Take the names that come before torch's."""
+        self._first = first or {}
 
     def __getitem__(self, name: str) -> int:
         """Return an address; KeyError if no library has the name."""
+        if name in self._first:
+            return self._first[name]
         for library in (*libraries(), ctypes.pythonapi):
             try:
                 address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
@@ -50,12 +56,12 @@ class TorchSymbols(Mapping[str, int]):
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over nothing: the names are not known beforehand."""
-        return iter(())
+        """Iterate over the names that are known beforehand."""
+        return iter(self._first)
 
     def __len__(self) -> int:
-        """Return 0, as `__iter__` has it."""
-        return 0
+        """Return how many names are known beforehand."""
+        return len(self._first)
 
 
 def release() -> tuple[int, int]:
