@@ -1,8 +1,9 @@
 """The support object: what all entries share, and the gates themselves, as one LLVM module that never changes.
 
 It is compiled once, cached, and loaded once for each operator with these names bound: `bw_next` (the head of the chain:
-an address), `bw_table` (see `argument_table`), `bw_type_name`, and the callbacks `bw_on_miss`, `bw_on_autograd`, `bw_failed`. Handles are owned by
-whoever holds the stack; nothing in here throws through a frame of its own: gates jump to what throws.
+an address), `bw_table` (see `argument_table`), `bw_type_name`, and the callbacks `bw_on_miss`, `bw_on_autograd`,
+`bw_failed`. Handles are owned by whoever holds the stack; nothing in here throws through a frame of its own: gates jump
+to what throws.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ OTHER_KEYS, REQUIRES_GRAD, FORWARD_GRAD = 1, 2, 4
 
 
 TYPE_NAME = "bw_type_name"
-"""The C++ name of the type that is thrown, zero-terminated: `PYTHON_ERROR` where torch's class of this name is known to be
-laid out as `exceptions.ll` has it, else `OTHER_ERROR`, which torch turns into a RuntimeError with the text."""
+"""The C++ name of the type that is thrown, zero-terminated.
+
+It is `PYTHON_ERROR` where torch's class of this name is known to be laid out as `exceptions.ll` has it, else
+`OTHER_ERROR`, which torch turns into a RuntimeError with the text.
+"""
 PYTHON_ERROR, OTHER_ERROR = b"12python_error", b"15brickwork_error"
 
 
