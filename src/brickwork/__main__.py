@@ -1,0 +1,60 @@
+"""`python -m brickwork doctor | cache | clear`: what brickwork finds on this machine, and its disk cache."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from importlib import metadata
+
+from brickwork.config import config, settings
+from brickwork.runtime import cache
+from brickwork.target.cpu import host_target
+
+
+def doctor() -> str:
+    """Return versions, the machine as code is made for it, and the settings that are not the defaults."""
+    versions = [f"{name} {metadata.version(name)}" for name in ("brickwork", "torch", "llvmlite", "islpy")]
+    target = host_target(config.vector_bytes or None)
+    changed = [
+        f"  {name} = {getattr(config, name)!r} ({setting.variable})"
+        for name, setting in settings().items()
+        if getattr(config, name) != setting.default
+    ]
+    lines = [
+        f"python {platform.python_version()}, {', '.join(versions)}",
+        f"machine: {target.identity}",
+        f"vectors: {target.vector_registers} of {target.vector_bytes} bytes; functions: {target.vector_library}",
+        "settings: all defaults" if not changed else "settings:",
+        *changed,
+        describe_cache(),
+    ]
+    return "\n".join(lines)
+
+
+def describe_cache() -> str:
+    """Return where the disk cache is and what it holds."""
+    found = cache.info()
+    size = f"{found.bytes / 2**20:.1f} of {found.limit / 2**20:.0f} megabytes"
+    return f"cache: {found.entries} entries, {size}, in {found.directory}"
+
+
+def clear() -> str:
+    """Empty the disk cache."""
+    cache.clear()
+    return describe_cache()
+
+
+COMMANDS = {"doctor": doctor, "cache": describe_cache, "clear": clear}
+
+
+def main() -> None:
+    """Run the command that was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m brickwork", description="What brickwork finds on this machine.")
+    parser.add_argument(
+        "command", choices=COMMANDS, help="doctor: all there is to know; cache: its state; clear: empty it"
+    )
+    print(COMMANDS[parser.parse_args().command]())  # noqa: T201  # the commands are for the terminal
+
+
+if __name__ == "__main__":
+    main()
