@@ -18,13 +18,17 @@ from brickwork.language.random import rand, randint, randn
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kernel of the suite. `exact` says that no rounding is left to the machine; `least` is the smallest size."""
+    """A kernel of the suite. `exact` says that no rounding is left to the machine; `least` is the smallest size.
+
+    `computed` is the type in which it computes, where that is not the type of its results.
+    """
 
     function: Callable[..., Any]
     arguments: Callable[[int], tuple[Any, ...]]
     exact: bool = False
     least: int = 0
     draws: bool = False
+    computed: torch.dtype | None = None
 
     @property
     def name(self) -> str:
@@ -37,12 +41,17 @@ SUITE: dict[str, Case] = {}
 
 
 def case(
-    arguments: Callable[[int], tuple[Any, ...]], *, exact: bool = False, least: int = 0, draws: bool = False
+    arguments: Callable[[int], tuple[Any, ...]],
+    *,
+    exact: bool = False,
+    least: int = 0,
+    draws: bool = False,
+    computed: torch.dtype | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add a function to the suite."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        SUITE[function.__name__] = Case(function, arguments, exact, least, draws)
+        SUITE[function.__name__] = Case(function, arguments, exact, least, draws, computed)
         return function
 
     return add
@@ -252,7 +261,9 @@ def half_precision(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torc
     return a, b
 
 
-@case(lambda n: (integers(-9, 9, n, dtype=torch.int32), floats(n), floats(n, dtype=torch.float64)))
+@case(
+    lambda n: (integers(-9, 9, n, dtype=torch.int32), floats(n), floats(n, dtype=torch.float64)), computed=torch.float32
+)
 def mixed(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.shape[0], dtype=torch.float64)
     for i in range(x.shape[0]):
@@ -608,7 +619,7 @@ def normal_draws(mu: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
 
 @case(lambda n: (n,), exact=True, draws=True)
 def integer_draws(n: int) -> torch.Tensor:
-    out = torch.empty(n, 3, dtype=torch.int64)
+    out = torch.full((n, 3), -1, dtype=torch.int64)
     for i in range(n):
         out[i, 0] = randint(-5, 5)
         out[i, 1] = randint(0, 2**40)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 import types
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,7 +18,7 @@ from brickwork.frontend.environment import DRAWS, helper, intrinsic, is_tensor
 from brickwork.frontend.scalar import Scalar, convert, dtype_of, is_scalar, result, scalar
 from brickwork.frontend.sites import Path, Place
 from brickwork.ir import philox
-from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64, UINT64, value_dtype
+from brickwork.ir.dtypes import FLOAT32, INT64, UINT64, DType, value_dtype
 from brickwork.ir.scalars import narrow
 
 _KEY_LIMIT = 1 << 63
@@ -255,13 +255,17 @@ def _range(arguments: Sequence[Any]) -> range:
     return range(*(item.__index__() if isinstance(item, Scalar) else scalar(item).__index__() for item in arguments))
 
 
-def finish(returned: Any, out: Any) -> Any:
-    """Return the results as tensors, copied into the caller's if there are any."""
+def finish(returned: Any, out: Any, types: Callable[[], Sequence[DType]]) -> Any:
+    """Return the results as tensors, copied into the caller's if there are any.
+
+    `types` gives the element types of the results; it is asked only where a result is a number, as the type of a
+    variable depends on all its assignments.
+    """
     if returned is None:
         return None
     several = isinstance(returned, tuple | list)
     items: list[Any] = list(cast("Sequence[Any]", returned)) if several else [returned]
-    found = [item if is_tensor(item) else _cell(scalar(item)) for item in items]
+    found = [item if is_tensor(item) else _cell(scalar(item), types()[place]) for place, item in enumerate(items)]
     if out is not None:
         targets: list[Any] = list(cast("Sequence[Any]", out)) if isinstance(out, tuple | list) else [out]
         for target, item in zip(targets, found, strict=True):
@@ -272,7 +276,6 @@ def finish(returned: Any, out: Any) -> Any:
     return tuple(found) if several else found[0]
 
 
-def _cell(value: Scalar) -> Any:
+def _cell(value: Scalar, dtype: DType) -> Any:
     torch = sys.modules["torch"]
-    dtype = FLOAT32 if value.weak and value.dtype is FLOAT64 else value.dtype
     return torch.tensor(convert(value, dtype), dtype=getattr(torch, dtype.name))

@@ -10,15 +10,21 @@ from __future__ import annotations
 import ast
 import copy
 import types
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from brickwork.frontend.arithmetic import BINARY, COMPARE
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.execution import Execution, finish
+from brickwork.frontend.lower import lower
 from brickwork.frontend.parameters import NO_DEFAULT
+from brickwork.frontend.scalar import dtype_of, scalar
 from brickwork.frontend.sites import draw_sites, place
 from brickwork.frontend.source import SourceFunction
+from brickwork.ir.dtypes import FLOAT64, INT64, DType
+from brickwork.ir.nodes import Return, TensorType
+from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
 
 RUN = "__brickwork__"
 """The name of the execution in rewritten functions: their first parameter."""
@@ -36,8 +42,9 @@ def python_function(definition: Definition) -> Callable[..., Any]:
         given = {name: named.pop(name) for name in options & named.keys() if name not in declared}
         execution = Execution(source.name, helpers, sites, given.get("key"), given.get("generator"))
         _fill_defaults(definition, arguments, named)
+        values = [*arguments, *(named[item.name] for item in definition.parameters[len(arguments) :])]
         returned = body(execution, *arguments, **named)
-        return finish(returned, given.get("out"))
+        return finish(returned, given.get("out"), lambda: _result_types(definition, values))
 
     declared = {item.name for item in definition.parameters}
     run.__name__ = run.__qualname__ = source.name
@@ -49,6 +56,21 @@ def _fill_defaults(definition: Definition, arguments: tuple[Any, ...], named: di
     for position, item in enumerate(definition.parameters):
         if (item.keyword_only or position >= len(arguments)) and item.default is not NO_DEFAULT:
             named.setdefault(item.name, item.default)
+
+
+def _result_types(definition: Definition, values: Sequence[Any]) -> list[DType]:
+    """Return the element types that the results have for these arguments."""
+    program = lower(definition, Signature(tuple(map(_argument_type, values))))
+    return [tensor.type.dtype for node in program.body if isinstance(node, Return) for tensor in node.tensors]
+
+
+def _argument_type(value: Any) -> ArgumentType:
+    if is_tensor(value):
+        return TensorType(dtype_of(value), value.ndim)
+    if isinstance(value, list | tuple):
+        items = [scalar(item).dtype for item in cast("Sequence[Any]", value)]
+        return ListType(FLOAT64 if FLOAT64 in items else items[0] if items else INT64, len(items))
+    return ScalarType(scalar(value).dtype)
 
 
 # ---------------------------------------------------------------- rewriting
