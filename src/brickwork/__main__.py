@@ -23,7 +23,8 @@ def doctor() -> str:
     lines = [
         f"python {platform.python_version()}, {', '.join(versions)}",
         f"machine: {target.identity}",
-        f"vectors: {target.vector_registers} of {target.vector_bytes} bytes; functions: {target.vector_library}",
+        f"vectors: {target.vector_registers} registers of {target.vector_bytes} bytes",
+        f"vector functions: {target.vector_library}",
         "settings: all defaults" if not changed else "settings:",
         *changed,
         describe_cache(),
