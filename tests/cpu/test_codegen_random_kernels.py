@@ -3,8 +3,8 @@
 import random
 
 import pytest
-
 import torch
+
 from brickwork.ir.nodes import Break, Continue, Role
 from support.machine import Machine, interpreted, named, scheduled
 from support.written import check, extent, kernel, let, load, loop, op, repeat, store, symbol, when

@@ -161,6 +161,21 @@ class FunctionWriter:
         yield
         self.place(after)
 
+    @contextmanager
+    def count(self, begin: str, end: str) -> Generator[str]:
+        """Write the body for each i64 from `begin` to `end`; gives the number."""
+        counter = self.alloca("i64")
+        head, body, after = (self.label(stem) for stem in ("count", "run", "done"))
+        self.store("i64", begin, counter)
+        self.place(head)
+        number = self.load("i64", counter)
+        self.branch_if(self.emit(f"icmp slt i64 {number}, {end}"), body, after)
+        self.place(body)
+        yield number
+        self.store("i64", self.emit(f"add nsw i64 {number}, 1"), counter)
+        self.branch(head)
+        self.place(after)
+
     def load(self, kind: str, address: str, note: str = "") -> str:
         """Emit a load."""
         return self.emit(f"load {kind}, ptr {address}{note}")

@@ -35,7 +35,7 @@ def assembly(text: str, target: Target) -> str:
     return machine.emit_assembly(_optimise(text, machine))
 
 
-def _optimise(text: str, machine: Any) -> Any:  # noqa: ANN401 -- llvmlite has no types
+def _optimise(text: str, machine: Any) -> Any:
     llvm = _binding()
     module = _parse(text, machine)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -47,7 +47,7 @@ def _optimise(text: str, machine: Any) -> Any:  # noqa: ANN401 -- llvmlite has n
     return module
 
 
-def _parse(text: str, machine: Any) -> Any:  # noqa: ANN401 -- llvmlite has no types
+def _parse(text: str, machine: Any) -> Any:
     llvm = _binding()
     try:
         module = llvm.parse_assembly(text)
@@ -61,7 +61,7 @@ def _parse(text: str, machine: Any) -> Any:  # noqa: ANN401 -- llvmlite has no t
 
 
 @cache
-def _machine(target: Target, level: int = 3) -> Any:  # noqa: ANN401 -- llvmlite has no types
+def _machine(target: Target, level: int = 3) -> Any:
     llvm = _binding()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -72,7 +72,7 @@ def _machine(target: Target, level: int = 3) -> Any:  # noqa: ANN401 -- llvmlite
     )
 
 
-def _binding() -> Any:  # noqa: ANN401 -- llvmlite has no types
+def _binding() -> Any:
     import llvmlite.binding as llvm
 
     return llvm

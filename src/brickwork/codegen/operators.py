@@ -7,7 +7,9 @@ that are masked out may hold anything. Functions of the mathematical library are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter, float_constant
 from brickwork.codegen.lanes import floor_division
 from brickwork.codegen.sleef import FUNCTIONS, call_function
@@ -194,7 +196,7 @@ def _apply_integer(state: State, name: str, dtype: DType, operands: Sequence[str
         case "pow":
             if _POWER not in state.module.functions:
                 state.module.functions.append(_POWER)
-            return lane_by_lane(state, lambda a, b: emit(f"call i64 @bw_power(i64 {a}, i64 {b})"), first, last, width)
+            return _lane_by_lane(state, "bw_power", _power, (first, last), width)
         case _:
             raise NotImplementedError(name)
 
@@ -212,27 +214,41 @@ def _shift(state: State, name: str, dtype: DType, operands: tuple[str, str], wid
 
 
 def _divide(state: State, name: str, dtype: DType, operands: tuple[str, str], width: int) -> str:
-    left, right = operands
-    emit = state.writer.emit
     part = name == "mod"
-    if dtype is not UINT64:
-        return lane_by_lane(state, lambda a, b: floor_division(state, a, b)[part], left, right, width)
 
-    def one_lane(a: str, b: str) -> str:
-        divisor = emit(f"call i64 @llvm.umax.i64(i64 {b}, i64 1)")
-        return emit(f"{'urem' if part else 'udiv'} i64 {a}, {divisor}")
+    def signed(inner: State, left: str, right: str) -> str:
+        return floor_division(inner, left, right)[part]
 
-    return lane_by_lane(state, one_lane, left, right, width)
+    def unsigned(inner: State, left: str, right: str) -> str:
+        divisor = inner.writer.emit(f"call i64 @llvm.umax.i64(i64 {right}, i64 1)")
+        return inner.writer.emit(f"{'urem' if part else 'udiv'} i64 {left}, {divisor}")
+
+    name = f"bw_{name}_{dtype}"
+    return _lane_by_lane(state, name, unsigned if dtype is UINT64 else signed, operands, width)
 
 
-def lane_by_lane(state: State, compute: Callable[[str, str], str], left: str, right: str, width: int) -> str:
-    """Return `compute` applied to each lane of two i64 in turn."""
+def _power(state: State, left: str, right: str) -> str:
+    return state.writer.emit(f"call i64 @bw_power(i64 {left}, i64 {right})")
+
+
+def _lane_by_lane(
+    state: State, name: str, compute: Callable[[State, str, str], str], operands: tuple[str, str], width: int
+) -> str:
+    """Return `compute` applied to each lane of two i64 in turn, in a function of its own."""
     if width == 1:
-        return compute(left, right)
-    emit, kind = state.writer.emit, vector_type("i64", width)
-    result = "poison"
-    for lane in range(width):
-        first = emit(f"extractelement {kind} {left}, i64 {lane}")
-        second = emit(f"extractelement {kind} {right}, i64 {lane}")
-        result = emit(f"insertelement {kind} {result}, i64 {compute(first, second)}, i64 {lane}")
-    return result
+        return compute(state, *operands)
+    kind, name = vector_type("i64", width), f"{name}.{width}"
+    if not any(f" @{name}(" in text.partition("{")[0] for text in state.module.functions):
+        parameters = ((kind, "left"), (kind, "right"))
+        writer = FunctionWriter(state.module, name, f"internal {kind}", parameters, attributes(state.target))
+        places = [writer.alloca(kind) for _ in range(3)]
+        for (_, label), place in zip(parameters, places, strict=False):
+            writer.store(kind, f"%{label}", place)
+        with writer.count("0", str(width)) as lane:
+            addresses = [writer.emit(f"getelementptr i64, ptr {place}, i64 {lane}") for place in places]
+            left, right = (writer.load("i64", address) for address in addresses[:2])
+            writer.store("i64", compute(replace(state, writer=writer), left, right), addresses[2])
+        writer.terminate(f"ret {kind} {writer.load(kind, places[2])}")
+        writer.close()
+    left, right = operands
+    return state.writer.call(kind, f"@{name}", (f"{kind} {left}", f"{kind} {right}"))

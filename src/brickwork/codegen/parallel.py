@@ -6,8 +6,6 @@ not depend on how the range is cut: reductions are summed in chunks of a size of
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from brickwork.codegen.attributes import attributes
@@ -159,12 +157,12 @@ def _emit_function(state: State, nest: _Nest, name: str, emit_block: EmitBlock) 
     if nest.reductions:
         total, chunks = word(1 + 3 * depth), word(2 + 3 * depth)
         partials = word(place + len(nest.captures), "ptr")
-        with _steps(inner, "%begin", "%end") as chunk:
+        with inner.writer.count("%begin", "%end") as chunk:
             low, high = (_edge(inner, text, total, chunks) for text in (chunk, writer.emit(f"add i64 {chunk}, 1")))
             for reduction in nest.reductions:
                 kind = scalar_type(reduction.symbol.dtype)
                 writer.store(kind, identity(reduction), inner.slots[reduction.symbol].address)
-            with _steps(inner, low, high) as step:
+            with inner.writer.count(low, high) as step:
                 _emit_step(inner, nest, step, (starts, stops, counts), emit_block)
             for number, reduction in enumerate(nest.reductions):
                 kind = scalar_type(reduction.symbol.dtype)
@@ -173,27 +171,10 @@ def _emit_function(state: State, nest: _Nest, name: str, emit_block: EmitBlock) 
                 address = writer.emit(f"getelementptr i64, ptr {partials}, i64 {place_of}")
                 writer.store(kind, writer.load(kind, inner.slots[reduction.symbol].address), address)
     else:
-        with _steps(inner, "%begin", "%end") as step:
+        with inner.writer.count("%begin", "%end") as step:
             _emit_step(inner, nest, step, (starts, stops, counts), emit_block)
     writer.terminate("ret void")
     writer.close()
-
-
-@contextmanager
-def _steps(state: State, begin: str, end: str) -> Generator[str]:
-    """Write the body for each number from `begin` to `end`; gives the number."""
-    writer = state.writer
-    counter = writer.alloca("i64")
-    head, body, after = (writer.label(stem) for stem in ("step", "run", "done"))
-    writer.store("i64", begin, counter)
-    writer.place(head)
-    number = writer.load("i64", counter)
-    writer.branch_if(writer.emit(f"icmp slt i64 {number}, {end}"), body, after)
-    writer.place(body)
-    yield number
-    writer.store("i64", writer.emit(f"add nsw i64 {number}, 1"), counter)
-    writer.branch(head)
-    writer.place(after)
 
 
 def _edge(state: State, chunk: str, total: str, chunks: str) -> str:
@@ -240,7 +221,7 @@ def _emit_step(
 def _combine(state: State, nest: _Nest, chunks: str, partials: str) -> None:
     """Fold the chunks' partial results into the variables, in order."""
     writer, count = state.writer, len(nest.reductions)
-    with _steps(state, "0", chunks) as chunk:
+    with state.writer.count("0", chunks) as chunk:
         for number, reduction in enumerate(nest.reductions):
             dtype, slot = reduction.symbol.dtype, state.slots[reduction.symbol]
             kind = scalar_type(dtype)
