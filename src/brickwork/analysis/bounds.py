@@ -127,8 +127,12 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     """Prove that an index is at least 0 (`negative`), or that it is less than the size."""
     goal = axis.value if negative else axis.size - axis.value - number(1)
     corner = lower_corner(model, access.loops, goal)
-    if corner is not None and _certain(model, corner):
+    if corner is not None and (_certain(model, corner) or _follows(model, access, corner)):
         return Proof(())
+    if corner is not None and _is_tight(model, access, goal) and all(map(is_parameter, corner.atoms())):
+        proof = None if corner.is_constant else _usable(Proof(((Comparison(corner),),)))
+        if proof is not None:
+            return proof
     wrong = at_least(number(-1), goal)
     domain = model.domain(access)
     wrongs = model.closure((*domain, wrong))
@@ -140,6 +144,25 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     if corner is not None and not corner.is_constant and all(map(is_parameter, corner.atoms())):
         return _usable(Proof(((Comparison(corner),),)))
     return None
+
+
+def _follows(model: Model, access: Access, corner: Polynomial) -> bool:
+    """Whether a polynomial is at least 0 because a loop around the access runs at all."""
+    return any(_certain(model, corner - (loop.stop - loop.start - number(1))) for loop in access.loops)
+
+
+def _is_tight(model: Model, access: Access, goal: Polynomial) -> bool:
+    """Whether some iteration reaches the corner, unless a loop with fixed bounds is empty: isl could prove no more."""
+    if access.conditions or any(isinstance(atom, UnknownAtom) for atom in goal.atoms()):
+        return False
+    for place, loop in enumerate(access.loops):
+        length = loop.stop - loop.start - number(1)
+        if all(map(is_parameter, length.atoms())):
+            continue
+        least = lower_corner(model, access.loops[:place], length)
+        if least is None or not _certain(model, least):
+            return False
+    return True
 
 
 def _avoid(disjuncts: tuple[tuple[Comparison, ...], ...]) -> Proof | None:

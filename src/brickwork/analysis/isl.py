@@ -32,10 +32,8 @@ class Solver:
     """Asks isl about formulas; one for a kernel, so that its context is shared."""
 
     def __init__(self) -> None:
-        """Make isl's context."""
-        import islpy
-
-        self._context = islpy.Context()
+        """Begin without isl: it is loaded, which takes a while, at the first question."""
+        self._loaded: islpy.Context | None = None
         self._questions = 0
         self._known: dict[tuple[Formula, ...], bool | None] = {}
 
@@ -51,8 +49,8 @@ class Solver:
 
         names = _names(formulas)
         try:
-            self._limit()
-            return not islpy.Set(_text({}, names, formulas), self._context).is_empty()
+            context = self._context()
+            return not islpy.Set(_text({}, names, formulas), context).is_empty()
         except islpy.Error:
             return None
 
@@ -69,9 +67,9 @@ class Solver:
         parameters = {monomial: name for monomial, name in names.items() if all(map(_is_parameter, monomial))}
         rest = {monomial: name for monomial, name in names.items() if monomial not in parameters}
         try:
-            self._limit()
-            found = islpy.Set(_text(parameters, rest, formulas), self._context).params()
-            base = islpy.Set(_text(parameters, rest, known), self._context).params()
+            context = self._context()
+            found = islpy.Set(_text(parameters, rest, formulas), context).params()
+            base = islpy.Set(_text(parameters, rest, known), context).params()
             return _disjuncts(found.gist(base).coalesce(), parameters)
         except islpy.Error:
             return None
@@ -82,8 +80,8 @@ class Solver:
 
         names = _names(formulas)
         try:
-            self._limit()
-            point = islpy.Set(_text({}, names, formulas), self._context).sample_point()
+            context = self._context()
+            point = islpy.Set(_text({}, names, formulas), context).sample_point()
             if point.is_void():
                 return None
             values = [point.get_coordinate_val(islpy.dim_type.set, place) for place in range(len(names))]
@@ -91,12 +89,18 @@ class Solver:
         except islpy.Error:
             return None
 
-    def _limit(self) -> None:
+    def _context(self) -> islpy.Context:
+        """Return isl's context with a fresh allowance."""
+        import islpy
+
+        if self._loaded is None:
+            self._loaded = islpy.Context()
         self._questions += 1
         if self._questions > QUESTION_LIMIT:
             raise islpy.Error("no more questions")
-        self._context.reset_operations()
-        self._context.set_max_operations(OPERATION_LIMIT)
+        self._loaded.reset_operations()
+        self._loaded.set_max_operations(OPERATION_LIMIT)
+        return self._loaded
 
 
 def _is_parameter(atom: Atom) -> bool:
