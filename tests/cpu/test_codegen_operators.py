@@ -1,6 +1,7 @@
 """Every scalar operator, cast and element type as machine code: as the interpreter has it, the same at every width."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -10,6 +11,7 @@ from brickwork.ir.build import cast, constant
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64, UINT64, value_dtype
 from brickwork.ir.nodes import Apply, Draw, Random, Role
 from brickwork.ir.operators import OPERATORS, result_dtype
+from brickwork.target.cpu import host_target
 from support.machine import Machine, interpreted, named, scheduled
 from support.written import extent, kernel, load, loop, op, store, symbol, whole
 
@@ -145,3 +147,47 @@ def test_uniform_functions_have_the_bits_of_lanes():
     Machine(scheduled(single, {"j": (Role.VECTOR, 16)}))([x, across])
     torch.testing.assert_close(out, across.T, rtol=0, atol=0)
     torch.testing.assert_close(out, (x * 3).exp().expand(64, 64))
+
+
+@pytest.mark.parametrize("name", ["exp", "sin", "floordiv", "mod"])
+def test_targets_with_narrower_vectors_give_the_same_bits(name):
+    x, out = torch.randn(200) * 9, torch.zeros(200)
+    tensor, to, i = named("x", 0, x), named("out", 1, out), symbol("i")
+    element = load(tensor, i)
+    value = op(name, *([element] if OPERATORS[name].arity == 1 else [element, constant(0.7, FLOAT32)]))
+    made = scheduled(kernel((tensor, to), loop(i, 0, extent(to), store(to, (i,), value))), {"i": (Role.VECTOR, 16)})
+    results = []
+    for size in (16, 32, 64):
+        Machine(made, host_target(size))([x, out])
+        results.append(out.clone())
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])
+
+
+def test_the_c_library_answers_where_there_is_no_vector_library():
+    x, out = torch.randn(37), torch.zeros(37)
+    tensor, to, i = named("x", 0, x), named("out", 1, out), symbol("i")
+    made = kernel((tensor, to), loop(i, 0, extent(to), store(to, (i,), op("tanh", load(tensor, i)))))
+    target = replace(host_target(), vector_library="none", library_bytes=0, fused=False)
+    Machine(scheduled(made, {"i": (Role.VECTOR, 16)}), target)([x, out])
+    torch.testing.assert_close(out, x.tanh())
+    sine = kernel((tensor, to), loop(i, 0, extent(to), store(to, (i,), op("sin", load(tensor, i)))))
+    Machine(scheduled(sine, {"i": (Role.VECTOR, 16)}), target)([x, out])
+    torch.testing.assert_close(out, x.sin())
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+@pytest.mark.parametrize("most", [4.0, 300.0, 20000.0, 1e30])
+def test_sines_are_right_to_one_unit_in_the_last_place(name, most):
+    x = torch.linspace(-most, most, 30011)
+    x[:4] = torch.tensor([0.0, -0.0, math.inf, 1e-30])
+    out = torch.zeros_like(x)
+    tensor, to, i = named("x", 0, x), named("out", 1, out), symbol("i")
+    made = kernel((tensor, to), loop(i, 0, extent(to), store(to, (i,), op(name, load(tensor, i)))))
+    Machine(scheduled(made, {"i": (Role.VECTOR, 16)}))([x, out])
+    exact = getattr(torch, name)(x.double())
+    unit = torch.nextafter(exact.float().abs(), torch.tensor(math.inf)).double() - exact.float().abs().double()
+    wrong = (out.double() - exact).abs() / unit
+    assert wrong[~wrong.isnan()].max() <= 1.0
+    assert torch.equal(out[:2].signbit(), exact[:2].signbit())
+    assert out[2].isnan()
