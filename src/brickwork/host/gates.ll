@@ -2,10 +2,24 @@
 ; tensors, 2: an argument requires grad in grad mode, 4: one has a forward gradient (host/support.py).
 
 ; What one tensor says: its keys in the first half, whether gradients are asked for in the second.
-define internal {i64, i64} @examine(ptr %handle, i64 %offset) {
+define internal {i64, i64} @examine(ptr %handle, i64 %offsets) {
   %impl = load ptr, ptr %handle
+  %offset = and i64 %offsets, 4294967295
   %keys.at = getelementptr i8, ptr %impl, i64 %offset
   %keys = load i64, ptr %keys.at
+  %first = insertvalue {i64, i64} poison, i64 %keys, 0
+  %place = lshr i64 %offsets, 32
+  %unknown = icmp eq i64 %place, 0
+  br i1 %unknown, label %ask, label %look
+look:
+  %meta.at = getelementptr i8, ptr %impl, i64 %place
+  %meta = load ptr, ptr %meta.at
+  %none = icmp eq ptr %meta, null
+  br i1 %none, label %plain, label %ask
+plain:
+  %nothing = insertvalue {i64, i64} %first, i64 0, 1
+  ret {i64, i64} %nothing
+ask:
   %requires = call zeroext i1 @_ZNK3c1010TensorImpl13requires_gradEv(ptr %impl)
   %requires64 = select i1 %requires, i64 2, i64 0
   %tangent.at = call ptr @_ZNK3c1010TensorImpl8_fw_gradEmRKN2at10TensorBaseE(ptr %impl, i64 0, ptr %handle)
@@ -13,7 +27,6 @@ define internal {i64, i64} @examine(ptr %handle, i64 %offset) {
   %defined = icmp ne ptr %tangent, @_ZN3c1019UndefinedTensorImpl10_singletonE
   %forward64 = select i1 %defined, i64 4, i64 0
   %asked = or i64 %requires64, %forward64
-  %first = insertvalue {i64, i64} poison, i64 %keys, 0
   %second = insertvalue {i64, i64} %first, i64 %asked, 1
   ret {i64, i64} %second
 }

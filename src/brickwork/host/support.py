@@ -30,16 +30,18 @@ PYTHON_ERROR, OTHER_ERROR = b"12python_error", b"15brickwork_error"
 
 
 def argument_table(
-    offset: int, allowed: int, modes: Sequence[int], inplace: int, kinds: Sequence[int]
+    keys: int, autograd: int, allowed: int, modes: Sequence[int], inplace: int, kinds: Sequence[int]
 ) -> tuple[int, ...]:
     """Return the words of `bw_table`.
 
-    `offset` is where a TensorImpl keeps its key set (-1: unknown), `allowed` the keys that plain tensors have, `modes`
+    `keys` is where a TensorImpl keeps its key set (-1: unknown), `autograd` where it keeps the pointer to what autograd
+    knows (0: unknown; both go into one word), `allowed` the keys that plain tensors have, `modes`
     four dispatch keys that must not be included by a mode, `inplace` the key ADInplaceOrView (not included: inference
     mode), `kinds` one number a stack slot.
     """
     first, second, third, fourth = modes
-    return (offset, ~allowed, first, second, third, fourth, inplace, len(kinds), *kinds)
+    offsets = -1 if keys < 0 else keys | autograd << 32
+    return (offsets, ~allowed, first, second, third, fourth, inplace, len(kinds), *kinds)
 
 
 def support_text() -> str:

@@ -136,6 +136,7 @@ class Gate:
         self._type_name = ctypes.create_string_buffer(name)
         table = support.argument_table(
             library.key_set_offset(),
+            library.autograd_offset(),
             library.plain_keys(),
             [library.dispatch_key(name) for name in _MODES],
             library.dispatch_key("ADInplaceOrView"),

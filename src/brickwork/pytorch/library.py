@@ -114,6 +114,19 @@ def key_set_offset() -> int:
     return found.pop() if len(found) == 1 else -1
 
 
+@functools.cache
+def autograd_offset() -> int:
+    """Return the place in a TensorImpl of what autograd keeps of it, null where nothing; 0 if it is not to be seen."""
+    with private("utils._python_dispatch._disable_current_modes")(), torch.inference_mode(mode=False):
+        found = set(range(8, _IMPL_BYTES, 8))
+        for _ in range(4):
+            tensor = torch.empty(1)
+            before = dict(words_of(tensor))
+            after = dict(words_of(tensor.requires_grad_()))
+            found &= {offset for offset in found if before[offset] == 0 and after[offset] != 0}
+    return found.pop() if len(found) == 1 else 0
+
+
 def words_of(tensor: torch.Tensor) -> list[tuple[int, int]]:
     """Return the words of a tensor's TensorImpl with their offsets."""
     handle = handle_of(tensor)
