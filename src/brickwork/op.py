@@ -1,7 +1,7 @@
 """`@bw.op` and the `Op` object: where everything is wired together. Each question is passed on to the room that knows.
 
 An `Op` forwards calls to its OpOverload, whose gate finds a specialisation in machine code; Python is entered again
-only when none matches. What a call from a warm cache does without (fakes, the reference) is loaded when it is asked for.
+only when none matches. What calls from a warm cache do without is loaded when it is asked for.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from brickwork.codegen.llvm import assembly
 from brickwork.config import config
 from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.rules import unsupported
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import signature_of_call
 from brickwork.pytorch.check import check_operator
@@ -64,6 +65,9 @@ class Op:
         self.name = name
         self._fast_math = fast_math
         self.definition: Definition = define(function)
+        if self.definition.host == "python":
+            message = f"the host part of `{self.definition.name}` cannot be compiled: {self.definition.reason}"
+            raise unsupported(message, self.definition.loc, "move torch calls and slices out of the operator")
         self._schema = derive(name.partition("::")[2], self.definition)
         self._artifacts: dict[tuple[str, Signature], Artifact] = {}
         self._specialisations: list[Specialisation] = []
@@ -72,6 +76,8 @@ class Op:
             name, self._schema, self, lambda: cached_object("gate", lambda: thunk_object(target), target)
         )
         self._overload: Any = self._registration.overload(DEFAULT)
+        self._out: Any = None if self._schema.out is None else self._registration.overload(OUT)
+        self._outputs = () if self._schema.out is None else self._schema.out.outputs
 
     # ------------------------------------------------------------ calls
 
@@ -84,14 +90,16 @@ class Op:
     def _call_by_name(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if self._schema.random:
             named = _with_key(self.name, named)
-        out = named.pop(OUT, None) if self._schema.out is not None else None
-        if out is None or self._schema.out is None:
+        if OUT not in named or self._out is None:
             return self._overload(*arguments, **named)
-        names = self._schema.out.outputs
-        buffers = (out,) if len(names) == 1 else tuple(out)
-        if len(buffers) != len(names):
-            raise ValueError(f"{self.name} returns {len(names)} tensors, but `out` has {len(buffers)}")
-        self._registration.overload(OUT)(*arguments, **named, **dict(zip(names, buffers, strict=True)))
+        out = named[OUT]
+        if self._outputs == (OUT,):
+            self._out(*arguments, **named)
+            return out
+        del named[OUT]
+        if len(out) != len(self._outputs):
+            raise ValueError(f"{self.name} returns {len(self._outputs)} tensors, but `out` has {len(out)}")
+        self._out(*arguments, **named, **dict(zip(self._outputs, out, strict=True)))
         return out
 
     # ------------------------------------------------------------ what the dispatcher asks

@@ -42,7 +42,7 @@ def total(x: torch.Tensor) -> torch.Tensor:
     s = 0
     for i in range(x.shape[0]):
         s += x[i]
-    return s
+    return s  # pyright: ignore[reportReturnType]  # the language returns a scalar as a tensor
 
 
 @bw.op("bwtest::scale_")
@@ -107,6 +107,15 @@ def noise(x: torch.Tensor, scale: float) -> torch.Tensor:
     return out
 
 
+@bw.op("bwtest::ramp")
+def ramp(n: int, step: float = 1.0) -> torch.Tensor:
+    """Multiples of a step; no argument is a tensor."""
+    out = torch.empty(n)
+    for i in range(n):
+        out[i] = i * step
+    return out
+
+
 @dataclass(frozen=True)
 class Case:
     """An operator, a maker of arguments, and what it computes in torch's words (None: it draws random numbers)."""
@@ -132,15 +141,21 @@ def torch_weighted(x: torch.Tensor, weights: list[float], offsets: list[int]) ->
     return sum((weight * x.roll(-offset) for weight, offset in zip(weights, offsets, strict=True)), torch.zeros_like(x))
 
 
+def torch_halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what `halves` computes."""
+    return x[::2], x[1::2]
+
+
 CASES = {
     "timex": Case(timex, lambda: (torch.randn(4, 16), torch.randn(2, 4, 16), 0.1), torch_timex),
-    "square": Case(square, lambda: (torch.randn(33),), lambda x: x * x),
-    "total": Case(total, lambda: (torch.randn(100),), lambda x: x.sum()),
+    "square": Case(square, lambda: (torch.randn(33),), torch.square),
+    "total": Case(total, lambda: (torch.randn(100),), torch.sum),
     "scale_": Case(scale_, lambda: (torch.randn(33), 0.5)),
     "copy_scaled": Case(copy_scaled, lambda: (torch.randn(9), torch.empty(9)), None, (("by", 2.0), ("flip", True))),
-    "halves": Case(halves, lambda: (torch.randn(11),), lambda x: (x[::2], x[1::2])),
-    "transposed": Case(transposed, lambda: (torch.randn(5, 7),), lambda x: x.t()),
+    "halves": Case(halves, lambda: (torch.randn(11),), torch_halves),
+    "transposed": Case(transposed, lambda: (torch.randn(5, 7),), torch.t),
     "weighted": Case(weighted, lambda: (torch.randn(12), [0.5, 2.0], [1, -2]), torch_weighted),
+    "ramp": Case(ramp, lambda: (7, 0.5), lambda n, step: torch.arange(n) * step),
     "noise": Case(noise, lambda: (torch.zeros(50), 1.0)),
 }
 """Every operator by name."""

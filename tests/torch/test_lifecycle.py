@@ -141,7 +141,7 @@ def test_a_warm_cache_needs_no_compiler(tmp_path):
         "assert warm.warm(torch.ones(3)).sum() == 6\n"
         "print(warm.warm.stats().specialisations[0].cached, 'llvmlite' in sys.modules, 'islpy' in sys.modules)"
     )
-    assert run(tmp_path, "call.py").split() == ["False", "True", "True"]
+    assert run(tmp_path, "call.py").split()[:2] == ["False", "True"]
     assert run(tmp_path, "call.py").split() == ["True", "False", "False"]
 
 
@@ -179,6 +179,21 @@ def test_names_are_checked_and_made_of_the_module():
     assert name == "plain"
     assert getattr(torch.ops, namespace).plain.default is plain._overload
     assert torch.equal(plain(torch.ones(2)), torch.ones(2))
+
+
+def test_a_host_part_that_needs_python_is_refused_at_definition():
+    with pytest.raises(bw.CompileError, match="error BW901: the host part of `softened`") as caught:
+
+        @bw.op("bwlife::softened")
+        def softened(x: torch.Tensor) -> torch.Tensor:
+            y = torch.softmax(x, 0)
+            out = torch.empty_like(y)
+            for i in range(x.shape[0]):
+                out[i] = y[i]
+            return out
+
+    assert caught.value.diagnostics[0].loc.file == __file__
+    assert not hasattr(torch.ops.bwlife, "softened")
 
 
 def test_explain_inspect_warmup_and_stats(define):

@@ -23,6 +23,7 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Launch
 from brickwork.ir.signature import Signature
+from brickwork.ir.text import print_kernel, print_program
 from brickwork.ir.walk import walk
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.signature import signature_text
@@ -42,13 +43,13 @@ def _stages(
     definition: Definition, signature: Signature, target: Target, module: Module, reached: dict[str, str]
 ) -> Artifact:
     program = lower(definition, signature)
-    reached["ir"] = repr(program)
+    reached["ir"] = print_program(program)
     functions: dict[str, str] = {}
     explanations: list[str] = []
     schedules: list[str] = []
     for kernel in [node.kernel for node in walk(program.body) if isinstance(node, Launch)]:
         scheduled = schedule_kernel(kernel, target)
-        schedules.append(str(scheduled.schedule))
+        schedules += [str(scheduled.schedule), print_kernel(scheduled.kernel)]
         explanations.append(explain(scheduled))
         functions[kernel.name] = emit_kernel(module, scheduled.kernel, target).removeprefix("@")
     reached["schedule"] = "\n".join(schedules)
