@@ -146,6 +146,11 @@ def torch_halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return x[::2], x[1::2]
 
 
+def torch_ramp(n: int, step: float) -> torch.Tensor:
+    """Return what `ramp` computes."""
+    return torch.arange(n) * step
+
+
 CASES = {
     "timex": Case(timex, lambda: (torch.randn(4, 16), torch.randn(2, 4, 16), 0.1), torch_timex),
     "square": Case(square, lambda: (torch.randn(33),), torch.square),
@@ -155,7 +160,7 @@ CASES = {
     "halves": Case(halves, lambda: (torch.randn(11),), torch_halves),
     "transposed": Case(transposed, lambda: (torch.randn(5, 7),), torch.t),
     "weighted": Case(weighted, lambda: (torch.randn(12), [0.5, 2.0], [1, -2]), torch_weighted),
-    "ramp": Case(ramp, lambda: (7, 0.5), lambda n, step: torch.arange(n) * step),
+    "ramp": Case(ramp, lambda: (7, 0.5), torch_ramp),
     "noise": Case(noise, lambda: (torch.zeros(50), 1.0)),
 }
 """Every operator by name."""
