@@ -89,7 +89,7 @@ def _versions() -> tuple[str, ...]:
             found.append(f"{package} unknown")
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted((*root.rglob("*.py"), *root.rglob("*.ll"))):
         status = path.stat()
         digest.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
     return (*found, digest.hexdigest())
