@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.codegen import lanes
-from brickwork.codegen.builder import float_constant
+from brickwork.codegen.attributes import attributes
+from brickwork.codegen.builder import FunctionWriter, float_constant
 from brickwork.codegen.sleef import call_function, join_pieces
 from brickwork.codegen.state import State
 from brickwork.codegen.trigonometry import sine_and_cosine
@@ -36,9 +37,29 @@ def draw(state: State, node: Random, operands: tuple[Value, ...]) -> Value:
 
 
 def _block(state: State, operands: tuple[str, ...] | list[str], site: int, width: int) -> Words:
-    """Return the four words of the block that holds the draw, as lanes of i32."""
+    """Return the four words of the block that holds the draw, as lanes of i32; by a function, to keep code small."""
+    wide, word = vector_type("i64", width), vector_type("i32", width)
+    name, kind = f"bw_philox.{width}", f"{{ {', '.join([word] * 4)} }}"
+    if not any(f" @{name}(" in text.partition("nounwind")[0] for text in state.module.functions):
+        parameters = ((wide, "key"), (wide, "counter"), (wide, "extra"), ("i32", "site"))
+        header = f"noinline memory(none) {attributes(state.target)}"
+        writer = FunctionWriter(state.module, name, f"internal {kind}", parameters, header)
+        inner = replace(state, writer=writer, width=width)
+        result = "poison"
+        for place, text in enumerate(_rounds(inner, width)):
+            result = writer.emit(f"insertvalue {kind} {result}, {word} {text}, {place}")
+        writer.terminate(f"ret {kind} {result}")
+        writer.close()
+    arguments = (*(f"{wide} {text}" for text in operands[:3]), f"i32 {site}")
+    result = state.writer.call(kind, f"@{name}", arguments)
+    first, second, third, last = (state.writer.emit(f"extractvalue {kind} {result}, {place}") for place in range(4))
+    return first, second, third, last
+
+
+def _rounds(state: State, width: int) -> Words:
+    """Return the words of the block for the parameters of the function that is being written."""
     emit, wide, word = state.writer.emit, vector_type("i64", width), vector_type("i32", width)
-    key, counter, extra = operands[:3]
+    key, counter, extra = "%key", "%counter", "%extra"
     number = emit(f"lshr {wide} {counter}, {_literal(2, width, 'i64')}")
 
     def halves(text: str) -> tuple[str, str]:
@@ -47,7 +68,7 @@ def _block(state: State, operands: tuple[str, ...] | list[str], site: int, width
 
     c0, c1 = halves(number)
     c2, _ = halves(extra)
-    c3 = _literal(site, width, "i32")
+    c3 = lanes.splat(state, "i32", "%site")
     k0, k1 = halves(key)
     for _ in range(ROUNDS):
         low0, high0 = _product(state, c0, MULTIPLIERS[0], width)
