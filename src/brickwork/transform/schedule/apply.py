@@ -2,19 +2,25 @@
 
 for i in range(a, b): body   ->   parallel for c in range((b - a + S - 1) // S):
                                       vector for i in range(a + c*S, min(a + c*S + S, b)): body
+
+A loop is jammed (`unroll_jam.py`) unless a check in it could fail: the order in which failures are met stays that of
+the source.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Block, For, Role, Statement, Symbol
-from brickwork.ir.walk import rewrite_statements
+from brickwork.ir.nodes import Block, Break, Check, Continue, For, Role, Statement, Symbol, While
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, walk
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.schedule.unroll_jam import unroll_jam
 
 CHUNK_NUMBERS = 1_000_000
 """Added to the number of a loop's index to number the index of its chunks."""
@@ -22,14 +28,23 @@ CHUNK_NUMBERS = 1_000_000
 
 def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Block:
     """Return the block with its loops run as the schedule says."""
+    highest = max((symbol.number for symbol in assigned_symbols(block)), default=0)
+    numbers = count(highest + 2 * CHUNK_NUMBERS)
 
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For):
             return (statement,)
         loops = schedule.flat(statement.index)
-        return (_apply(flatten(statement, loops) if loops else statement, schedule, analysis),)
+        applied = _apply(flatten(statement, loops) if loops else statement, schedule, analysis)
+        return _jammed(applied, schedule.jam(statement.index), numbers)
 
     return rewrite_statements(block, visit)
+
+
+def _jammed(loop: For, factor: int, numbers: Iterator[int]) -> Block:
+    if not factor or any(isinstance(node, Break | Check | Continue | While) for node in walk(loop.body)):
+        return (loop,)
+    return unroll_jam(loop, factor, numbers)
 
 
 def _apply(loop: For, schedule: Schedule, analysis: Analysis) -> For:

@@ -19,7 +19,7 @@ from brickwork.ir.nodes import Block, Constant, Expression, For, If, Load, State
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
-from brickwork.transform.schedule.schedule import Chunk, Directive, Flatten, Parallel, Schedule, Vectorise
+from brickwork.transform.schedule.schedule import Chunk, Directive, Flatten, Jam, Parallel, Schedule, Vectorise
 
 LANES_LIMIT = 64
 REDUCTION_LANES = 32
@@ -30,6 +30,10 @@ HEAVY_CHUNK = 256
 """Iterations a chunk of a loop with inner loops."""
 ACCUMULATORS = 4
 """Vectors a lane set spans where an inner loop accumulates, to hide the latency of a multiply-add."""
+JAMMED = 4
+"""Iterations of an outer loop that run together where they share vectors that an accumulating loop reads."""
+JAMMED_ACCUMULATORS = 2
+"""Vectors a lane set spans then: with `JAMMED` iterations, as many as hide the latency and fit the registers."""
 FEWEST_ITERATIONS = 4
 DEPTH_WEIGHT = 16.0
 """How often an inner loop is taken to run."""
@@ -76,7 +80,10 @@ class _Planner:
             yield from (Parallel(node.index) for node in band)
             return
         chosen = min(candidates, key=lambda node: (self.cost(loop, node.index), candidates.index(node)))
-        width = self.width(chosen)
+        sharing = self.sharing(band, chosen)
+        width = self.width(chosen, JAMMED_ACCUMULATORS if sharing else ACCUMULATORS)
+        if sharing:
+            yield Jam(sharing.index, JAMMED)
         if chosen not in band:
             yield from (Parallel(node.index) for node in band)
             yield Vectorise(chosen.index, width)
@@ -129,12 +136,30 @@ class _Planner:
             if any(around.node.index == loop.index for around in access.loops)
         )
 
-    def width(self, loop: For) -> int:
+    def sharing(self, band: list[For], vector: For) -> For | None:
+        """Return the outer loop whose iterations read the same vectors in the accumulating loops of a vector loop."""
+        inner = {node.index for node in walk(vector.body) if isinstance(node, For)}
+        accumulating = {index for index in inner if self.analysis.loops[index].reductions}
+        if not self.target.vector_bytes or len(accumulating) != 1 or inner != accumulating:
+            return None
+        reads = [
+            access
+            for access in self.analysis.accesses
+            if not access.store and accumulating & {around.node.index for around in access.loops}
+        ]
+        vectors = [access for access in reads if _varies_with(access, vector.index)]
+        for outer in (node for node in band if node is not vector):
+            shared = any(not _varies_with(access, outer.index) for access in vectors)
+            if shared and any(_varies_with(access, outer.index) for access in reads):
+                return outer
+        return None
+
+    def width(self, loop: For, accumulators: int = ACCUMULATORS) -> int:
         """Return the lanes of a loop: those of the registers for its widest values, several times if it accumulates."""
         widest = max((_value_bytes(node) for node in walk(loop.body) if isinstance(node, Load | Store)), default=4)
         lanes = max(self.target.vector_bytes // widest, 1)
         if any(isinstance(node, For) and self.analysis.loops[node.index].reductions for node in walk(loop.body)):
-            lanes *= ACCUMULATORS
+            lanes *= accumulators
         count = _trip_count(loop)
         while count is not None and lanes > count:
             lanes //= 2
@@ -182,6 +207,12 @@ def _access_cost(access: Access, vector: Symbol) -> float:
     if varying == [access.tensor.type.unit_axis]:
         return scale / 8 if abs(access.axes[varying[0]].value.factor((atom,))) == 1 else scale / 2
     return scale
+
+
+def _varies_with(access: Access, loop: Symbol) -> bool:
+    """Whether the element that is accessed depends on a loop's index."""
+    atom = next((around.atom for around in access.loops if around.node.index == loop), None)
+    return atom is not None and any(_varies(item, atom) for axis in access.axes for item in axis.value.atoms())
 
 
 def _varies(atom: Atom, index: IndexAtom) -> bool:

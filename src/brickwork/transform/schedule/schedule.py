@@ -43,7 +43,15 @@ class Flatten:
     inner: tuple[Symbol, ...]
 
 
-Directive: TypeAlias = Parallel | Vectorise | Chunk | Flatten
+@dataclass(frozen=True, slots=True)
+class Jam:
+    """Run `factor` iterations of a loop together, so that they share what they read."""
+
+    loop: Symbol
+    factor: int
+
+
+Directive: TypeAlias = Parallel | Vectorise | Chunk | Flatten | Jam
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,10 @@ class Schedule:
         found = (item for item in self.directives if isinstance(item, Flatten) and item.loop == loop)
         return next(((item.loop, *item.inner) for item in found), ())
 
+    def jam(self, loop: Symbol) -> int:
+        """Return the number of iterations that run together, or 0."""
+        return next((item.factor for item in self.directives if isinstance(item, Jam) and item.loop == loop), 0)
+
     def chunk(self, loop: Symbol) -> int:
         """Return the number of iterations in a piece, or 0."""
         return next((item.size for item in self.directives if isinstance(item, Chunk) and item.loop == loop), 0)
@@ -91,6 +103,8 @@ def deserialise(text: str, loops: tuple[Symbol, ...]) -> Schedule:
                 directives.append(Vectorise(loop, int(values[0])))
             case "chunk":
                 directives.append(Chunk(loop, int(values[0])))
+            case "jam":
+                directives.append(Jam(loop, int(values[0])))
             case "flatten":
                 directives.append(Flatten(loop, tuple(named[value] for value in values)))
             case _:
@@ -110,6 +124,8 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("vectorise", _name(loop), width)
         case Chunk(loop, size):
             return ("chunk", _name(loop), size)
+        case Jam(loop, factor):
+            return ("jam", _name(loop), factor)
         case Flatten(loop, inner):
             return ("flatten", _name(loop), *map(_name, inner))
 
@@ -122,5 +138,7 @@ def _spell(directive: Directive) -> str:
             return f"vectorise({loop.name}, {width})"
         case Chunk(loop, size):
             return f"chunk({loop.name}, {size})"
+        case Jam(loop, factor):
+            return f"jam({loop.name}, {factor})"
         case Flatten(loop, inner):
             return f"flatten({', '.join(symbol.name for symbol in (loop, *inner))})"

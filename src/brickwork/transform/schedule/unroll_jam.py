@@ -18,15 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 
+from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
-    Apply,
     Assign,
     Block,
     Break,
-    Constant,
     Continue,
     Expression,
     For,
@@ -36,8 +34,7 @@ from brickwork.ir.nodes import (
     Statement,
     Symbol,
 )
-from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, substitute, walk
+from brickwork.ir.walk import assigned_symbols, rewrite, substitute, walk
 
 
 def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> Block:
@@ -45,32 +42,17 @@ def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> Block:
 
     `numbers` yields symbol numbers that are not in use. The loop's body must not leave or continue the loop itself.
     """
-    trips = _apply("sub", loop.stop, loop.start)
-    blocks = _apply("floordiv", trips, _integer(factor))
+    trips = build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0))
+    blocks = build.apply("floordiv", trips, build.integer(factor))
     block_index = Symbol(f"{loop.index.name}_block", next(numbers), INT64)
-    first = _apply("add", loop.start, _apply("mul", Read(symbol=block_index), _integer(factor)))
-    copies = [_renamed(loop, _apply("add", first, _integer(offset)), numbers) for offset in range(factor)]
-    jammed = replace(
-        loop,
-        index=block_index,
-        start=_integer(0),
-        stop=_apply("maximum", blocks, _integer(0)),
-        body=_jam(copies),
-    )
+    first = build.add(loop.start, build.mul(build.read(block_index), build.integer(factor)))
+    copies = [_renamed(loop, build.add(first, build.integer(offset)), numbers) for offset in range(factor)]
+    jammed = replace(loop, index=block_index, start=build.integer(0), stop=blocks, body=_jam(copies))
     rest_index = Symbol(loop.index.name, next(numbers), INT64)
-    done = _apply("mul", _apply("maximum", blocks, _integer(0)), _integer(factor))
-    rest = replace(
-        loop,
-        index=rest_index,
-        start=_apply("add", loop.start, done),
-        body=_renamed(loop, Read(symbol=rest_index), numbers),
-    )
+    done = build.mul(blocks, build.integer(factor))
+    rest_body = _renamed(loop, build.read(rest_index), numbers)
+    rest = replace(loop, index=rest_index, start=build.add(loop.start, done), body=rest_body)
     return (jammed, rest)
-
-
-def fresh_numbers(root: For) -> Iterator[int]:
-    """Return symbol numbers above all that occur in a loop."""
-    return count(1 + max((symbol.number for symbol in (*assigned_symbols(root), *read_symbols(root))), default=0))
 
 
 def _renamed(loop: For, index: Expression, numbers: Iterator[int]) -> Block:
@@ -130,11 +112,3 @@ def _shared(loops: Sequence[For]) -> For:
     ]
     reductions = tuple(item for loop in loops for item in loop.reductions)
     return replace(loops[0], body=_jam(bodies), reductions=reductions)
-
-
-def _apply(name: str, left: Expression, right: Expression) -> Apply:
-    return Apply(operator=OPERATORS[name], operands=(left, right), dtype=INT64)
-
-
-def _integer(value: int) -> Constant:
-    return Constant(value=value, dtype=INT64)
