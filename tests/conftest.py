@@ -1,4 +1,4 @@
-"""What holds for all tests: hypothesis without deadlines, since the machine may be shared; a disk cache of their own."""
+"""What holds for all tests: hypothesis has no deadlines, since machines are shared; the disk cache is their own."""
 
 import pytest
 from hypothesis import settings
