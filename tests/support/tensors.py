@@ -10,6 +10,7 @@ import torch
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.interpret import Memory
 from brickwork.ir.nodes import TensorType
+from brickwork.ir.scalars import Number
 from brickwork.ir.signature import ArgumentType, ListType, ScalarType
 
 
@@ -18,7 +19,8 @@ def to_memory(tensor: torch.Tensor) -> Memory:
     dtype = DTYPES[str(tensor.dtype).removeprefix("torch.")]
     count = tensor.untyped_storage().nbytes() // tensor.element_size()
     flat = tensor.as_strided((count,), (1,), 0)
-    return Memory(flat.tolist(), tuple(tensor.shape), tensor.stride(), dtype, tensor.storage_offset())
+    numbers: list[Number] = [item.item() for item in flat]
+    return Memory(numbers, tuple(tensor.shape), tensor.stride(), dtype, int(tensor.storage_offset()))
 
 
 def to_tensor(memory: Memory) -> torch.Tensor:

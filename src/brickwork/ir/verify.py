@@ -2,16 +2,15 @@
 
 Checked: types of operands, results and stores; one index for each axis; every read after an assignment on every path;
 loop indices are never assigned; access numbers are unique; `break` stands in a loop; roles and reductions are legal.
-Branches that exclude one another may share access numbers, as guarded and checked copies of a body do.
+Copies of an access share its number, as guarded and checked copies of a body have them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import assert_never
 
 from brickwork.diagnostics.errors import InternalError
-from brickwork.diagnostics.location import Location
+from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, INT64, VALUE_DTYPES, DType, Kind, value_dtype
 from brickwork.ir.nodes import (
     Allocate,
@@ -48,7 +47,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import result_dtype
-from brickwork.ir.walk import assigned_symbols, children, walk
+from brickwork.ir.walk import assigned_symbols, walk
 
 ASSOCIATIVE = frozenset({"add", "mul", "minimum", "maximum"})
 """Operators of reductions."""
@@ -89,38 +88,15 @@ def _require(condition: bool, message: str, loc: Location) -> None:
 
 
 def _unique_accesses(kernel: Kernel) -> None:
-    def accesses(block: Block) -> Iterator[tuple[int, Location]]:
-        for statement in block:
-            if isinstance(statement, If):
-                yield from _own(statement.condition)
-                branches = dict(accesses(statement.then)) | dict(accesses(statement.otherwise))
-                for part in (statement.then, statement.otherwise):
-                    _distinct(accesses(part))
-                yield from branches.items()
-            else:
-                if isinstance(statement, Store):
-                    yield statement.access, statement.loc
-                for child in children(statement):
-                    if isinstance(child, Statement):
-                        yield from accesses((child,))
-                    else:
-                        yield from _own(child)
-
-    _distinct(accesses(kernel.body))
-
-
-def _own(node: object) -> Iterator[tuple[int, Location]]:
-    if isinstance(node, Expression):
-        for item in walk(node):
-            if isinstance(item, Load):
-                yield item.access, item.loc
-
-
-def _distinct(accesses: Iterator[tuple[int, Location]]) -> None:
-    seen: dict[int, Location] = {}
-    for number, loc in accesses:
-        _require(number not in seen or seen[number] == loc, f"two accesses have the number {number}", loc)
-        seen[number] = loc
+    """Check that an access number means one place: copies are equal, or stand at one place of the source."""
+    seen: dict[int, Load | Store] = {}
+    for node in walk(kernel):
+        if not isinstance(node, Load | Store):
+            continue
+        other = seen.setdefault(node.access, node)
+        same_place = type(node) is type(other) and node.loc == other.loc and node.loc != NOWHERE
+        same = isinstance(node, Load) and node == other
+        _require(same or node is other or same_place, f"two accesses have the number {node.access}", node.loc)
 
 
 class _Verifier:
