@@ -158,7 +158,7 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
     else:
         sizes = _sizes(arguments, keywords)
     expressions = tuple(_size(state, item, loc) for item in sizes)
-    element = _element_type(keywords.get("dtype"), like, fill, loc)
+    element = _element_type(keywords.get("dtype"), like, fill if kind == "full" else None, loc)
     same_layout = like if name.endswith("_like") else None
     layout = _layout(element, len(expressions), same_layout)
     tensor = _new_tensor(state, host, target, layout, position, loc=loc)
