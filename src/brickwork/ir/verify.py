@@ -95,8 +95,7 @@ def _unique_accesses(kernel: Kernel) -> None:
             continue
         other = seen.setdefault(node.access, node)
         same_place = type(node) is type(other) and node.loc == other.loc and node.loc != NOWHERE
-        same = isinstance(node, Load) and node == other
-        _require(same or node is other or same_place, f"two accesses have the number {node.access}", node.loc)
+        _require(node == other or same_place, f"two accesses have the number {node.access}", node.loc)
 
 
 class _Verifier:
