@@ -72,6 +72,8 @@ def _how(loop: Loop, schedule: Schedule) -> str | None:
         parts.append("in parallel")
     if chunk := schedule.chunk(index):
         parts.append(f"in parallel by chunks of {chunk}")
+    if factor := schedule.jam(index):
+        parts.append(f"{factor} together")
     if width := schedule.width(index):
         parts.append(f"vectorised by {width}")
     if owner is not None:

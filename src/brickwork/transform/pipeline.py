@@ -4,6 +4,7 @@
 2. analyse, then the user's claims, since all that follows rests on the verdicts.
 3. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
 4. guard: the careful copy of the body is taken before the schedule is applied to the fast one.
+5. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from brickwork.transform.promote import promote
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
 from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.specialise import specialise
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +48,4 @@ def schedule_kernel(kernel: Kernel, target: Target) -> ScheduledKernel:
 
 
 def _fast(body: Block, analysis: Analysis, schedule: Schedule) -> Block:
-    return apply_schedule(fast_body(body, analysis), schedule, analysis)
+    return specialise(apply_schedule(fast_body(body, analysis), schedule, analysis), guards(analysis))

@@ -15,13 +15,48 @@ from brickwork.analysis.model import Access, depth_of
 from brickwork.analysis.polynomial import Atom, IndexAtom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.dtypes import value_dtype
-from brickwork.ir.nodes import Block, Constant, Expression, For, If, Load, Statement, Store, Symbol, While
+from brickwork.ir.nodes import (
+    Apply,
+    Block,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    Node,
+    Random,
+    Statement,
+    Store,
+    Symbol,
+    While,
+)
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.schedule.schedule import Chunk, Directive, Flatten, Jam, Parallel, Schedule, Vectorise
 
 LANES_LIMIT = 64
+LONG_OPERATORS = frozenset(
+    {
+        "pow",
+        "cbrt",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+    }
+    | {"sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma", "atan2", "hypot"}
+)
+"""The operators that take many instructions."""
 REDUCTION_LANES = 32
 """Lanes of an accumulating loop: the same on every machine, so that results are."""
 LIGHT_CHUNK = 4096
@@ -30,6 +65,8 @@ HEAVY_CHUNK = 256
 """Iterations a chunk of a loop with inner loops."""
 ACCUMULATORS = 4
 """Vectors a lane set spans where an inner loop accumulates, to hide the latency of a multiply-add."""
+FUNCTION_VECTORS = 2
+"""Vectors a lane set spans where functions of floats or random numbers are computed, to hide their latency."""
 JAMMED = 4
 """Iterations of an outer loop that run together where they share vectors that an accumulating loop reads."""
 JAMMED_ACCUMULATORS = 2
@@ -160,6 +197,8 @@ class _Planner:
         lanes = max(self.target.vector_bytes // widest, 1)
         if any(isinstance(node, For) and self.analysis.loops[node.index].reductions for node in walk(loop.body)):
             lanes *= accumulators
+        elif any(_is_long_computation(node) for node in walk(loop.body)):
+            lanes *= FUNCTION_VECTORS
         count = _trip_count(loop)
         while count is not None and lanes > count:
             lanes //= 2
@@ -227,6 +266,11 @@ def _trip_count(loop: For) -> int | None:
     if isinstance(loop.start, Constant) and isinstance(loop.stop, Constant):
         return max(int(loop.stop.value) - int(loop.start.value), 0)
     return None
+
+
+def _is_long_computation(node: Node) -> bool:
+    """Whether a node is a random number or a function that takes many instructions."""
+    return isinstance(node, Random) or (isinstance(node, Apply) and node.operator.name in LONG_OPERATORS)
 
 
 def _is_long(loop: For) -> bool:

@@ -1,0 +1,40 @@
+"""Replaces scalar arguments whose values the guards fix, in the body that runs only where the guards hold.
+
+if n == x.shape[0] and m == 0: y[i % n + i * m]   ->   if ...: y[i % x.shape[0]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from brickwork.ir import build
+from brickwork.ir.nodes import Apply, Block, Constant, Expression, Node, Read, Size, Symbol
+from brickwork.ir.walk import rewrite_expressions
+
+
+def specialise(block: Block, conditions: Iterable[Expression]) -> Block:
+    """Return the block for arguments that satisfy `conditions`: scalars known to equal a size or literal become it."""
+    values = {symbol: value for condition in conditions for symbol, value in _fixed(condition)}
+    if not values:
+        return block
+
+    def change(node: Expression) -> Expression:
+        match node:
+            case Read(symbol=symbol):
+                return values.get(symbol, node)
+            case Apply(operator=operator, operands=operands):
+                return build.apply(operator.name, *operands, loc=node.loc)
+            case _:
+                return node
+
+    return rewrite_expressions(block, change)
+
+
+def _fixed(condition: Node) -> tuple[tuple[Symbol, Expression], ...]:
+    if not isinstance(condition, Apply) or condition.operator.name != "eq":
+        return ()
+    for one, other in (condition.operands, condition.operands[::-1]):
+        if isinstance(one, Read) and isinstance(other, Constant | Size):
+            return ((one.symbol, cast("Expression", other)),)
+    return ()
