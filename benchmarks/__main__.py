@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -33,6 +34,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; all if none is named")
     parser.add_argument("--machine", default="cpu-2core", help="folder of the results, as a kind of machine")
     options = parser.parse_args()
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if busy > 1:
+        print(f"This machine is busy (load {busy:.1f}): the figures of this run are not fit to be kept.\n")
     for name in options.names or BENCHMARKS:
         found = BENCHMARKS[name](progress)
         progress("")

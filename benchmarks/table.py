@@ -29,6 +29,8 @@ def main() -> None:
     """Rewrite the README's table."""
     folder = ROOT / "benchmarks" / "results" / "cpu-2core"
     records = [load(folder / f"{name}.json") for name in ORDER if (folder / f"{name}.json").exists()]
+    if not records:
+        raise SystemExit("there are no records: run `make bench` first")
     path = ROOT / "README.md"
     before, rest = path.read_text(encoding="utf-8").split(BEGIN)
     after = rest.split(END)[1]

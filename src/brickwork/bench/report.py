@@ -46,13 +46,13 @@ def show(case: Case) -> None:
 
 
 def markdown(records: list[Record]) -> str:
-    """Return the cases of records as one Markdown table, a row a case."""
-    lines = ["| case | contender | time | against |", "|---|---|---|---|"]
-    for result in records:
-        for case in result.cases:
-            for position, (name, timing) in enumerate(case.timings.items()):
-                title = case.title if position == 0 else ""
-                against = "1" if name == case.reference else ratio(case.ratio(name))
-                shown = f"**{name}**" if name.startswith("brickwork") else name
-                lines.append(f"| {title} | {shown} | {duration(timing.median)} | {against} |")
+    """Return the cases of records as one Markdown table, a row for each contender of ours."""
+    lines = ["| | brickwork | others, and how many times as long they take |", "|---|---|---|"]
+    for case in (case for result in records for case in result.cases):
+        ours = {name: timing for name, timing in case.timings.items() if name.startswith("brickwork")}
+        rest = {name: timing for name, timing in case.timings.items() if name not in ours}
+        for name, timing in ours.items():
+            title = f"{case.title}{name.removeprefix('brickwork')}"
+            others = [f"{other} {ratio(found.median / timing.median)}" for other, found in rest.items()]
+            lines.append(f"| {title} | {duration(timing.median)} | {', '.join(others)} |")
     return "\n".join(lines)
