@@ -13,7 +13,7 @@ from brickwork.target.cpu import host_target
 
 def doctor() -> str:
     """Return versions, the machine as code is made for it, and the settings that are not the defaults."""
-    versions = [f"{name} {metadata.version(name)}" for name in ("brickwork", "torch", "llvmlite", "islpy")]
+    versions = [f"{name} {_version(name)}" for name in ("brickwork", "torch", "llvmlite", "islpy")]
     target = host_target(config.vector_bytes or None)
     changed = [
         f"  {name} = {getattr(config, name)!r} ({setting.variable})"
@@ -30,6 +30,13 @@ def doctor() -> str:
         describe_cache(),
     ]
     return "\n".join(lines)
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "(not an installed package)"
 
 
 def describe_cache() -> str:
