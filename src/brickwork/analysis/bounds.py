@@ -28,7 +28,7 @@ from brickwork.analysis.polynomial import (
 )
 from brickwork.analysis.verdicts import Bound, BoundVerdict
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL
+from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, Size
 
 GUARD_LIMIT = 16
@@ -130,7 +130,7 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     if corner is not None and (_certain(model, corner) or _follows(model, access, corner)):
         return Proof(())
     if corner is not None and _is_tight(model, access, goal) and all(map(is_parameter, corner.atoms())):
-        proof = None if corner.is_constant else _usable(Proof(((Comparison(corner),),)))
+        proof = None if corner.is_constant else _usable(model, Proof(((Comparison(corner),),)))
         if proof is not None:
             return proof
     wrong = at_least(number(-1), goal)
@@ -139,10 +139,10 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     if solver.feasible(wrongs) is False:
         return Proof(())
     found = solver.parameters_where(wrongs, model.closure(domain))
-    if found is not None and (proof := _avoid(found)) is not None:
+    if found is not None and (proof := _avoid(model, found)) is not None:
         return proof
     if corner is not None and not corner.is_constant and all(map(is_parameter, corner.atoms())):
-        return _usable(Proof(((Comparison(corner),),)))
+        return _usable(model, Proof(((Comparison(corner),),)))
     return None
 
 
@@ -165,7 +165,7 @@ def _is_tight(model: Model, access: Access, goal: Polynomial) -> bool:
     return True
 
 
-def _avoid(disjuncts: tuple[tuple[Comparison, ...], ...]) -> Proof | None:
+def _avoid(model: Model, disjuncts: tuple[tuple[Comparison, ...], ...]) -> Proof | None:
     """Return what to ask of the parameters so that none of the disjuncts holds."""
     needed: list[tuple[Comparison, ...]] = []
     for conjunction in disjuncts:
@@ -175,13 +175,22 @@ def _avoid(disjuncts: tuple[tuple[Comparison, ...], ...]) -> Proof | None:
         if not choices:
             return None
         needed.append(tuple(choices))
-    return _usable(Proof(tuple(needed)))
+    return _usable(model, Proof(tuple(needed)))
 
 
-def _usable(proof: Proof) -> Proof | None:
-    """Return a proof whose conditions are worth testing."""
-    constants = [abs(part.polynomial.constant) for choices in proof.needed for part in choices]
-    return proof if len(constants) <= GUARD_LIMIT and max(constants, default=0) <= GUARD_CONSTANT else None
+def _usable(model: Model, proof: Proof) -> Proof | None:
+    """Return a proof whose conditions are worth testing, and can be tested in 64 bits."""
+    polynomials = [part.polynomial for choices in proof.needed for part in choices]
+    if len(polynomials) > GUARD_LIMIT or any(abs(item.constant) > GUARD_CONSTANT for item in polynomials):
+        return None
+    return proof if all(_fits_when_tested(model, item) for item in polynomials) else None
+
+
+def _fits_when_tested(model: Model, polynomial: Polynomial) -> bool:
+    """Whether neither side of the comparison that `comparison_expression` makes of a polynomial wraps."""
+    gains = combine(term for term in polynomial.terms if term[1] > 0)
+    losses = combine(term for term in polynomial.terms if term[1] < 0)
+    return all(interval_of(side, model.intervals).fits for side in (gains, losses.scale(-1)))
 
 
 def _is_possible(comparison: Comparison) -> bool:
@@ -299,6 +308,6 @@ def parameter_expression(atom: Atom) -> Expression:
         case SizeAtom(tensor, axis):
             return Size(tensor=tensor, axis=axis)
         case ScalarAtom(symbol):
-            return build.read(symbol)
+            return build.cast(build.read(symbol), INT64)
         case IndexAtom() | UnknownAtom():
             raise ValueError("only parameters stand in guards")

@@ -111,9 +111,10 @@ def _steps_apart(facts: Facts, loop: Loop, one: tuple[Access, Polynomial], two: 
         right = lower_corner(facts.model, _inner_loops(two[0], loop), right_inner.scale(sign))
         if left is None or right is None:
             return False
-        least = left + right
-        if loop.atom in least.atoms():
+        # What differs between the two iterations must not cancel out in the sum.
+        if any(depth_of(atom) > loop.depth for atom in left.atoms() | right.atoms()):
             return False
+        least = left + right
         room = interval_of(step - number(1) + least, facts.model.intervals).low
         if room is None or room < 0:
             return False

@@ -150,8 +150,11 @@ class Values:
         return self.unknown(depth)
 
     def _random(self, low: Polynomial, high: Polynomial, depth: int) -> Polynomial:
-        value = self.unknown(depth, Interval(self.interval(low).low, self.interval(high).high))
-        self._define(value, both(logic.at_least(value, low), logic.less(value, high)))
+        low, high = self.exact(low), self.exact(high)
+        value = self.unknown(depth, self.interval(low).hull(self.interval(high)))
+        inside = both(logic.at_least(value, low), logic.less(value, high))
+        # Where the bounds are in the wrong order nothing is drawn, and a path may go on without the number.
+        self._define(value, either(inside, logic.at_least(low, high)))
         self.loose |= value.atoms()
         return value
 
@@ -210,6 +213,9 @@ class Values:
     def divide(self, dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
         """Return floor quotient and remainder; the divisor is not zero."""
         top, bottom = self.exact(dividend), self.exact(divisor)
+        if bottom.is_constant and bottom.constant in {0, -1}:
+            # -2**63 // -1 wraps. A division by 0 is never reached.
+            return dividend.scale(-1), number(0)
         inside, by = self.interval(top), self.interval(bottom)
         if by.low is not None and by.low >= 0:
             by = Interval(max(by.low, 1), by.high)
@@ -235,6 +241,11 @@ class Values:
         return quotient, rest
 
     def _rest_bounds(self, rest: Polynomial, divisor: Polynomial, by: Interval) -> Formula:
+        """Return the range of a remainder; paths on which the divisor is zero, and nothing is divided, are included."""
+        zero = number(0)
+        return either(self._nonzero_rest_bounds(rest, divisor, by), logic.equal(divisor, zero))
+
+    def _nonzero_rest_bounds(self, rest: Polynomial, divisor: Polynomial, by: Interval) -> Formula:
         zero = number(0)
         positive = both(logic.at_least(rest, zero), logic.less(rest, divisor))
         negative = both(logic.at_least(zero, rest), logic.less(divisor, rest))

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from brickwork.analysis.bounds import comparison_expression, is_parameter
+from brickwork.analysis.formula import Comparison
 from brickwork.analysis.model import Access
 from brickwork.analysis.polynomial import number
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.nodes import FLAT_ACCESS, Expression, For, Load, Node, Read, Size, Store, Symbol
+from brickwork.ir.nodes import FLAT_ACCESS, Expression, For, Load, Node, Read, Store, Symbol
 from brickwork.ir.walk import rewrite, walk
 
 
@@ -105,7 +107,9 @@ def _equal_sizes(access: Access, nest: list[For], analysis: Analysis) -> list[Ex
         verdict = analysis.bounds[access.number, place]
         if verdict.bound is Bound.CHECKED or not verdict.plain or starts[level.index] != number(0):
             return None
-        if access.axes[place].size != stops[level.index]:
-            size = Size(tensor=access.tensor, axis=place)
-            result.append(build.apply("eq", size, level.stop))
+        difference = access.axes[place].size - stops[level.index]
+        if not all(map(is_parameter, difference.atoms())):
+            return None
+        if difference.terms:
+            result.append(comparison_expression(Comparison(difference, equal=True)))
     return result

@@ -7,33 +7,14 @@ from brickwork.diagnostics.errors import RaceError
 from brickwork.ir.dtypes import INT8, INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import FLAT_ACCESS, Check, For, If, Launch, Role, Select, Store
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.walk import walk
 from brickwork.target.target import Target
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.schedule.schedule import deserialise
 from support.kernels_ir import KernelBuilder, apply, size, timex
-from support.lowering import memory, nested, program_of
-
-AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
-
-
-def scheduled(program):
-    def visit(node):
-        if isinstance(node, Launch):
-            return Launch(kernel=schedule_kernel(node.kernel, AVX2).kernel)
-        return node
-
-    return rewrite(program, visit)
-
-
-def agree(function, *arguments):
-    """Run a function as written and as scheduled, with races watched for; return the result."""
-    program = program_of(function, *arguments)
-    plain = [nested(item) for item in run_program(program, arguments)]
-    fast = [nested(item) for item in run_program(scheduled(program), arguments, check=True)]
-    assert plain == fast
-    return plain[0]
+from support.lowering import memory, program_of
+from support.scheduling import AVX2, agree, scheduled
 
 
 def loops(kernel):

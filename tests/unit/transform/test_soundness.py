@@ -1,0 +1,91 @@
+"""Programs that invite a wrong proof: what is scheduled must do as the source says, without races or stray accesses."""
+
+import pytest
+import torch
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.verdicts import Bound
+from brickwork.ir.dtypes import INT64, UINT8
+from brickwork.ir.nodes import Launch, Store
+from brickwork.ir.walk import walk
+from support.lowering import memory, program_of
+from support.scheduling import agree
+
+ZEROS = [0.0] * 12
+
+
+def divides_on_one_path(out: torch.Tensor, n: int) -> None:
+    for i in range(out.shape[0]):
+        if n != 0 and i % n == 0:
+            out[i] = 1
+        elif n == 0:
+            out[0] = out[0] * 0.5 + i
+
+
+def remainder_on_one_path(out: torch.Tensor, n: int) -> None:
+    for i in range(out.shape[0]):
+        k = 0
+        if n > 0:
+            k = i % n
+        if n <= 0:
+            out[k] = out[k] * 0.5 + i
+
+
+@pytest.mark.parametrize("function", [divides_on_one_path, remainder_on_one_path])
+@pytest.mark.parametrize("divisor", [0, 3, 20])
+def test_a_division_on_one_path_says_nothing_of_the_others(function, divisor):
+    agree(function, memory(ZEROS), divisor)
+
+
+def steps_by_data(k: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
+    m = y.shape[0]
+    for i in range(k.shape[0]):
+        j = i + k[i] * m
+        if j < out.shape[0]:
+            out[j] = out[j] * 0.5 + i
+
+
+def test_data_of_two_iterations_does_not_cancel_out():
+    steps = memory([1, 0, 1, 0, 1, 0, 1, 0], UINT8)
+    agree(steps_by_data, steps, memory([0.0]), memory(ZEROS))
+
+
+def chooses(x: torch.Tensor, out: torch.Tensor, flag: bool) -> None:
+    for i in range(x.shape[0]):
+        if flag:
+            out[i + 1] = x[i]
+        else:
+            out[i] = x[i]
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_bools_stand_in_guards(flag):
+    agree(chooses, memory([1.0, 2.0, 3.0]), memory([0.0] * 4), flag)
+
+
+def triangles(out: torch.Tensor) -> None:
+    for k in range(out.shape[0]):
+        for i in range(k):
+            for j in range(out.shape[1]):
+                out[i, j] = out[i, j] + 1
+
+
+def test_a_nest_is_not_flattened_on_a_condition_that_varies():
+    agree(triangles, memory([[0.0] * 3] * 5))
+
+
+def negates(v: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(v.shape[0]):
+        a = v[i]
+        if a <= 0:
+            k = a // -1
+            if k < out.shape[0]:
+                out[k] = 1
+
+
+def test_the_least_integer_divided_by_minus_one_is_no_index():
+    v, out = memory([-1, -2], INT64), memory(ZEROS)
+    agree(negates, v, out)
+    kernel = next(node.kernel for node in walk(program_of(negates, v, out)) if isinstance(node, Launch))
+    (store,) = (node for node in walk(kernel.body) if isinstance(node, Store))
+    assert analyse(kernel).bounds[store.access, 0].bound is Bound.CHECKED
