@@ -12,25 +12,27 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import torch
 
 from brickwork.codegen.llvm import assembly
 from brickwork.config import config
 from brickwork.frontend.definition import Definition, define
-from brickwork.frontend.rules import unsupported
 from brickwork.ir.signature import Signature
-from brickwork.pytorch.arguments import signature_of_call
+from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.gate import thunk_object
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, OUT, derive
 from brickwork.runtime.artifact import Artifact
-from brickwork.runtime.compile import cached_object, compile_operator
+from brickwork.runtime.compile import Compilation, cached_object, compile_operator
 from brickwork.runtime.signature import signature_text
 from brickwork.target.cpu import host_target
 from brickwork.target.target import Target
+
+if TYPE_CHECKING:
+    from brickwork.pytorch.host import PythonHost
 
 Stage: TypeAlias = Literal["ir", "schedule", "llvm", "asm"]
 """What `Op.inspect` shows."""
@@ -65,42 +67,57 @@ class Op:
         self.name = name
         self._fast_math = fast_math
         self.definition: Definition = define(function)
-        if self.definition.host == "python":
-            message = f"the host part of `{self.definition.name}` cannot be compiled: {self.definition.reason}"
-            raise unsupported(message, self.definition.loc, "move torch calls and slices out of the operator")
         self._schema = derive(name.partition("::")[2], self.definition)
         self._artifacts: dict[tuple[str, Signature], Artifact] = {}
         self._specialisations: list[Specialisation] = []
         target = _target()
-        self._registration: Registration = register(
-            name, self._schema, self, lambda: cached_object("gate", lambda: thunk_object(target), target)
-        )
+
+        def thunks() -> bytes:
+            return cached_object("gate", lambda: thunk_object(target), target)
+
+        python = self.definition.host == "python"
+        self._python_host = self._host_in_python(thunks) if python else None
+        self._registration: Registration = register(name, self._schema, self, thunks, python=python)
         self._overload: Any = self._registration.overload(DEFAULT)
         self._out: Any = None if self._schema.out is None else self._registration.overload(OUT)
         self._outputs = () if self._schema.out is None else self._schema.out.outputs
+        self._takes_out = self._outputs == (OUT,) and not self._schema.random
 
     # ------------------------------------------------------------ calls
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the operator with the function's arguments; also `out=`, and `generator=` or `key=` if it draws."""
-        if named:
+        try:
+            if not named:
+                return self._overload(*arguments)
+            if self._takes_out and OUT in named:
+                self._out(*arguments, **named)
+                return named[OUT]
             return self._call_by_name(arguments, named)
-        return self._overload(*arguments)
+        except RuntimeError:
+            explain_mismatch(self.definition, self._call_signature(), arguments, named)
+            raise
 
     def _call_by_name(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if self._schema.random:
             named = _with_key(self.name, named)
         if OUT not in named or self._out is None:
             return self._overload(*arguments, **named)
-        out = named[OUT]
-        if self._outputs == (OUT,):
-            self._out(*arguments, **named)
-            return out
-        del named[OUT]
-        if len(out) != len(self._outputs):
-            raise ValueError(f"{self.name} returns {len(self._outputs)} tensors, but `out` has {len(out)}")
-        self._out(*arguments, **named, **dict(zip(self._outputs, out, strict=True)))
+        named = dict(named)
+        out = named.pop(OUT)
+        given = (out,) if self._outputs == (OUT,) else out
+        if len(given) != len(self._outputs):
+            raise ValueError(f"{self.name} returns {len(self._outputs)} tensors, but `out` has {len(given)}")
+        self._out(*arguments, **named, **dict(zip(self._outputs, given, strict=True)))
         return out
+
+    def _call_signature(self) -> inspect.Signature:
+        """Return the function's signature with what may be passed besides."""
+        signature = self.__signature__
+        more = [OUT] if self._outputs else []
+        more += [KEY, "generator"] if self._schema.random else []
+        named = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in more]
+        return signature.replace(parameters=[*signature.parameters.values(), *named])
 
     # ------------------------------------------------------------ what the dispatcher asks
 
@@ -110,7 +127,23 @@ class Op:
 
     def fake(self, overload: str) -> Callable[..., Any]:
         """Return the fake implementation of an overload."""
-        return self._fakes[overload]
+        return self._fakes[overload] if self._python_host is None else self._python_host.fake(overload)
+
+    def run(self, overload: str) -> Callable[..., Any]:
+        """Return the implementation of an overload, where the host part runs in Python."""
+        assert self._python_host is not None  # noqa: S101  # registered for no other
+        return self._python_host.run(overload)
+
+    def _host_in_python(self, thunks: Callable[[], bytes]) -> PythonHost:
+        def compile_piece(definition: Definition, signature: Signature) -> Compilation:
+            return compile_operator(definition, signature, _target(), fast_math=self._fast_math)
+
+        def note(signature: Signature, made: Compilation) -> None:
+            text = signature_text(signature)
+            self._specialisations.append(Specialisation(text, DEFAULT, made.cached, made.seconds))
+
+        room = importlib.import_module("brickwork.pytorch.host")
+        return room.PythonHost(self.name, self.definition, self._schema, room.Tools(compile_piece, thunks, note))
 
     @functools.cached_property
     def _fakes(self) -> dict[str, Callable[..., Any]]:
@@ -145,11 +178,15 @@ class Op:
 
     @functools.cached_property
     def _reference(self) -> Callable[..., Any]:
+        if self._python_host is not None:
+            return self._python_host.reference
         return importlib.import_module("brickwork.frontend.reference").python_function(self.definition)
 
     def explain(self, *arguments: Any, **named: Any) -> str:
         """Say how each loop runs and why, and which accesses are checked; without arguments, as last compiled."""
         artifact = self._artifact(arguments, named)
+        if self._python_host is not None:
+            return self._python_host.explanation()
         if artifact is None:
             return f"{self.name} is not compiled yet: pass arguments to explain"
         return artifact.explanation
@@ -179,13 +216,17 @@ class Op:
 
     def _artifact(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Artifact | None:
         if not arguments and not named:
-            return next(reversed(self._artifacts.values()), None)
+            made = [*self._artifacts.values()] if self._python_host is None else self._python_host.artifacts()
+            return made[-1] if made else None
         named = dict(named)
         out = named.pop(OUT, None) if self._schema.out is not None else None
         named.pop(KEY, None)
         bound = self.__signature__.bind(*arguments, **named)
         bound.apply_defaults()
         values = [bound.arguments[parameter.name] for parameter in self.definition.parameters]
+        if self._python_host is not None:
+            self._python_host.dry_run(values)
+            return next(reversed(self._python_host.artifacts()), None)
         if self._schema.random:
             values.append(None)
         if out is not None:

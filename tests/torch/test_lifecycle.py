@@ -181,19 +181,26 @@ def test_names_are_checked_and_made_of_the_module():
     assert torch.equal(plain(torch.ones(2)), torch.ones(2))
 
 
-def test_a_host_part_that_needs_python_is_refused_at_definition():
-    with pytest.raises(bw.CompileError, match="error BW901: the host part of `softened`") as caught:
+def test_redefinition_with_a_host_part_in_python_and_back():
+    x = torch.randn(5)
 
-        @bw.op("bwlife::softened")
-        def softened(x: torch.Tensor) -> torch.Tensor:
-            y = torch.softmax(x, 0)
-            out = torch.empty_like(y)
-            for i in range(x.shape[0]):
-                out[i] = y[i]
-            return out
+    def native(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        for i in range(x.shape[0]):
+            out[i] = x[i] + 1
+        return out
 
-    assert caught.value.diagnostics[0].loc.file == __file__
-    assert not hasattr(torch.ops.bwlife, "softened")
+    def python(x: torch.Tensor) -> torch.Tensor:
+        out = torch.relu(x)
+        for i in range(x.shape[0]):
+            out[i] = out[i] + 2
+        return out
+
+    for _ in range(2):
+        torch.testing.assert_close(bw.op("bwlife::moved")(native)(x), x + 1)
+        torch.testing.assert_close(torch.ops.bwlife.moved(x), x + 1)
+        torch.testing.assert_close(bw.op("bwlife::moved")(python)(x), torch.relu(x) + 2)
+        torch.testing.assert_close(torch.ops.bwlife.moved(x), torch.relu(x) + 2)
 
 
 def test_explain_inspect_warmup_and_stats(define):

@@ -8,19 +8,21 @@ from __future__ import annotations
 import ast
 import hashlib
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, refusals
 from brickwork.frontend.environment import DRAWS, MISSING, intrinsic, number_items, resolve, torch_dtype
 from brickwork.frontend.lift import Split, Splitter
+from brickwork.frontend.lift_python import PythonSplitter
 from brickwork.frontend.parameters import ParameterDeclaration, declare
 from brickwork.frontend.source import SourceFunction, local_names, parse
-from brickwork.frontend.stores import stored_copies, stored_parameters
+from brickwork.frontend.stores import stored_parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +44,8 @@ class Definition:
     fingerprint: str
     helpers: Mapping[types.FunctionType, SourceFunction]
     split: Split
+    whole: SourceFunction | None = None
+    """The function that this one is a piece of: random draws are numbered in it."""
 
     @property
     def name(self) -> str:
@@ -59,27 +63,30 @@ def define(function: Callable[..., object]) -> Definition:
     source = parse(function)
     parameters, wrong = declare(source)
     wrong.extend(refusals(source))
-    for name, method, place in stored_copies(source):
-        message = f"`{name}` is what `.{method}()` gave, which may or may not be a copy"
-        advice = "store into the argument itself, or into a tensor made by torch.empty_like"
-        wrong.append(Diagnostic(code="BW010", message=message, loc=source.location(place), help=advice))
     helpers, wrong_helpers = find_helpers(source)
     wrong.extend(wrong_helpers)
-    split = Splitter(source, (item.name for item in parameters if item.kind == "tensor")).split()
+    tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
+    split = Splitter(source, tensors).split()
+    mutated = stored_parameters(source, helpers) & tensors
+    if split.reason:
+        splitter = PythonSplitter(source, tensors, helpers, split.reason)
+        split = splitter.split()
+        flow = follow(source, helpers, split.lifted)
+        mutated = flow.mutated & tensors
+        wrong.extend((*splitter.wrong(split), *flow.wrong))
     returns = _returns(source)
     wrong.extend(_wrong_returns(source, returns, parameters))
     if wrong:
         raise CompileError(wrong)
     results = _result_expressions(returns[0]) if returns else ()
     returned = returns[0].value if returns else None
-    tensors = {item.name for item in parameters if item.kind == "tensor"}
     return Definition(
         source=source,
         parameters=parameters,
-        mutated=stored_parameters(source, helpers) & tensors,
+        mutated=mutated,
         results=len(results),
         returns_tuple=isinstance(returned, ast.Tuple | ast.List),
-        draws_random=any(_draws(item) for item in (source, *helpers.values())),
+        draws_random=draws((source, *helpers.values())),
         host="python" if split.reason else "native",
         reason=split.reason,
         fingerprint=_fingerprint((source, *helpers.values())),
@@ -121,10 +128,11 @@ def _wrong_returns(
     return wrong
 
 
-def _draws(source: SourceFunction) -> bool:
-    local = local_names(source.node)
+def draws(sources: Iterable[SourceFunction]) -> bool:
+    """Return whether one of the functions draws random numbers."""
     return any(
-        isinstance(node, ast.Call) and intrinsic(resolve(node.func, source.captured, local)) in DRAWS
+        isinstance(node, ast.Call) and intrinsic(resolve(node.func, source.captured, local_names(source.node))) in DRAWS
+        for source in sources
         for node in ast.walk(source.node)
     )
 

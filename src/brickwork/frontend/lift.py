@@ -11,11 +11,26 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from brickwork.frontend.environment import ALLOCATIONS, DRAWS, LOOPS, NEW_METHODS, helper, intrinsic, resolve
+from brickwork.frontend.environment import ALLOCATIONS, DRAWS, LOOPS, MISSING, NEW_METHODS, helper, intrinsic, resolve
 from brickwork.frontend.source import SourceFunction, local_names
 
 SHAPE_METHODS = frozenset({"size", "dim", "numel"})
 """Methods of a tensor that ask for its shape."""
+VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+"""Attributes of a tensor that are views of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Lifted statements that follow one another in a host part that runs in Python, and the local names they share."""
+
+    number: int
+    statements: tuple[ast.stmt, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    """Names that the statements assign and that are read after them."""
+    repeated: bool
+    """Whether a loop of the host part is around it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +42,8 @@ class Split:
     tensors: frozenset[str]
     reason: str
     """Why the host part needs Python; empty where it is compiled."""
+    pieces: tuple[Piece, ...] = ()
+    """The lifted statements of a host part in Python, as they are launched."""
 
 
 class Splitter:
@@ -36,7 +53,9 @@ class Splitter:
         """Begin with the parameters that are tensors."""
         self.source = source
         self.local = local_names(source.node)
-        self.tensors = set(tensors)
+        self.tensors: set[str] = set(tensors)
+        self.rows: set[str] = set()
+        """Names that `x[i]` was assigned to: elements, or views of lower rank."""
         self.device: set[str] = set()
         self.lifted: set[int] = set()
 
@@ -60,6 +79,21 @@ class Splitter:
                 self._note_tensors(part, item)
         elif isinstance(target, ast.Name) and (self.is_allocation(found) or self.root(found) in self.tensors):
             self.tensors.add(target.id)
+            if isinstance(found, ast.Subscript):
+                self.rows.add(target.id)
+
+    def computes_whole(self, node: ast.stmt) -> bool:
+        """Return whether a statement computes with a tensor as a whole, as `x * 2` does."""
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return) or node.value is None:
+            return False
+        operands: list[ast.expr] = [node.target] if isinstance(node, ast.AugAssign) else []
+        for item in ast.walk(node.value):
+            if isinstance(item, ast.BinOp):
+                operands += (item.left, item.right)
+            elif isinstance(item, ast.UnaryOp):
+                operands.append(item.operand)
+        whole = self.tensors - self.rows
+        return any(isinstance(item, ast.Name) and item.id in whole for item in operands)
 
     def root(self, node: ast.expr) -> str | None:
         """Return the name under a chain of indices."""
@@ -82,7 +116,7 @@ class Splitter:
     def touches_elements(self, node: ast.AST) -> bool:
         """Return whether evaluating the tree needs elements, random numbers or variables of lifted statements."""
         for item in ast.walk(node):
-            if isinstance(item, ast.Subscript) and self.root(item) in self.tensors and not _has_slice(item):
+            if isinstance(item, ast.Subscript) and self.root(item) in self.tensors and not has_slice(item):
                 return True
             if isinstance(item, ast.Name) and item.id in self.device:
                 return True
@@ -94,11 +128,16 @@ class Splitter:
                     return True
         return False
 
+    def is_operator(self, node: ast.Call) -> bool:
+        """Return whether a captured object is called that is neither known nor a Python function to inline."""
+        found = resolve(node.func, self.source.captured, self.local)
+        return found is not MISSING and callable(found) and intrinsic(found) is None and helper(found) is None
+
     def _visit(self, statements: Sequence[ast.stmt]) -> None:
         for node in statements:
             if self._is_lifted(node):
                 self.lifted.add(id(node))
-                self.device |= set(_stored_names(node)) - self.tensors
+                self.device |= set(stored_names(node)) - (self.tensors - self.rows)
             elif isinstance(node, ast.If):
                 self._visit(node.body)
                 self._visit(node.orelse)
@@ -113,7 +152,7 @@ class Splitter:
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
                 if node.value is None or self.is_allocation(node.value):
                     return False
-                stored = set(_stored_names(node))
+                stored = set(stored_names(node))
                 return bool(stored & self.device) or self.touches_elements(node)
             case ast.If():
                 whole = [*ast.walk(node)]
@@ -132,24 +171,58 @@ class Splitter:
     def _reasons(self, statements: Sequence[ast.stmt]) -> Iterator[str]:
         """Yield what of a body cannot be compiled and so is left to Python."""
         for node in statements:
+            if self.computes_whole(node):
+                yield f"line {node.lineno} computes with a tensor as a whole"
             if id(node) in self.lifted:
                 yield from self._foreign(node)
                 continue
             if isinstance(node, ast.If):
                 yield from self._foreign(node.test)
+                if self._decides(node):
+                    yield f"line {node.lineno} decides by a value what is allocated or returned"
                 yield from self._reasons(node.body)
                 yield from self._reasons(node.orelse)
             else:
                 yield from self._foreign(node)
 
+    def _decides(self, node: ast.If) -> bool:
+        """Return whether what an `if` allocates or returns depends on more than types and ranks."""
+        inner = [item for statement in (*node.body, *node.orelse) for item in ast.walk(statement)]
+        if not any(isinstance(item, ast.Return) or self._allocates(item) for item in inner):
+            return False
+        return any(self._is_value(item) for item in _leaves(node.test))
+
+    def _is_value(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Constant():
+                return False
+            case ast.Name():
+                return node.id in self.local
+            case ast.Attribute():
+                return node.attr not in {"ndim", "dtype"} and resolve(node, self.source.captured, self.local) is MISSING
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(attr="shape")]):
+                return False
+            case ast.Call(func=ast.Attribute(attr="dim")):
+                return False
+            case _:
+                return True
+
     def _foreign(self, node: ast.AST) -> Iterator[str]:
         for item in ast.walk(node):
             line = getattr(item, "lineno", 0)
-            if isinstance(item, ast.Subscript) and self.root(item) in self.tensors and _has_slice(item):
+            if isinstance(item, ast.Subscript) and self.root(item) in self.tensors and has_slice(item):
                 yield f"line {line} takes a slice of a tensor"
+            if (
+                isinstance(item, ast.Attribute)
+                and item.attr in VIEW_ATTRIBUTES
+                and self.root(item.value) in self.tensors
+            ):
+                yield f"line {line} takes `.{item.attr}` of a tensor"
             if not isinstance(item, ast.Call) or self.is_allocation(item):
                 continue
             name = self.name_of(item.func)
+            if self.is_operator(item):
+                yield f"line {line} calls {ast.unparse(item.func)}"
             if name is not None and name.startswith("torch."):
                 yield f"line {line} calls {name}"
             if name is None and isinstance(item.func, ast.Attribute) and self.root(item.func.value) in self.tensors:
@@ -158,11 +231,27 @@ class Splitter:
                 yield f"line {line} calls the method `{item.func.attr}` of a tensor"
 
 
-def _has_slice(node: ast.Subscript) -> bool:
+def _leaves(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield what a condition compares."""
+    match node:
+        case ast.BoolOp():
+            for item in node.values:
+                yield from _leaves(item)
+        case ast.UnaryOp():
+            yield from _leaves(node.operand)
+        case ast.Compare():
+            for item in (node.left, *node.comparators):
+                yield from _leaves(item)
+        case _:
+            yield node
+
+
+def has_slice(node: ast.Subscript) -> bool:
+    """Return whether an index holds a slice."""
     return any(isinstance(item, ast.Slice) for item in ast.walk(node.slice))
 
 
-def _stored_names(node: ast.stmt) -> Iterator[str]:
+def stored_names(node: ast.stmt) -> Iterator[str]:
     """Yield the names that a statement assigns, but for those in the heads of loops."""
     heads = {id(name) for item in ast.walk(node) if isinstance(item, ast.For) for name in ast.walk(item.target)}
     for item in ast.walk(node):

@@ -69,7 +69,7 @@ def _lower_once(definition: Definition, signature: Signature, types: dict[Key, V
         helpers=definition.helpers,
         inline=inline,
         types=types,
-        sites=draw_sites(definition.source, definition.helpers),
+        sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )
     source = definition.source
     frame = Frame(

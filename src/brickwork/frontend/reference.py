@@ -35,7 +35,7 @@ def python_function(definition: Definition) -> Callable[..., Any]:
     source = definition.source
     helpers = {found: _compiled(item, None, frozenset()) for found, item in definition.helpers.items()}
     body = _compiled(source, definition.split.lifted, definition.split.device)
-    sites = draw_sites(source, definition.helpers)
+    sites = draw_sites(definition.whole or source, definition.helpers)
     options = {"out", *(("key", "generator") if definition.draws_random else ())}
 
     def run(*arguments: Any, **named: Any) -> Any:

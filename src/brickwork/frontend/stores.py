@@ -31,23 +31,6 @@ def _stored(
     return frozenset(stored & {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)})
 
 
-COPIES = frozenset({"contiguous", "reshape", "to", "flatten", "float", "double", "half", "bfloat16", "int", "long"})
-"""Methods that give the tensor itself or a copy, depending on the argument."""
-
-
-def stored_copies(source: SourceFunction) -> Iterator[tuple[str, str, ast.Subscript]]:
-    """Yield (name, method, place) for each store into what such a method gave."""
-    made: dict[str, str] = {}
-    for node in ast.walk(source.node):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            called = node.value.func
-            if isinstance(called, ast.Attribute) and called.attr in COPIES:
-                made.update({target.id: called.attr for target in node.targets if isinstance(target, ast.Name)})
-    for node in ast.walk(source.node):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and (name := root(node)) in made:
-            yield name or "", made[name or ""], node
-
-
 def root(node: ast.expr) -> str | None:
     """Return the name under a chain of indices."""
     while isinstance(node, ast.Subscript):

@@ -219,7 +219,7 @@ class Gate:
         def answer() -> None:
             values = self._values(stack)
             gradients = reasons & (support.REQUIRES_GRAD | support.FORWARD_GRAD)
-            wanted = bool(gradients) if library.key_set_offset() >= 0 else _asks_for_gradient(values)
+            wanted = bool(gradients) if library.key_set_offset() >= 0 else asks_for_gradient(values)
             result: Any = self._on_autograd(values, wanted)
             results.extend([result] if isinstance(result, torch.Tensor) else result or ())
 
@@ -298,7 +298,7 @@ def _items(handle: int) -> list[int]:
     return items
 
 
-def _asks_for_gradient(values: Sequence[Any]) -> bool:
+def asks_for_gradient(values: Sequence[Any]) -> bool:
     """Answer in Python what the gate could not see natively."""
     unpack: Callable[[torch.Tensor], Any] = attrgetter("autograd.forward_ad.unpack_dual")(torch)
     items: list[Any] = []

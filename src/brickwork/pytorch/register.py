@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 
 import torch
 
-from brickwork.pytorch.gate import Gate, OnAutograd, refuse_gradients
+from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, refuse_gradients
 from brickwork.pytorch.schema import OUT, Overload, Schema
 
 DEFAULT = "default"
@@ -34,6 +34,14 @@ class Behaviour(Protocol):
         ...
 
 
+class PythonBehaviour(Behaviour, Protocol):
+    """What an operator does whose host part runs in Python."""
+
+    def run(self, overload: str) -> Callable[..., Any]:
+        """Return the implementation of an overload."""
+        ...
+
+
 @dataclass(slots=True)
 class Registration:
     """One operator in the dispatcher."""
@@ -45,6 +53,8 @@ class Registration:
     """What `torch.ops.ns.name` is."""
     behaviour: Behaviour
     gates: dict[str, Gate] = field(default_factory=dict[str, Gate])
+    python: bool = False
+    """Whether the implementation is Python's; there are no gates then."""
 
     def overload(self, name: str) -> Any:
         """Return the OpOverload of that name."""
@@ -64,18 +74,23 @@ class _State:
 _state = _State()
 
 
-def register(name: str, schema: Schema, behaviour: Behaviour, thunks: Callable[[], bytes]) -> Registration:
-    """Make `name` (`ns::name`) an operator, or exchange its behaviour; `thunks` gives the code that gates need."""
+def register(
+    name: str, schema: Schema, behaviour: Behaviour, thunks: Callable[[], bytes], *, python: bool = False
+) -> Registration:
+    """Make `name` (`ns::name`) an operator, or exchange its behaviour; `thunks` gives the code that gates need.
+
+    With `python` the behaviour is a `PythonBehaviour`, which has no gates.
+    """
     with _state.lock:
         known = _state.registrations.get(name)
         if known is not None:
             _forget_traces()
-            if known.schema == schema:
+            if (known.schema, known.python) == (schema, python):
                 known.behaviour = behaviour
                 for gate in known.gates.values():
                     gate.clear()
                 return known
-        registration = _define(name, schema, behaviour, thunks())
+        registration = _define(name, schema, behaviour, None if python else thunks())
         _state.registrations[name] = registration
         return registration
 
@@ -85,7 +100,7 @@ def registered(name: str) -> Registration | None:
     return _state.registrations.get(name)
 
 
-def _define(name: str, schema: Schema, behaviour: Behaviour, thunks: bytes) -> Registration:
+def _define(name: str, schema: Schema, behaviour: Behaviour, thunks: bytes | None) -> Registration:
     namespace, _, plain = name.partition("::")
     count = _state.counts[name] = _state.counts.get(name, 0) + 1
     internal = plain if count == 1 else f"{plain}__{count}"
@@ -100,15 +115,17 @@ def _define(name: str, schema: Schema, behaviour: Behaviour, thunks: bytes) -> R
         library.define(internal + overload.schema.removeprefix(plain), tags=tags)
     packet = getattr(getattr(torch.ops, namespace), internal)
     setattr(getattr(torch.ops, namespace), plain, packet)
-    registration = Registration(name, schema, packet, behaviour)
+    registration = Registration(name, schema, packet, behaviour, python=thunks is None)
     for label, overload in overloads.items():
         full_name = f"{namespace}::{internal}" + ("" if label == DEFAULT else f".{label}")
         _implement(registration, label, overload, full_name, thunks)
     return registration
 
 
-def _implement(registration: Registration, label: str, overload: Overload, full_name: str, thunks: bytes) -> None:
-    """Put the gate and the fake of one overload in place."""
+def _implement(
+    registration: Registration, label: str, overload: Overload, full_name: str, thunks: bytes | None
+) -> None:
+    """Put the gate (for None: the Python implementation) and the fake of one overload in place."""
 
     def miss(values: tuple[object, ...]) -> None:
         registration.behaviour.miss(label, values)
@@ -116,11 +133,41 @@ def _implement(registration: Registration, label: str, overload: Overload, full_
     def fake(*arguments: Any, **named: Any) -> Any:
         return registration.behaviour.fake(label)(*arguments, **named)
 
-    gate = Gate(full_name, overload.arguments, miss, _on_autograd(registration.overload(label)), thunks)
-    gate.register()
-    registration.gates[label] = gate
     library = _state.libraries[registration.name.partition("::")[0]]
+    if thunks is None:
+        _implement_in_python(registration, label, library, full_name.partition("::")[2])
+    else:
+        gate = Gate(full_name, overload.arguments, miss, _on_autograd(registration.overload(label)), thunks)
+        gate.register()
+        registration.gates[label] = gate
     library._register_fake(full_name.partition("::")[2], fake)  # noqa: SLF001  # torch's own door to a library's fakes
+
+
+def _implement_in_python(registration: Registration, label: str, library: Any, name: str) -> None:
+    """Register the Python implementation of an overload, and what refuses gradients in front of it.
+
+    Tensors bring a call to the CPU's keys; where no argument has to be one, any call is served.
+    """
+
+    def run(*arguments: Any, **named: Any) -> Any:
+        return cast("PythonBehaviour", registration.behaviour).run(label)(*arguments, **named)
+
+    overload = registration.overload(label)
+    on_autograd = _on_autograd(overload)
+    arguments = _arguments(overload)
+
+    def at_autograd(*given: Any, **named: Any) -> Any:
+        values = tuple(
+            given[place] if place < len(given) else named.get(each.name, each.default_value)
+            for place, each in enumerate(arguments)
+        )
+        return on_autograd(values, asks_for_gradient(values))
+
+    if any(str(each.type) == "Tensor" for each in arguments):
+        library.impl(name, run, "CPU")
+        library.impl(name, at_autograd, "AutogradCPU")
+    else:
+        library.impl(name, run, "CompositeExplicitAutograd")
 
 
 def _on_autograd(overload: Any) -> OnAutograd:
@@ -130,7 +177,7 @@ def _on_autograd(overload: Any) -> OnAutograd:
     operators that return what they write.
     """
     below = refuse_gradients(overload)
-    arguments = overload._schema.arguments  # noqa: SLF001  # there is no public way to a schema
+    arguments = _arguments(overload)
     written = [place for place, each in enumerate(arguments) if each.alias_info and each.alias_info.is_write]
 
     def on_autograd(values: tuple[object, ...], wants_gradient: bool) -> object:
@@ -144,6 +191,10 @@ def _on_autograd(overload: Any) -> OnAutograd:
         return result
 
     return on_autograd
+
+
+def _arguments(overload: Any) -> Any:
+    return overload._schema.arguments  # noqa: SLF001  # there is no public way to a schema
 
 
 def _is_lazy(value: object) -> bool:

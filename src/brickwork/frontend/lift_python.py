@@ -1,0 +1,285 @@
+"""Splits the body of an operator whose host part runs in Python into host statements and lifted pieces.
+
+Loops over ranges are lifted where nothing in them needs Python itself; in others the loops inside are looked at.
+Neighbouring lifted statements make a piece, which becomes an operator of its own (`pieces.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.frontend.environment import DRAWS, LOOPS, MISSING, helper, intrinsic, resolve
+from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split, Splitter, has_slice, stored_names
+from brickwork.frontend.liveness import Liveness, inputs
+from brickwork.frontend.source import SourceFunction, local_names
+
+NUMBER_METHODS = frozenset(
+    "size dim numel nelement item tolist stride storage_offset element_size is_contiguous is_floating_point get_device "
+    "data_ptr".split()
+)
+"""Methods of a tensor that give no tensor."""
+SEQUENCES = frozenset(
+    "split chunk unbind tensor_split hsplit vsplit dsplit split_with_sizes meshgrid broadcast_tensors topk sort "
+    "aminmax frexp".split()
+)
+"""Methods and functions that give several tensors."""
+
+
+class PythonSplitter(Splitter):
+    """Finds what is lifted when the rest runs in Python."""
+
+    def __init__(
+        self,
+        source: SourceFunction,
+        tensors: Iterable[str],
+        helpers: Mapping[types.FunctionType, SourceFunction],
+        reason: str,
+    ) -> None:
+        """Take the reason for which the host part needs Python."""
+        super().__init__(source, tensors)
+        self._parameters = frozenset(self.tensors)
+        self._helpers = helpers
+        self._reason = reason
+        self._liveness = Liveness(source.node.body)
+        self._foreign_helpers: dict[types.FunctionType, bool] = {}
+
+    def split(self) -> Split:
+        """Return the split of the whole body, with its pieces."""
+        body = self.source.node.body
+        while True:
+            before = (len(self.tensors), len(self.device), len(self.lifted))
+            for node in ast.walk(self.source.node):
+                if isinstance(node, ast.Assign):
+                    for target in node.targets:
+                        self._note_tensors(target, node.value)
+            self._visit(body)
+            pieces = tuple(self._pieces())
+            self.device = {name for piece in pieces for name in piece.outputs}
+            if before == (len(self.tensors), len(self.device), len(self.lifted)):
+                break
+        return Split(
+            frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), self._reason, tuple(pieces)
+        )
+
+    # ------------------------------------------------------------ what is lifted
+
+    def _visit(self, statements: Sequence[ast.stmt]) -> None:
+        for node in statements:
+            if id(node) in self.lifted:
+                continue
+            if self._is_lifted(node):
+                self.lifted.add(id(node))
+                self.lifted |= {id(item) for item in ast.walk(node) if isinstance(item, ast.stmt)}
+            else:
+                for inner in _bodies(node):
+                    self._visit(inner)
+
+    def _is_lifted(self, node: ast.stmt) -> bool:
+        if self._is_foreign(node) or self.computes_whole(node) or _leaves_loop(node):
+            return False
+        match node:
+            case ast.For():
+                called = node.iter.func if isinstance(node.iter, ast.Call) else node.iter
+                if self.name_of(called) not in LOOPS or any(self._rebinds(node, name) for name in self.wanted(node)):
+                    return False
+                return self.touches_elements(node)
+            case ast.Assign() if is_element_read(node.value):
+                return False
+            case ast.Assign() | ast.AnnAssign():
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                places = [item for item in targets if not isinstance(item, ast.Name)]
+                return node.value is not None and any(self.touches_elements(item) for item in (node.value, *places))
+            case ast.While() | ast.If() | ast.Expr() | ast.Assert() | ast.AugAssign():
+                return self.touches_elements(node)
+            case _:
+                return False
+
+    def _is_foreign(self, node: ast.AST) -> bool:
+        """Return whether something in a tree needs Python itself."""
+        return any(self._needs_python(item) for item in ast.walk(node))
+
+    def _needs_python(self, item: ast.AST) -> bool:
+        match item:
+            case ast.Return():
+                return True
+            case ast.Subscript():
+                return has_slice(item)
+            case ast.Attribute():
+                return item.attr in VIEW_ATTRIBUTES and resolve(item, self.source.captured, self.local) is MISSING
+            case ast.Call():
+                return self.calls_python(item)
+            case _:
+                return False
+
+    def calls_python(self, node: ast.Call) -> bool:
+        """Return whether a call is one of torch, an operator, a tensor's method, or a helper with such calls."""
+        found = resolve(node.func, self.source.captured, self.local)
+        if found is MISSING:
+            return isinstance(node.func, ast.Attribute) and node.func.attr not in SHAPE_METHODS
+        name = intrinsic(found)
+        if name is not None:
+            return name.startswith("torch.")
+        called = helper(found)
+        if called is None:
+            return callable(found)
+        if called not in self._foreign_helpers:
+            self._foreign_helpers[called] = False
+            inner = self._helpers.get(called)
+            if inner is not None:
+                walker = PythonSplitter(inner, (), self._helpers, "")
+                walker._foreign_helpers = self._foreign_helpers
+                body = [item for item in inner.node.body if not isinstance(item, ast.Return)]
+                returned = [item.value for item in ast.walk(inner.node) if isinstance(item, ast.Return)]
+                parts = (*body, *(item for item in returned if item is not None))
+                self._foreign_helpers[called] = any(walker._is_foreign_in_helper(item) for item in parts)
+        return self._foreign_helpers[called]
+
+    def _is_foreign_in_helper(self, node: ast.AST) -> bool:
+        return any(not isinstance(item, ast.Return) and self._needs_python(item) for item in ast.walk(node))
+
+    # ------------------------------------------------------------ which names are tensors
+
+    def _note_tensors(self, target: ast.expr, found: ast.expr) -> None:
+        super()._note_tensors(target, found)
+        if isinstance(target, ast.Name) and self._gives_tensor(found):
+            self.tensors.add(target.id)
+        elif isinstance(target, ast.Tuple | ast.List) and self._is_call_for_tensors(found):
+            self.tensors |= {item.id for item in target.elts if isinstance(item, ast.Name)}
+
+    def _gives_tensor(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Call():
+                return self._is_call_for_tensors(node) and _last_name(node.func) not in SEQUENCES
+            case ast.Attribute():
+                return self._needs_python(node)
+            case ast.Subscript():
+                return has_slice(node) or self._gives_tensor(node.value)
+            case ast.Name():
+                return node.id in self.tensors
+            case ast.BinOp():
+                return self._gives_tensor(node.left) or self._gives_tensor(node.right)
+            case ast.UnaryOp():
+                return self._gives_tensor(node.operand)
+            case ast.IfExp():
+                return self._gives_tensor(node.body) or self._gives_tensor(node.orelse)
+            case _:
+                return False
+
+    def _is_call_for_tensors(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and self.calls_python(node) and _last_name(node.func) not in NUMBER_METHODS
+
+    # ------------------------------------------------------------ pieces
+
+    def _pieces(self) -> Iterator[Piece]:
+        for number, (statements, repeated) in enumerate(self._runs(self.source.node.body, repeated=False)):
+            written = {name for node in statements for name in stored_names(node)}
+            outputs = self._liveness.wanted_after(statements[-1]) & written
+            needed = inputs(statements, outputs) & self.local
+            yield Piece(number, statements, tuple(sorted(needed)), tuple(sorted(outputs)), repeated)
+
+    def _runs(self, body: Sequence[ast.stmt], *, repeated: bool) -> Iterator[tuple[tuple[ast.stmt, ...], bool]]:
+        """Yield the lifted statements that follow one another."""
+        run: list[ast.stmt] = []
+        for node in body:
+            if id(node) in self.lifted:
+                run.append(node)
+                continue
+            if run:
+                yield tuple(run), repeated
+                run = []
+            for inner in _bodies(node):
+                yield from self._runs(inner, repeated=repeated or isinstance(node, ast.For | ast.While))
+        if run:
+            yield tuple(run), repeated
+
+    # ------------------------------------------------------------ what is wrong
+
+    def wrong(self, split: Split) -> Iterator[Diagnostic]:
+        """Yield what of the pieces cannot be run."""
+        entry = self._liveness.entry - _parameter_names(self.source.node)
+        for piece in split.pieces:
+            place = self.source.location(piece.statements[0])
+            for name in sorted({*piece.inputs} & entry & split.device):
+                message = f"`{name}` may be read before it is assigned"
+                yield Diagnostic(code="BW005", message=message, loc=place, help=f"give `{name}` a value before")
+            for name in piece.outputs:
+                if name in self._parameters or any(self._rebinds(node, name) for node in piece.statements):
+                    message = f"`{name}` stands for another tensor after these loops, and the host part runs in Python"
+                    advice = "rebind it outside of the loops, or copy the elements"
+                    yield Diagnostic(code="BW901", message=message, loc=place, help=advice)
+            if piece.repeated and any(self._draws(node) for node in piece.statements):
+                message = "random numbers are drawn inside a loop that runs in Python"
+                advice = "move the torch calls out of the outer loop, or pass a tensor of random numbers"
+                yield Diagnostic(code="BW901", message=message, loc=place, help=advice)
+
+    def wanted(self, node: ast.stmt) -> frozenset[str]:
+        """Return the names that a statement assigns and that are read after it."""
+        return self._liveness.wanted_after(node) & frozenset(stored_names(node))
+
+    def _rebinds(self, node: ast.stmt, name: str) -> bool:
+        """Return whether a statement makes a name stand for another tensor."""
+        whole = self.tensors - self.rows - self.device
+        return any(
+            isinstance(target, ast.Name) and target.id == name and isinstance(found, ast.Name) and found.id in whole
+            for target, found in _assignments(node)
+        )
+
+    def _draws(self, node: ast.AST) -> bool:
+        return any(_draws(call, self.source, self._helpers) for call in ast.walk(node) if isinstance(call, ast.Call))
+
+
+def _draws(node: ast.Call, source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> bool:
+    """Return whether a call draws a random number, itself or by helpers."""
+    found = resolve(node.func, source.captured, local_names(source.node))
+    called = helper(found)
+    if called is None or called not in helpers:
+        return intrinsic(found) in DRAWS
+    inner = helpers[called]
+    rest = {function: item for function, item in helpers.items() if function is not called}
+    return any(_draws(call, inner, rest) for call in ast.walk(inner.node) if isinstance(call, ast.Call))
+
+
+def is_element_read(node: ast.expr | None) -> bool:
+    """Return whether an expression is `x[i]`, which Python itself reads: an element, or a view of lower rank."""
+    if not isinstance(node, ast.Subscript) or has_slice(node):
+        return False
+    while isinstance(node, ast.Subscript):
+        if any(isinstance(item, ast.Subscript) for item in ast.walk(node.slice)):
+            return False
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _assignments(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for item in ast.walk(node):
+        if isinstance(item, ast.Assign):
+            for target in item.targets:
+                if isinstance(target, ast.Tuple) and isinstance(item.value, ast.Tuple):
+                    yield from zip(target.elts, item.value.elts, strict=False)
+                else:
+                    yield target, item.value
+
+
+def _leaves_loop(node: ast.stmt) -> bool:
+    """Return whether a `break` or `continue` in a statement belongs to a loop around it."""
+    if isinstance(node, ast.Break | ast.Continue):
+        return True
+    return isinstance(node, ast.If) and any(_leaves_loop(item) for item in (*node.body, *node.orelse))
+
+
+def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    if isinstance(node, ast.If | ast.For | ast.While):
+        yield node.body
+        yield node.orelse
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _parameter_names(node: ast.FunctionDef) -> frozenset[str]:
+    arguments = node.args
+    return frozenset(item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))

@@ -1,0 +1,98 @@
+"""Which local names are still wanted at each statement: a backward walk over a body, by syntax alone.
+
+A name is wanted after a statement if some path from there reads it before it is assigned. The body of a loop may run
+no time, but for that of `while True`, which is left by `break` alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Names: TypeAlias = frozenset[str]
+
+NONE: Names = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Exits:
+    """What is wanted where a `break` and a `continue` lead."""
+
+    leave: Names = NONE
+    again: Names = NONE
+
+
+class Liveness:
+    """The names wanted after each statement of a body, by the statement's identity."""
+
+    def __init__(self, statements: Sequence[ast.stmt]) -> None:
+        """Walk over a function's body; `entry` is what it wants from before."""
+        self.after: dict[int, Names] = {}
+        self.entry = self._before(statements, NONE, _Exits())
+
+    def wanted_after(self, node: ast.stmt) -> Names:
+        """Return what is read later."""
+        return self.after.get(id(node), NONE)
+
+    def _before(self, statements: Sequence[ast.stmt], after: Names, exits: _Exits) -> Names:
+        for node in reversed(statements):
+            self.after[id(node)] = self.after.get(id(node), NONE) | after
+            after = self._before_statement(node, after, exits)
+        return after
+
+    def _before_statement(self, node: ast.stmt, after: Names, exits: _Exits) -> Names:
+        match node:
+            case ast.Return():
+                return loads(node)
+            case ast.Break():
+                return exits.leave
+            case ast.Continue():
+                return exits.again
+            case ast.If():
+                return (
+                    loads(node.test) | self._before(node.body, after, exits) | self._before(node.orelse, after, exits)
+                )
+            case ast.For():
+                targets = frozenset(stored(node.target))
+                return loads(node.iter) | self._turns(node.body, after, after, targets)
+            case ast.While():
+                return self._turns(node.body, NONE if _is_endless(node) else after, after, NONE) | loads(node.test)
+            case ast.AugAssign(target=ast.Name()):
+                return after | loads(node) | frozenset(stored(node))
+            case _:
+                return (after - frozenset(stored(node))) | loads(node)
+
+    def _turns(self, body: Sequence[ast.stmt], done: Names, leave: Names, targets: Names) -> Names:
+        """Return what a loop wants at its head; `done` is wanted when it ends by itself, `leave` after a `break`."""
+        head = done
+        while True:
+            before = self._before(body, head, _Exits(leave, head)) - targets
+            if before <= head:
+                return head
+            head |= before
+
+
+def _is_endless(node: ast.While) -> bool:
+    return isinstance(node.test, ast.Constant) and bool(node.test.value)
+
+
+def loads(node: ast.AST) -> Names:
+    """Return the names that a tree reads."""
+    return frozenset(
+        item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)
+    )
+
+
+def stored(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a tree assigns."""
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
+            yield item.id
+
+
+def inputs(statements: Sequence[ast.stmt], wanted: Names) -> Names:
+    """Return the names that statements need, if `wanted` is read after them."""
+    walk = Liveness((*statements, *(ast.Expr(ast.Name(name, ast.Load())) for name in sorted(wanted))))
+    return walk.entry

@@ -1,0 +1,371 @@
+"""Operators whose host part runs in Python: values, the contract with PyTorch, what is written and refused."""
+
+import pytest
+import torch
+from torch._subclasses import FakeTensorMode
+
+import brickwork as bw
+from brickwork.diagnostics.errors import CompileError
+from brickwork.op import op
+from support.operators import square
+
+
+@bw.op("bwhost::smooth")
+def smooth(x: torch.Tensor, k: float = 0.5) -> torch.Tensor:
+    """torch calls, a slice, loops that share a scalar, whole-tensor arithmetic."""
+    x = torch.relu(x)
+    y = x[1:]
+    out = torch.empty_like(y)
+    s = 0.0
+    for i in range(y.shape[0]):
+        out[i] = y[i] * k + x[i]
+        s += y[i]
+    z = torch.exp(out) * s
+    for i in range(z.shape[0]):
+        z[i] = z[i] + s
+    return z
+
+
+def torch_smooth(x, k=0.5):
+    x = torch.relu(x)
+    s = x[1:].sum()
+    return torch.exp(x[1:] * k + x[:-1]) * s + s
+
+
+@bw.op("bwhost::steps")
+def steps(x: torch.Tensor, n: int) -> torch.Tensor:
+    """A loop with torch calls, and loops of elements in it."""
+    h = torch.zeros_like(x)
+    for _ in range(n):
+        h = torch.tanh(h)
+        m = 0.0
+        for i in range(x.shape[0]):
+            h[i] = h[i] + x[i]
+            m = max(m, h[i])
+        h = h / (m + 1.0)
+    return h
+
+
+def torch_steps(x, n):
+    h = torch.zeros_like(x)
+    for _ in range(n):
+        h = torch.tanh(h) + x
+        h = h / (h.max().clamp(min=0) + 1)
+    return h
+
+
+@bw.op("bwhost::bump_")
+def bump_(x: torch.Tensor) -> None:
+    """Stores through two views of an argument."""
+    y = x.T[1:]
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            y[i, j] = y[i, j] + 1
+
+
+@bw.op("bwhost::choose")
+def choose(x: torch.Tensor, n: int) -> torch.Tensor:
+    """An `if` over a value that decides what is allocated and returned."""
+    if n > 2:
+        out = x.new_zeros(n)
+    else:
+        out = x.new_ones(2)
+        return out
+    for i in range(n):
+        out[i] = x[i] + n
+    return out
+
+
+@bw.op("bwhost::both")
+def both(x: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Calls of another operator and of torch.arange, rows, and two results."""
+    a, b = square(x.reshape(-1)).chunk(2)
+    index = torch.arange(a.shape[0], device=a.device)
+    row = x[k]
+    first = row[0]
+    out = torch.empty_like(a)
+    for i in range(out.shape[0]):
+        out[i] = a[index[i]] + b[i] * first + row[i % row.shape[0]]
+    return out, index * 2
+
+
+def torch_both(x, k):
+    a, b = (x * x).reshape(-1).chunk(2)
+    index = torch.arange(a.shape[0])
+    return a + b * x[k, 0] + x[k][index % x.shape[1]], index * 2
+
+
+@bw.op("bwhost::table")
+def table(n: int) -> torch.Tensor:
+    """No argument is a tensor."""
+    a = torch.arange(n)
+    for i in range(n):
+        a[i] = a[i] * a[i]
+    return a
+
+
+@bw.op("bwhost::noise")
+def noise(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
+    """Two loops that draw, and a copy that is only read."""
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] + scale * bw.rand()
+    y = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        y[i] = bw.rand()
+    return torch.stack((out, y))
+
+
+@bw.op("bwhost::relax")
+def relax(x: torch.Tensor, tolerance: float) -> torch.Tensor:
+    """A loop that is left when elements say so."""
+    u = x.clone()
+    while True:
+        v = torch.nn.functional.pad(u, (1, 1))
+        worst = 0.0
+        for i in range(u.shape[0]):
+            new = (v[i] + v[i + 2]) / 2
+            worst = max(worst, abs(new - u[i]))
+            u[i] = new
+        if worst < tolerance:
+            break
+    return u
+
+
+@bw.op("bwhost::swapped")
+def swapped(x: torch.Tensor, n: int) -> torch.Tensor:
+    """Names that are exchanged between time steps."""
+    u = torch.relu(x)
+    v = torch.zeros_like(u)
+    for _ in range(n):
+        for i in range(u.shape[0]):
+            v[i] = 2 * u[i] + 1
+        u, v = v, u
+    return u
+
+
+@bw.op("bwhost::ones_of")
+def ones_of(x: torch.Tensor) -> torch.Tensor:
+    """A size that is read from an element."""
+    n = int(x.sum().item())
+    out = torch.empty(n)
+    for i in range(n):
+        out[i] = i
+    return out
+
+
+CASES = {
+    "smooth": (smooth, lambda: (torch.randn(9), 0.25), torch_smooth),
+    "steps": (steps, lambda: (torch.randn(7), 3), torch_steps),
+    "choose": (choose, lambda: (torch.randn(4), 4), lambda x, n: x + n),
+    "choose early": (choose, lambda: (torch.randn(4), 1), lambda x, n: torch.ones(2)),
+    "both": (both, lambda: (torch.randn(3, 4), 1), torch_both),
+    "table": (table, lambda: (6,), lambda n: torch.arange(n) ** 2),
+    "swapped": (swapped, lambda: (torch.rand(5), 3), lambda x, n: 8 * x + 7),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_reference(name):
+    operator, make, expected = CASES[name]
+    arguments = make()
+    torch.testing.assert_close(operator(*arguments), expected(*arguments))
+    torch.testing.assert_close(operator.python(*arguments), expected(*arguments))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_opcheck_passes_unaided(name):
+    operator, make, _ = CASES[name]
+    result = torch.library.opcheck(operator._overload, make())
+    assert set(result.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("arguments", [(torch.ones(3, 4),), (torch.ones(4, 3).T,)])
+def test_stores_through_views_are_of_the_argument(arguments):
+    (x,) = arguments
+    assert bump_._schema.default.schema == "bump_(Tensor(a!) x) -> ()"
+    assert smooth.definition.mutated == frozenset()
+    before = x._version
+    bump_(x)
+    assert x._version > before
+    assert x[:, 0].eq(1).all()
+    assert x[:, 1:].eq(2).all()
+    torch.library.opcheck(bump_._overload, (x,))
+
+
+@pytest.mark.parametrize("name", ["smooth", "steps", "both"])
+def test_compiled_graphs_agree_with_eager(name):
+    torch._dynamo.reset()
+    operator, make, expected = CASES[name]
+    compiled = torch.compile(operator, fullgraph=True, dynamic=True, backend="aot_eager")
+    for _ in range(2):
+        arguments = make()
+        torch.testing.assert_close(compiled(*arguments), expected(*arguments))
+
+
+def test_mutation_is_traced():
+    torch._dynamo.reset()
+
+    def model(x):
+        y = x.clone()
+        bump_(y)
+        return y * 2
+
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="aot_eager")(x), model(x))
+
+
+def test_fakes_and_meta_tensors():
+    with FakeTensorMode() as mode:
+        fake = smooth(mode.from_tensor(torch.randn(9)))
+    assert (fake.shape, fake.dtype) == ((8,), torch.float32)
+    assert steps(torch.empty(5, device="meta"), 2).shape == (5,)
+
+
+def test_gradients_are_refused():
+    x = torch.randn(9, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="bwhost::smooth has no gradient"):
+        smooth(x)
+    with torch.no_grad():
+        torch.testing.assert_close(smooth(x), torch_smooth(x))
+    with pytest.raises(NotImplementedError, match="no gradient"):
+        torch.func.grad(lambda x: smooth(x).sum())(torch.randn(9))
+    with pytest.raises(NotImplementedError, match="no gradient"):
+        torch.func.jvp(smooth, (torch.randn(9),), (torch.ones(9),))
+
+
+def test_results_into_given_buffers():
+    x, out = torch.randn(9), torch.empty(8)
+    assert smooth(x, out=out) is out
+    torch.testing.assert_close(out, torch_smooth(x))
+    with pytest.raises(RuntimeError, match="shape"):
+        smooth(x, out=torch.empty(9))
+    with pytest.raises(RuntimeError, match="dtype"):
+        smooth(x, out=torch.empty(8, dtype=torch.float64))
+    x, results = torch.randn(3, 4), (torch.empty(6), torch.empty(6, dtype=torch.int64))
+    assert both(x, 1, out=results)[0] is results[0]
+    torch.testing.assert_close(results, torch_both(x, 1))
+    torch.library.opcheck(smooth._registration.overload("out"), (torch.randn(9),), {"out": out})
+
+
+def test_random_numbers_come_from_one_key_and_differ_between_loops():
+    x = torch.zeros(1000)
+    torch.testing.assert_close(noise(x, key=7), noise.python(x, key=7))
+    one, two = noise(x, key=7)
+    assert not torch.equal(one, two)
+    assert abs(torch.corrcoef(torch.stack((one, two)))[0, 1]) < 0.15
+    torch.manual_seed(3)
+    first, second = noise(x), noise(x)
+    torch.manual_seed(3)
+    assert torch.equal(noise(x), first)
+    assert not torch.equal(first, second)
+    torch.manual_seed(3)
+    assert torch.equal(noise.python(x), first)
+
+
+def test_host_code_may_wait_for_values():
+    assert ones_of(torch.ones(3)).tolist() == [0.0, 1.0, 2.0]
+    x = torch.rand(6)
+    result = relax(x, 1e-3)
+    assert result.abs().max() < 0.02
+    torch.testing.assert_close(result, relax.python(x, 1e-3))
+
+
+def test_integers_widen_when_the_host_reads_an_element():
+    @op("bwhost::widened")
+    def widened(x: torch.Tensor) -> torch.Tensor:
+        y = torch.abs(x)
+        first = y[0]
+        out = torch.zeros(2, dtype=torch.int64)
+        big = first * 100
+        out[0] = big
+        return out
+
+    assert widened(torch.tensor([100], dtype=torch.int8)).tolist() == [10000, 0]
+
+
+def test_a_number_set_apart_from_the_loop_that_adds_to_it():
+    @op("bwhost::apart")
+    def apart(x: torch.Tensor) -> torch.Tensor:
+        s = 0.0
+        y = torch.relu(x)
+        for i in range(y.shape[0]):
+            s += y[i]
+        z = torch.neg(y)
+        s = s * 2
+        return z + s
+
+    x = torch.randn(5)
+    y = torch.relu(x)
+    torch.testing.assert_close(apart(x), 2 * y.sum() - y)
+    torch.testing.assert_close(apart.python(x), 2 * y.sum() - y)
+    torch.library.opcheck(apart._overload, (x,))
+
+
+def test_explain_says_why_the_host_part_is_python():
+    smooth(torch.randn(9))
+    text = smooth.explain()
+    assert "host part: Python, because" in text
+    assert "calls torch.relu" in text
+    assert "bwhost::smooth__loop1" in text
+    assert "vectorised" in text
+
+
+def test_warmup_compiles_the_pieces():
+    @op("bwhost::warmed")
+    def warmed(x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x)
+        for i in range(y.shape[0]):
+            y[i] = y[i] + 1
+        return y
+
+    assert "not compiled yet" in warmed.explain()
+    warmed.warmup(torch.empty(5, device="meta"))
+    assert len(warmed.stats().specialisations) == 1
+    torch.testing.assert_close(warmed(torch.ones(5)), torch.full((5,), 2.0))
+    assert len(warmed.stats().specialisations) == 1
+
+
+def test_failures_name_the_users_file_and_line():
+    @op("bwhost::beyond")
+    def beyond(x: torch.Tensor) -> torch.Tensor:
+        y = x[1:]
+        out = torch.empty_like(y)
+        for i in range(9):
+            out[i] = y[i]
+        return out
+
+    line = beyond.definition.loc.line + 5
+    with pytest.raises(IndexError, match=rf"index 4 is out of bounds.*test_python_host.py:{line - 1}"):
+        beyond(torch.randn(5))
+
+
+def test_memory_is_looked_at_where_the_source_does_not_tell():
+    class Hidden:
+        def __call__(self, x):
+            return x[1:]
+
+    hidden = Hidden()
+
+    @op("bwhost::through")
+    def through(x: torch.Tensor) -> torch.Tensor:
+        y = hidden(x)
+        for i in range(y.shape[0]):
+            y[i] = 0
+        return torch.relu(x)
+
+    @op("bwhost::handed")
+    def handed(x: torch.Tensor) -> torch.Tensor:
+        y = hidden(x)
+        out = torch.empty_like(y)
+        for i in range(y.shape[0]):
+            out[i] = y[i]
+        return y
+
+    x = torch.ones(4)
+    with pytest.raises(CompileError, match=r"BW010: `y` shares memory with the argument `x`"):
+        through(x)
+    assert x.eq(1).all()
+    with pytest.raises(CompileError, match=r"BW009: a result of `handed` shares memory with the argument `x`"):
+        handed(x)

@@ -1,0 +1,205 @@
+"""Host parts that run in Python, by syntax alone: pieces and what they share, liveness, aliases, refusals."""
+
+import ast
+
+import pytest
+import torch
+
+import brickwork.language.random as bw
+from brickwork.diagnostics.errors import CompileError
+from brickwork.frontend.definition import define
+from brickwork.frontend.liveness import Liveness
+from brickwork.frontend.pieces import Input, piece_definition
+
+
+def relu_then_scale(x: torch.Tensor, k: float) -> torch.Tensor:
+    y = torch.relu(x)
+    s = 0.0
+    for i in range(y.shape[0]):
+        s += y[i] * k
+    z = torch.exp(y) * s
+    for i in range(z.shape[0]):
+        z[i] = z[i] + s
+    return z
+
+
+def nested(x: torch.Tensor, n: int) -> torch.Tensor:
+    h = torch.zeros_like(x)
+    for _ in range(n):
+        h = torch.tanh(h)
+        for i in range(x.shape[0]):
+            h[i] = h[i] + x[i]
+    return h
+
+
+def names(piece):
+    return piece.inputs, piece.outputs, piece.repeated
+
+
+def test_pieces_and_the_names_they_share():
+    one, two = define(relu_then_scale).split.pieces
+    assert names(one) == (("k", "s", "y"), ("s",), False)
+    assert names(two) == (("s", "z"), (), False)
+    (inner,) = define(nested).split.pieces
+    assert names(inner) == (("h", "x"), (), True)
+
+
+def test_a_piece_is_a_definition_with_the_users_lines():
+    whole = define(relu_then_scale)
+    piece = whole.split.pieces[1]
+    inputs = Input("s", "cell"), Input("z", "tensor")
+    made = piece_definition(whole, piece, inputs)
+    assert [item.kind for item in made.parameters] == ["tensor", "tensor"]
+    assert made.mutated == {"z"}
+    assert (made.loc.file, made.loc.line) == (whole.loc.file, whole.loc.line + 6)
+    other = piece_definition(whole, piece, (Input("s", "float"), Input("z", "tensor")))
+    assert len({whole.fingerprint, made.fingerprint, other.fingerprint}) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "entry"),
+    [
+        ("b = a\na = 1", {"a"}),
+        ("if c:\n    s = 1\nt = s", {"c", "s"}),
+        ("for i in r:\n    s = i\nt = s", {"r", "s"}),
+        ("while True:\n    s = 1\n    break\nt = s", set()),
+        ("while c:\n    s = 1\nt = s", {"c", "s"}),
+        ("for i in r:\n    if c:\n        break\n    s = 1\nelse_ = s", {"r", "c", "s"}),
+        ("s += 1", {"s"}),
+        ("x[i] = v", {"x", "i", "v"}),
+        ("a, b = b, a", {"a", "b"}),
+        ("return a\nb = c", {"a"}),
+    ],
+)
+def test_names_wanted_at_the_entry(source, entry):
+    assert Liveness(ast.parse(source).body).entry == entry
+
+
+def rebound(x: torch.Tensor):
+    x = torch.relu(x)
+    x[0] = 1.0
+
+
+def sliced(x: torch.Tensor, y: torch.Tensor):
+    z = y[2:] if y.shape[0] > 2 else y
+    for i in range(z.shape[0]):
+        z[i] = x[i]
+
+
+def methods(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, w: torch.Tensor):
+    torch.relu_(x)
+    y.select(0, 1).add_(1)
+    torch.add(w, 1, out=z)
+
+
+def helped(x: torch.Tensor, y: torch.Tensor):
+    part = tail(x)
+    part[0] = y[0]
+    torch.relu(y)
+
+
+def tail(x):
+    return x[1:]
+
+
+def later(x: torch.Tensor, y: torch.Tensor):
+    a = torch.relu(x)
+    for _ in range(3):
+        for i in range(a.shape[0]):
+            a[i] = 1.0
+        a = y.narrow(0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "mutated"),
+    [(rebound, ""), (sliced, "y"), (methods, "xyz"), (helped, "x"), (later, "y")],
+)
+def test_arguments_written_through_views(function, mutated):
+    assert define(function).mutated == {*mutated}
+
+
+def copied(x: torch.Tensor):
+    y = x.contiguous()
+    y[0] = 1
+
+
+def viewed(x: torch.Tensor):
+    y = x[1:]
+    return y
+
+
+def converted(x: torch.Tensor):
+    return x.to(torch.float64)
+
+
+def drawn(x: torch.Tensor):
+    h = torch.relu(x)
+    for _ in range(3):
+        h = torch.relu(h)
+        for i in range(3):
+            h[i] = bw.rand()
+    return h
+
+
+def unassigned(x: torch.Tensor):
+    y = torch.relu(x)
+    for i in range(y.shape[0]):
+        last = y[i]
+    return y * last
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "words"),
+    [
+        (copied, "BW010", "`y` is what `.contiguous()` gave"),
+        (viewed, "BW009", "`y` is, or may be, a view of the argument `x`"),
+        (converted, "BW009", "`x.to(torch.float64)` is, or may be, a view"),
+        (drawn, "BW901", "random numbers are drawn inside a loop that runs in Python"),
+        (unassigned, "BW005", "`last` may be read before it is assigned"),
+    ],
+)
+def test_refused_at_definition(function, code, words):
+    with pytest.raises(CompileError) as caught:
+        define(function)
+    assert [(item.code, item.message[: len(words)]) for item in caught.value.diagnostics] == [(code, words)]
+
+
+def by_rank(x: torch.Tensor):
+    if x.ndim == 1:
+        out = torch.empty_like(x)
+    else:
+        out = torch.zeros_like(x)
+    return out
+
+
+def by_value(x: torch.Tensor, n: int):
+    if n > 1:
+        return torch.empty_like(x)
+    return torch.zeros_like(x)
+
+
+def transposed(x: torch.Tensor):
+    y = x.T
+    out = torch.empty(3)
+    for i in range(3):
+        out[i] = y[i, 0]
+    return out
+
+
+def whole(x: torch.Tensor):
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (by_rank, ""),
+        (by_value, "decides by a value what is allocated or returned"),
+        (transposed, "takes `.T` of a tensor"),
+        (whole, "computes with a tensor as a whole"),
+    ],
+)
+def test_what_needs_python(function, reason):
+    found = define(function)
+    assert found.host == ("python" if reason else "native")
+    assert found.reason.endswith(reason)
