@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, UINT64, DType
-from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Read, Select, Size, Symbol
+from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
 from brickwork.ir.operators import OPERATORS, result_dtype
 
 Number = bool | int | float
@@ -98,7 +98,7 @@ def _fold(name: str, dtype: DType, operands: tuple[Expression, ...], loc: Locati
     left, right = operands
     if dtype is BOOL:
         return _fold_logic(name, left, right)
-    if name in {"eq", "le", "ge"} and left == right and dtype.is_integer:
+    if name in {"eq", "le", "ge"} and left == right and dtype.is_integer and not _may_fail(left):
         return constant(True, BOOL, loc)
     if isinstance(left, Size) and is_constant(right, 0) and name in {"lt", "ge"}:
         return constant(name == "ge", BOOL, loc)
@@ -159,20 +159,37 @@ def _fold_identity(name: str, left: Expression, right: Expression, loc: Location
             return right
         case "add" | "sub" if is_constant(right, 0):
             return left
-        case "sub" if left == right:
+        case "sub" if left == right and not _may_fail(left):
             return constant(0, left.dtype, loc)
         case "mul" if is_constant(left, 1):
             return right
         case "mul" | "floordiv" if is_constant(right, 1):
             return left
-        case "mul" if is_constant(left, 0) or is_constant(right, 0):
+        case "mul" if (is_constant(left, 0) or is_constant(right, 0)) and not (_may_fail(left) or _may_fail(right)):
             return constant(0, left.dtype, loc)
-        case "mod" if is_constant(right, 1):
+        case "mod" if is_constant(right, 1) and not _may_fail(left):
             return constant(0, left.dtype, loc)
         case "add" | "sub" if isinstance(right, Constant) and isinstance(left, Apply):
             return _fold_offset(name, left, right, loc)
         case _:
             return None
+
+
+def _may_fail(expression: Expression) -> bool:
+    """Whether a read in an expression may be out of range: then it is kept, though its value is of no use."""
+    match expression:
+        case Load():
+            return True
+        case Apply(operands=operands):
+            return any(map(_may_fail, operands))
+        case Cast(operand=operand):
+            return _may_fail(operand)
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            return any(map(_may_fail, (condition, then, otherwise)))
+        case Random(bounds=bounds):
+            return any(map(_may_fail, bounds))
+        case _:
+            return False
 
 
 def _fold_offset(name: str, left: Apply, right: Constant, loc: Location) -> Expression | None:

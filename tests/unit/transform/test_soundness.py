@@ -89,3 +89,13 @@ def test_the_least_integer_divided_by_minus_one_is_no_index():
     kernel = next(node.kernel for node in walk(program_of(negates, v, out)) if isinstance(node, Launch))
     (store,) = (node for node in walk(kernel.body) if isinstance(node, Store))
     assert analyse(kernel).bounds[store.access, 0].bound is Bound.CHECKED
+
+
+def nullifies(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[i] = x[i + 1] * 0
+
+
+def test_a_read_whose_value_does_not_matter_is_in_range_too():
+    with pytest.raises(IndexError):
+        agree(nullifies, memory([1, 2, 3], INT64), memory([1, 2, 3], INT64))
