@@ -170,7 +170,9 @@ def _accumulated(value: Expression, symbol: Symbol) -> str | None:
     operator = _REDUCING.get(value.operator.name)
     left, right = value.operands
     inside, other = (left, right) if symbol in read_symbols(left) else (right, left)
-    if operator is None or symbol in read_symbols(other) or (value.operator.name == "sub" and inside is right):
+    # The minimum of NaN and a number is the first of the two: then it is only associative with the variable first.
+    ordered = value.operator.name == "sub" or (operator in {"minimum", "maximum"} and value.dtype.is_float)
+    if operator is None or symbol in read_symbols(other) or (ordered and inside is right):
         return None
     if isinstance(inside, Read):
         return operator

@@ -6,12 +6,17 @@ import torch
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir.dtypes import INT64, UINT8
-from brickwork.ir.nodes import Launch, Store
+from brickwork.ir.nodes import For, Launch, Store
 from brickwork.ir.walk import walk
+from brickwork.transform.pipeline import schedule_kernel
 from support.lowering import memory, program_of
-from support.scheduling import agree
+from support.scheduling import AVX2, agree
 
 ZEROS = [0.0] * 12
+
+
+def kernel_of(function, *arguments):
+    return next(node.kernel for node in walk(program_of(function, *arguments)) if isinstance(node, Launch))
 
 
 def divides_on_one_path(out: torch.Tensor, n: int) -> None:
@@ -86,7 +91,7 @@ def negates(v: torch.Tensor, out: torch.Tensor) -> None:
 def test_the_least_integer_divided_by_minus_one_is_no_index():
     v, out = memory([-1, -2], INT64), memory(ZEROS)
     agree(negates, v, out)
-    kernel = next(node.kernel for node in walk(program_of(negates, v, out)) if isinstance(node, Launch))
+    kernel = kernel_of(negates, v, out)
     (store,) = (node for node in walk(kernel.body) if isinstance(node, Store))
     assert analyse(kernel).bounds[store.access, 0].bound is Bound.CHECKED
 
@@ -99,3 +104,15 @@ def nullifies(x: torch.Tensor, out: torch.Tensor) -> None:
 def test_a_read_whose_value_does_not_matter_is_in_range_too():
     with pytest.raises(IndexError):
         agree(nullifies, memory([1, 2, 3], INT64), memory([1, 2, 3], INT64))
+
+
+def greatest(x: torch.Tensor, out: torch.Tensor) -> None:
+    s = x[0]
+    for i in range(x.shape[0]):
+        s = max(x[i], s)
+    out[0] = s
+
+
+def test_what_comes_after_nan_counts_where_the_variable_is_second():
+    kernel = schedule_kernel(kernel_of(greatest, memory(ZEROS), memory(ZEROS)), AVX2).kernel
+    assert not any(node.reductions for node in walk(kernel.body) if isinstance(node, For))
