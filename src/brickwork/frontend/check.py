@@ -14,14 +14,20 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, helper, intrinsic, is_tensor, resolve
 from brickwork.frontend.rules import REFUSED_EXPRESSIONS, REFUSED_STATEMENTS
 from brickwork.frontend.source import SourceFunction, local_names, parse
+from brickwork.frontend.stores import root
 
 
 def refusals(source: SourceFunction, call_site: Location | None = None) -> Iterator[Diagnostic]:
     """Yield what is wrong in one function, in source order."""
     local = local_names(source.node)
+    lists = frozenset(_lists(source.node))
     for statement in source.node.body:
         for node in _in_order(statement):
             loc = source.location(node, call_site)
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and root(node) in lists:
+                message = f"`{root(node)}` is a list, and lists that are stored into are not supported yet"
+                advice = "use a variable for each item, or an argument or tensor to hold them"
+                yield Diagnostic(code="BW901", message=message, loc=loc, help=advice)
             refused = _refused(node)
             if refused is not None:
                 yield Diagnostic(
@@ -34,6 +40,15 @@ def refusals(source: SourceFunction, call_site: Location | None = None) -> Itera
                 yield from _captured(source, node, loc)
             if isinstance(node, ast.For):
                 yield from _iterator(source, node, local, call_site)
+
+
+def _lists(node: ast.AST) -> Iterator[str]:
+    """Yield the names that lists are assigned to."""
+    for item in ast.walk(node):
+        if isinstance(item, ast.Assign):
+            operands = [item.value.left, item.value.right] if isinstance(item.value, ast.BinOp) else [item.value]
+            if any(isinstance(operand, ast.List) for operand in operands):
+                yield from (target.id for target in item.targets if isinstance(target, ast.Name))
 
 
 def _in_order(node: ast.AST) -> Iterator[ast.AST]:

@@ -19,7 +19,7 @@ from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, refusals
 from brickwork.frontend.environment import DRAWS, MISSING, intrinsic, number_items, resolve, torch_dtype
 from brickwork.frontend.lift import Split, Splitter
-from brickwork.frontend.lift_python import PythonSplitter
+from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.parameters import ParameterDeclaration, declare
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import stored_parameters
@@ -68,8 +68,9 @@ def define(function: Callable[..., object]) -> Definition:
     tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
     split = Splitter(source, tensors).split()
     mutated = stored_parameters(source, helpers) & tensors
-    if split.reason:
-        splitter = PythonSplitter(source, tensors, helpers, split.reason)
+    reason = split.reason or foreign_helper(source, helpers)
+    if reason:
+        splitter = PythonSplitter(source, tensors, helpers, reason)
         split = splitter.split()
         flow = follow(source, helpers, split.lifted)
         mutated = flow.mutated & tensors

@@ -35,13 +35,14 @@ MISSING = Missing()
 
 
 def resolve(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> object:
-    """Return the captured object that a name or a dotted name means, or MISSING."""
+    """Return the captured object that a name or a dotted name means, or MISSING; what was captured stays as it was."""
     if isinstance(node, ast.Name):
         return MISSING if node.id in local else captured.get(node.id, MISSING)
     if isinstance(node, ast.Attribute):
         owner = resolve(node.value, captured, local)
         if isinstance(owner, types.ModuleType):
-            return getattr(owner, node.attr, MISSING)
+            frozen = captured.get(ast.unparse(node), MISSING)
+            return getattr(owner, node.attr, MISSING) if frozen is MISSING else frozen
     return MISSING
 
 

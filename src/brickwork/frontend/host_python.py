@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, cast
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lower import lower
 from brickwork.frontend.parameters import ParameterDeclaration
+from brickwork.frontend.source import Frozen
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import Return, TensorType
 from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
@@ -45,6 +46,7 @@ def host_function(definition: Definition, *, out: bool = False) -> Callable[...,
     tree = cast("ast.FunctionDef", _Results(definition, names).visit(tree))
     tree.args.defaults = []
     tree.args.kw_defaults = [None for _ in tree.args.kwonlyargs]
+    Frozen(definition.source).visit(tree)
     module = ast.fix_missing_locations(ast.Module(body=[tree], type_ignores=[]))
     namespace: dict[str, object] = {
         "__builtins__": builtins,

@@ -205,6 +205,10 @@ class PythonSplitter(Splitter):
             for name in sorted({*piece.inputs} & entry & split.device):
                 message = f"`{name}` may be read before it is assigned"
                 yield Diagnostic(code="BW005", message=message, loc=place, help=f"give `{name}` a value before")
+            for name in sorted(self._tensor_lists() & {*piece.inputs}):
+                message = f"`{name}` is a list of tensors, and loops cannot take one yet where the host part is Python"
+                advice = "give each tensor a name before the loop"
+                yield Diagnostic(code="BW901", message=message, loc=place, help=advice)
             for name in piece.outputs:
                 if name in self._parameters or any(self._rebinds(node, name) for node in piece.statements):
                     message = f"`{name}` stands for another tensor after these loops, and the host part runs in Python"
@@ -214,6 +218,19 @@ class PythonSplitter(Splitter):
                 message = "random numbers are drawn inside a loop that runs in Python"
                 advice = "move the torch calls out of the outer loop, or pass a tensor of random numbers"
                 yield Diagnostic(code="BW901", message=message, loc=place, help=advice)
+
+    def _tensor_lists(self) -> frozenset[str]:
+        """Return the names of lists of tensors."""
+        found: set[str] = set()
+        for node in ast.walk(self.source.node):
+            for target, value in _assignments(node) if isinstance(node, ast.Assign) else ():
+                several = (
+                    isinstance(value, ast.Call) and _last_name(value.func) in SEQUENCES and self.calls_python(value)
+                )
+                shown = isinstance(value, ast.List | ast.Tuple) and any(map(self._gives_tensor, value.elts))
+                if isinstance(target, ast.Name) and (shown or several):
+                    found.add(target.id)
+        return frozenset(found)
 
     def wanted(self, node: ast.stmt) -> frozenset[str]:
         """Return the names that a statement assigns and that are read after it."""
@@ -240,6 +257,17 @@ def _draws(node: ast.Call, source: SourceFunction, helpers: Mapping[types.Functi
     inner = helpers[called]
     rest = {function: item for function, item in helpers.items() if function is not called}
     return any(_draws(call, inner, rest) for call in ast.walk(inner.node) if isinstance(call, ast.Call))
+
+
+def foreign_helper(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> str:
+    """Return why a helper makes the host part need Python; nothing where none does."""
+    splitter = PythonSplitter(source, (), helpers, "")
+    for node in ast.walk(source.node):
+        if isinstance(node, ast.Call):
+            called = helper(resolve(node.func, source.captured, splitter.local))
+            if called is not None and called in helpers and splitter.calls_python(node):
+                return f"line {node.lineno} calls {ast.unparse(node.func)}, which calls torch"
+    return ""
 
 
 def is_element_read(node: ast.expr | None) -> bool:

@@ -62,14 +62,22 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
             continue
         kind, length = classify(item.annotation)
         if kind is None:
-            written = ast.unparse(item.annotation)
-            code = "BW901" if "Optional" in written or "None" in written else "BW007"
-            wrong.append(_wrong(f"the annotation `{written}` of `{item.arg}` is not understood", loc, ADVICE, code))
+            wrong.append(_not_understood(item.arg, ast.unparse(item.annotation), loc))
             continue
         default = signature.parameters[item.arg].default
         if default is inspect.Parameter.empty:
             default = NO_DEFAULT
         yield ParameterDeclaration(item.arg, kind, default, item in arguments.kwonlyargs, loc, length)
+
+
+def _not_understood(name: str, written: str, loc: Location) -> Diagnostic:
+    if "Optional" in written or "None" in written:
+        message = f"`{name}` may be None, and optional arguments are not supported yet"
+        return _wrong(message, loc, "make an operator for each case, and choose between them outside", "BW901")
+    if "Tensor" in written and "[" in written:
+        message = f"`{name}` is annotated as `{written}`, and lists of tensors are not supported yet"
+        return _wrong(message, loc, "pass the tensors one by one, or stack them", "BW901")
+    return _wrong(f"the annotation `{written}` of `{name}` is not understood", loc, ADVICE)
 
 
 def _wrong(message: str, loc: Location, advice: str, code: str = "BW007") -> Diagnostic:

@@ -20,7 +20,7 @@ from brickwork.frontend.definition import Definition, draws
 from brickwork.frontend.lift import Piece, Split, Splitter, stored_names
 from brickwork.frontend.lift_python import is_element_read
 from brickwork.frontend.parameters import NO_DEFAULT, Kind, ParameterDeclaration
-from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.source import Frozen, SourceFunction
 from brickwork.frontend.stores import root, stored_parameters
 
 RUN = "__brickwork_run__"
@@ -57,6 +57,7 @@ def python_body(definition: Definition) -> Callable[..., Any]:
         argument.annotation = None
     (node.args.posonlyargs or node.args.args).insert(0, ast.arg(arg=RUN))
     node.args.defaults, node.args.kw_defaults = [], [None for _ in node.args.kwonlyargs]
+    Frozen(definition.source).visit(node)
     module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
     space: dict[str, Any] = {"__builtins__": builtins, **source.captured}
     exec(compile(module, source.file, "exec"), space)  # noqa: S102  # the user's own function, rewritten

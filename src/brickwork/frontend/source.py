@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.environment import MISSING, resolve
 from brickwork.frontend.rules import error
 
 
@@ -103,7 +104,10 @@ def local_names(node: ast.FunctionDef) -> frozenset[str]:
 
 
 def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, object]:
-    """Return the values that the free names of the body have now; those that have none are left out."""
+    """Return the values that the free names of the body have now, and dotted names that lead through modules.
+
+    Names that have no value are left out.
+    """
     local = local_names(node)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     captured: dict[str, object] = {}
@@ -120,4 +124,24 @@ def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, ob
             captured[name] = function.__globals__[name]
         elif hasattr(builtins, name):
             captured[name] = getattr(builtins, name)
+    for item in (item for statement in node.body for item in ast.walk(statement) if isinstance(item, ast.Attribute)):
+        found = resolve(item, captured, local)
+        if found is not MISSING:
+            captured[ast.unparse(item)] = found
     return captured
+
+
+class Frozen(ast.NodeTransformer):
+    """Puts the numbers that were read through modules at decoration in place of their dotted names."""
+
+    def __init__(self, source: SourceFunction) -> None:
+        """Take what was captured."""
+        self._captured = source.captured
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Return the number itself."""
+        found = self._captured.get(ast.unparse(node))
+        if isinstance(found, bool | int | float):
+            return ast.copy_location(ast.Constant(value=found), node)
+        self.generic_visit(node)
+        return node

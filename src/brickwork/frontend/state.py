@@ -82,6 +82,8 @@ class LoopLevel:
     frame_path: Path
     flag: Symbol | None = None
     """Set by a `break` that must leave several IR loops."""
+    exits: list[set[Key]] = field(default_factory=list[set[Key]])
+    """What is assigned at each `break`."""
 
 
 @dataclass(frozen=True, slots=True)

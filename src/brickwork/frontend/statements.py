@@ -91,6 +91,8 @@ def _effect(state: State, frame: Frame, node: ast.Expr) -> None:
 
 
 def _break(state: State, loc: Location) -> None:
+    if not state.ended:
+        state.loops[-1].exits.append(set(state.assigned))
     flag = state.loops[-1].flag
     if flag is not None:
         state.emit(Assign(symbol=flag, value=Constant(value=True, dtype=BOOL), loc=loc))
@@ -256,13 +258,24 @@ def _common(before: dict[str, Binding], after: list[dict[str, Binding]]) -> dict
     return {name: found for name, found in after[0].items() if all(item.get(name) == found for item in after)}
 
 
+def _keep_assigned(state: State, frame: Frame, keys: set[Key], loc: Location) -> None:
+    """Let what every `break` of an endless loop finds assigned be so after it; in the IR it is set before, too."""
+    new = [key for key in keys - state.assigned if key[0] == frame.path and key[1] not in frame.bindings]
+    for key in sorted(new, key=lambda item: item[1]):
+        symbol = state.variable(key)
+        state.emit(Assign(symbol=symbol, value=cast(integer(0, loc), symbol.dtype, loc), loc=loc))
+        state.assigned.add(key)
+        frame.bindings[key[1]] = Variable(key)
+
+
 def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
     counts = state.draws_random and state.while_counter is None
     counter = state.while_counter
     if counts:
         counter = state.while_counter = state.symbol("turns", INT64)
         state.emit(Assign(symbol=counter, value=integer(0), loc=loc))
-    saved = enter(state, frame, LoopLevel(None, None, dict(frame.bindings), frame.path))
+    level = LoopLevel(None, None, dict(frame.bindings), frame.path)
+    saved = enter(state, frame, level)
     prelude: list[Statement] = []
     with state.into(prelude):
         test = condition(state, frame, node.test)
@@ -272,6 +285,8 @@ def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
             state.emit(Assign(symbol=counter, value=add(read(counter), integer(1)), loc=loc))
         lower_statements(state, frame, node.body)
     leave(state, frame, saved)
+    if isinstance(test, Constant) and test.value and level.exits:
+        _keep_assigned(state, frame, set[Key].intersection(*level.exits), loc)
     state.emit(While(prelude=tuple(prelude), condition=test, body=tuple(body), loc=loc))
     if counts:
         state.while_counter = None

@@ -157,6 +157,11 @@ class PythonHost:
     def piece(self, number: int, values: Mapping[str, Any]) -> tuple[PieceOperator, list[Any]]:
         """Return the operator for a piece, and its arguments."""
         inputs = self.inputs(number, values)
+        for item in inputs:
+            if isinstance(item.constant, list | tuple | dict | set):
+                message = f"`{item.name}` is no tensor, number or list of numbers, and a loop cannot take it"
+                place = self.definition.source.location(self.definition.split.pieces[number].statements[0])
+                raise _refused("BW301", message, place, "give each item a name before the loop")
         key = number, inputs
         found = self._operators.get(key)
         if found is None:

@@ -1,6 +1,7 @@
 """Host parts that run in Python, by syntax alone: pieces and what they share, liveness, aliases, refusals."""
 
 import ast
+import types
 
 import pytest
 import torch
@@ -9,7 +10,14 @@ import brickwork.language.random as bw
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import define
 from brickwork.frontend.liveness import Liveness
-from brickwork.frontend.pieces import Input, piece_definition
+from brickwork.frontend.lower import lower
+from brickwork.frontend.pieces import Input, piece_definition, python_body
+from brickwork.ir.dtypes import FLOAT32
+from brickwork.ir.nodes import TensorType
+from brickwork.ir.signature import Signature
+from brickwork.ir.text import print_program
+from brickwork.ir.verify import verify_program
+from support.lowering import memory, program_of, run
 
 
 def relu_then_scale(x: torch.Tensor, k: float) -> torch.Tensor:
@@ -148,6 +156,28 @@ def unassigned(x: torch.Tensor):
     return y * last
 
 
+def several(x: torch.Tensor):
+    parts = torch.relu(x).split(2)
+    out = torch.zeros(2)
+    for i in range(2):
+        out[i] = parts[0][i]
+    return out
+
+
+def stored_list(x: torch.Tensor):
+    held = [0.0] * 4
+    for i in range(x.shape[0]):
+        held[i % 4] = x[i]
+
+
+def optional(x: "torch.Tensor | None"):
+    pass
+
+
+def tensor_list(x: list[torch.Tensor]):
+    pass
+
+
 @pytest.mark.parametrize(
     ("function", "code", "words"),
     [
@@ -155,6 +185,10 @@ def unassigned(x: torch.Tensor):
         (viewed, "BW009", "`y` is, or may be, a view of the argument `x`"),
         (converted, "BW009", "`x.to(torch.float64)` is, or may be, a view"),
         (drawn, "BW901", "random numbers are drawn inside a loop that runs in Python"),
+        (several, "BW901", "`parts` is a list of tensors"),
+        (stored_list, "BW901", "`held` is a list, and lists that are stored into are not supported yet"),
+        (optional, "BW901", "`x` may be None, and optional arguments are not supported yet"),
+        (tensor_list, "BW901", "`x` is annotated as `list[torch.Tensor]`, and lists of tensors are not supported yet"),
         (unassigned, "BW005", "`last` may be read before it is assigned"),
     ],
 )
@@ -190,9 +224,18 @@ def whole(x: torch.Tensor):
     return x * 2
 
 
+def normalised(x):
+    return x / x.norm()
+
+
+def by_helper(x: torch.Tensor):
+    return normalised(x)
+
+
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
+        (by_helper, "calls normalised, which calls torch"),
         (by_rank, ""),
         (by_value, "decides by a value what is allocated or returned"),
         (transposed, "takes `.T` of a tensor"),
@@ -203,3 +246,58 @@ def test_what_needs_python(function, reason):
     found = define(function)
     assert found.host == ("python" if reason else "native")
     assert found.reason.endswith(reason)
+
+
+def turns(x: torch.Tensor, out: torch.Tensor):
+    for i in range(x.shape[0]):
+        k = 0
+        while True:
+            v = x[i] - k
+            if v < 1.0:
+                found = k
+                break
+            k += 1
+        out[i] = v + 10 * found
+
+
+def test_what_every_break_of_an_endless_loop_finds_assigned_is_so_after_it():
+    x, out = memory([0.5, 1.5, 2.75]), memory([0.0] * 3)
+    run(turns, x, out)
+    assert out.data == [0.5, 10.5, 20.75]
+    verify_program(program_of(turns, x, out))
+
+
+def left_early(x: torch.Tensor, out: torch.Tensor):
+    while True:
+        if x[0] > 1.0:
+            break
+        v = x[0]
+        break
+    out[0] = v
+
+
+def test_a_break_before_the_assignment_is_seen():
+    with pytest.raises(CompileError, match="`v` may be read before it is assigned"):
+        program_of(left_early, memory([0.5]), memory([0.0]))
+
+
+def test_numbers_read_through_modules_are_those_of_the_definition(monkeypatch):
+    module = types.ModuleType("constants")
+    module.SCALE = 3
+    monkeypatch.setitem(globals(), "constants", module)
+
+    def scaled(x: torch.Tensor, out: torch.Tensor):
+        for i in range(x.shape[0]):
+            out[i] = x[i] * constants.SCALE  # noqa: F821
+
+    def host(x: torch.Tensor):
+        return torch.relu(x) * constants.SCALE  # noqa: F821
+
+    one, two = define(scaled), define(host)
+    module.SCALE = 5
+    tensor = TensorType(FLOAT32, 1, contiguous=True, unit_axis=0)
+    text = print_program(lower(one, Signature((tensor, tensor))))
+    assert "3.0" in text
+    assert "5.0" not in text
+    assert python_body(two)(None, torch.ones(1)).item() == 3
+    assert define(host).fingerprint != two.fingerprint
