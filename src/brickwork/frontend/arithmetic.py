@@ -13,7 +13,8 @@ from brickwork.frontend.state import State
 from brickwork.frontend.typing import Value, ValueType, floating, join, number
 from brickwork.ir.build import apply, cast, constant, is_constant
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
-from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind, Read, Select, Size
+from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind, Load, Read, Select, Size
+from brickwork.ir.walk import walk
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -58,6 +59,7 @@ def binary(state: State, name: str, left: Value, right: Value, loc: Location) ->
     if kind.dtype.is_integer and name in {"truediv", "floordiv", "mod"}:
         divisor = cast(right.expression, kind.dtype, loc)
         zero = constant(0, kind.dtype, loc)
+        left = _read_before_check(state, left, right)
         message = "integer division by zero" if name != "mod" else "integer modulo by zero"
         state.check(apply("ne", divisor, zero, loc=loc), FailureKind.DIVISION, message, (), loc)
         if name != "truediv" and is_constant(divisor, 0):
@@ -69,6 +71,13 @@ def binary(state: State, name: str, left: Value, right: Value, loc: Location) ->
     if _stays_nonnegative(state, name, result, right.expression):
         state.nonnegative.add(result)
     return Value(result, kind.weak)
+
+
+def _read_before_check(state: State, left: Value, right: Value) -> Value:
+    """Return the left operand, read before a check of the right one: of two failures the first is reported."""
+    if isinstance(right.expression, Constant) or not any(isinstance(node, Load) for node in walk(left.expression)):
+        return left
+    return Value(state.pin(left.expression), left.weak)
 
 
 def _stays_nonnegative(state: State, name: str, result: Expression, right: Expression) -> bool:
@@ -102,6 +111,7 @@ def _bits(state: State, name: str, left: Value, right: Value, loc: Location) -> 
     if name.startswith("shift_"):
         kind = number(kind)
         count = cast(right.expression, INT64, loc)
+        left = _read_before_check(state, left, right)
         positive = apply("ge", count, constant(0, INT64, loc), loc=loc)
         state.check(positive, FailureKind.VALUE, "negative shift count", (), loc)
     operands = (cast(item.expression, kind.dtype, loc) for item in (left, right))

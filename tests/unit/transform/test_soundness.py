@@ -116,3 +116,13 @@ def greatest(x: torch.Tensor, out: torch.Tensor) -> None:
 def test_what_comes_after_nan_counts_where_the_variable_is_second():
     kernel = schedule_kernel(kernel_of(greatest, memory(ZEROS), memory(ZEROS)), AVX2).kernel
     assert not any(node.reductions for node in walk(kernel.body) if isinstance(node, For))
+
+
+def divides_what_it_reads(x: torch.Tensor, out: torch.Tensor, n: int) -> None:
+    for i in range(out.shape[0]):
+        out[i] = x[i] // n
+
+
+def test_what_is_read_before_a_division_fails_before_it():
+    with pytest.raises(IndexError):
+        agree(divides_what_it_reads, memory([], INT64), memory(ZEROS), 0)
