@@ -1,43 +1,84 @@
 """Random programs as Python source: well-typed, with loops, guards, index maps, reductions, casts and aliasing.
 
 Index maps reach beyond the tensors now and then, so that some programs raise IndexError; every execution
-must then raise it. Sources are written to a file, as the frontend reads functions from files.
+must then raise it. Loops are claimed to be independent (`prange`) now and then, rightly or wrongly. Tensors lie in
+larger blocks of memory, whose rest must not change. Sources are written to a file, as the frontend reads functions from
+files.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import itertools
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from hypothesis import strategies as st
 
-DTYPES = ("float32", "float64", "int32", "int64", "bool", "uint8", "float16")
+DTYPES = (
+    *("float32", "float64", "float16", "bfloat16", "bool"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
+)
+SIZES = (0, 1, 2, 4, 9, 21, 70)
+MARGIN = 96
+"""Elements before and after each tensor that belong to nobody; even the widest vector does not reach across."""
+_HELPERS = """def clamp(value, low, high):
+    if value < low:
+        return low
+    return high if value > high else value
+
+
+def mix(a, b):
+    t = a
+    for _ in range(2):
+        t = t + b
+    return clamp(t, -40, 40)
+"""
 _counter = itertools.count()
+Choose: TypeAlias = Callable[[Sequence[Any]], Any]
+"""Picks one of several things."""
 
 
 @dataclass(frozen=True)
 class Generated:
-    """A program: its source, and the dtypes and sizes of its tensors `x` (rank 1), `y` (rank 2), `out` (rank 1)."""
+    """A program: its source, the dtypes and sizes of its tensors, and its numbers.
+
+    `x` and `out` have rank 1, `y` and `grid` rank 2; out and grid are stored into. If `shared`, x begins that many
+    elements after out does in the same memory.
+    """
 
     source: str
-    dtypes: tuple[str, str, str]
+    dtypes: tuple[str, str, str, str]
     size: int
+    number: int
+    flag: bool
+    shared: int | None
+    vector_bytes: int
+    margin: int = MARGIN
 
-    def arguments(self) -> tuple[torch.Tensor, ...]:
-        """Return the tensors, the same ones each time."""
+    @property
+    def claims(self) -> bool:
+        """Whether a loop is said to be independent."""
+        return "prange" in self.source
+
+    @property
+    def draws(self) -> bool:
+        """Whether random numbers are drawn."""
+        return "randint(" in self.source
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the arguments, the same ones each time."""
         generator = torch.Generator().manual_seed(self.size)
-        shapes = ((self.size,), (self.size, self.size + 1), (self.size + 2,))
-        made: list[torch.Tensor] = []
-        for name, shape in zip(self.dtypes, shapes, strict=True):
-            values = torch.randint(-4, 5, shape, generator=generator)
-            dtype = getattr(torch, name)
-            made.append((values.abs() if name == "uint8" else values).to(dtype))
-        return tuple(made)
+        n = self.size
+        shapes = ((n,), (n, n + 1), (n + 2,), (n + 1, n))
+        made = [_filled(shape, name, generator) for shape, name in zip(shapes, self.dtypes, strict=True)]
+        if self.shared is not None:
+            made[0] = made[2].as_strided((n,), (1,), made[2].storage_offset() + self.shared)
+        return (*made, self.number, self.flag)
 
     def function(self, folder: Path) -> Callable[..., Any]:
         """Return the program as a function of a module in `folder`."""
@@ -52,36 +93,57 @@ class Generated:
         return module.generated
 
 
-class _Writer:
-    """Draws statements; `depth` loops are open, whose indices are `names`."""
+def _filled(shape: tuple[int, ...], name: str, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor of small numbers within a larger block of memory."""
+    count = 1
+    for size in shape:
+        count *= size
+    values = torch.randint(-4, 5, (count + 2 * MARGIN,), generator=generator)
+    block = (values.abs() if name.startswith("uint") else values).to(getattr(torch, name))
+    strides = (shape[1], 1) if len(shape) == 2 else (1,)
+    return block.as_strided(shape, strides, MARGIN)
 
-    def __init__(self, draw: st.DrawFn) -> None:
-        self.draw = draw
+
+class _Writer:
+    """Writes statements of its choice; `names` are the indices of the open loops."""
+
+    def __init__(self, choose: Choose) -> None:
+        self.choose = choose
         self.lines: list[str] = []
         self.names: list[str] = []
+        self.level = 1
+        self.loops = itertools.count()
+        self.draws = choose((False, False, False, True))
 
     def one_of(self, *choices: str) -> str:
-        return self.draw(st.sampled_from(choices))
+        return self.choose(choices)
 
     def line(self, text: str) -> None:
-        self.lines.append("    " * (len(self.names) + 1) + text)
+        self.lines.append("    " * self.level + text)
 
     def index(self, size: str) -> str:
         """Return an index of an axis that is at least `n` long; mostly in range."""
-        name = self.one_of(*self.names)
+        name, other = self.one_of(*self.names), self.one_of(*self.names)
         common = (name, name, name, f"n - 1 - {name}", f"-1 - {name}", f"({name} * 3 + 1) % {size}", f"{name} // 2")
-        return self.one_of(*common, f"{name} - 1", "0", f"min({name} + 1, n - 1)", f"{name} + 1")
+        mixed = (f"({name} + {other}) % {size}", f"min({name} + {other}, n - 1)", f"{name} * 4 % n", f"{name} % 4")
+        rare = (f"{name} - 1", "0", f"min({name} + 1, n - 1)", f"{name} + 1", "m", f"{name} + m", f"{name} - {other}")
+        data = ("k", f"k % {size}", f"int(x[{name}])", f"({name} // 3) * 3 + {name} % 3")
+        return self.one_of(*common, *common, *mixed, *rare, *data)
 
     def element(self) -> str:
         """Return a read."""
         return self.one_of(
-            f"x[{self.index('n')}]", f"y[{self.index('n')}, {self.index('(n + 1)')}]", f"out[{self.index('n')}]"
+            f"x[{self.index('n')}]",
+            f"y[{self.index('n')}, {self.index('(n + 1)')}]",
+            f"out[{self.index('n')}]",
+            f"grid[{self.index('n')}, {self.index('n')}]",
         )
 
     def number(self, depth: int = 2) -> str:
         """Return an expression."""
         if depth == 0:
-            return self.one_of(self.element(), self.element(), "s", "k", self.one_of(*self.names), "2", "0.5", "-3")
+            plain = (self.element(), self.element(), "s", "k", "m", self.one_of(*self.names), "2", "0.5", "-3")
+            return self.one_of(*plain, "randint(-2, 3)") if self.draws else self.one_of(*plain)
         left, right = self.number(depth - 1), self.number(depth - 1)
         return self.one_of(
             left,
@@ -89,77 +151,141 @@ class _Writer:
             f"({left} {self.one_of('+', '-', '*')} {right})",
             f"{self.one_of('min', 'max')}({left}, {right})",
             f"({left} if {self.test(depth - 1)} else {right})",
-            f"abs({left})",
-            f"int({left})",
-            f"float({left})",
-            f"({left} // {self.one_of('3', '-2', '2.5')})",
-            f"({left} % {self.one_of('3', '-2', '2.5')})",
+            f"{self.one_of('abs', 'int', 'float')}({left})",
+            f"({left} {self.one_of('//', '%')} {self.one_of('3', '-2', '2.5')})",
+            f"(int({left}) {self.one_of('//', '%')} {self.one_of('m', 'k', 'int(x[0])', self.names[-1])})",
             f"(int({left}) {self.one_of('&', '|', '^')} 5)",
+            f"mix({left}, {right})",
         )
 
     def test(self, depth: int = 1) -> str:
         """Return a condition."""
         left, right = self.number(depth), self.number(0)
         plain = f"{left} {self.one_of('<', '<=', '==', '!=', '>')} {right}"
-        return self.one_of(plain, plain, f"({plain} and {self.number(0)} > 0)", f"not {plain}", f"0 < {left} < 3")
+        index = self.one_of(*self.names)
+        return self.one_of(
+            *(plain, plain, f"({plain} and {self.number(0)} > 0)", f"not {plain}", f"0 < {left} < 3"),
+            *("flag", f"m != 0 and {index} % m == 0", f"{index} < m", f"({plain} or flag)"),
+        )
+
+    def target(self) -> str:
+        return self.one_of(
+            f"out[{self.index('n')}]", f"out[{self.index('n')}]", f"grid[{self.index('n')}, {self.index('n')}]"
+        )
 
     def statement(self, budget: int) -> None:
-        kind = self.one_of("store", "store", "update", "scalar", "reduce", "if", "for", "while", "leave")
-        match kind:
+        kinds = ("store", "store", "update", "scalar", "reduce", "extreme", "if", "if", "for", "while", "leave")
+        match self.one_of(*kinds):
             case "store":
-                self.line(f"out[{self.index('n')}] = {self.number()}")
+                self.line(f"{self.target()} = {self.number()}")
             case "update":
-                self.line(f"out[{self.index('n')}] {self.one_of('+', '-', '*')}= {self.number(1)}")
+                self.line(f"{self.target()} {self.one_of('+', '-', '*')}= {self.number(1)}")
             case "scalar":
-                self.line(f"{self.one_of('s', 'k')} = {self.number()}")
+                name = self.one_of("s", "k")
+                self.line(f"{name} = {self.number()}" if name == "s" else f"k = int({self.number(1)}) % 7")
             case "reduce":
-                self.line(f"s {self.one_of('+', '*')}= {self.number(1)}")
+                self.line(f"s {self.one_of('+', '-', '*')}= {self.number(1)}")
+            case "extreme":
+                self.line(f"s = {self.one_of('min', 'max')}(s, {self.number(1)})")
             case "if" if budget > 0:
                 self.line(f"if {self.test()}:")
                 self.nested(budget - 1)
+                if self.choose((False, True)):
+                    self.line("else:")
+                    self.nested(budget - 1)
             case "for" if len(self.names) < 3 and budget > 0:
                 self.loop(budget - 1)
             case "while" if budget > 0:
                 self.line("t = 0")
                 self.line(f"while t < 3 and {self.test()}:")
-                self.names.append(self.names[-1])
+                self.level += 1
                 self.line("t += 1")
-                self.names.pop()
-                self.nested(budget - 1, plain=True)
+                self.level -= 1
+                self.nested(budget - 1)
             case _:
                 self.line(f"if {self.test(0)}:")
-                self.names.append(self.names[-1])
-                self.line(self.one_of("break", "continue"))
-                self.names.pop()
+                self.level += 1
+                self.line(self.one_of("break", "continue", "continue"))
+                self.level -= 1
 
-    def nested(self, budget: int, *, plain: bool = False) -> None:
-        self.names.append(self.names[-1])
-        if plain:
-            self.line(f"out[{self.index('n')}] = {self.number(1)}")
-        else:
+    def nested(self, budget: int) -> None:
+        self.level += 1
+        for _ in range(self.choose((1, 1, 2))):
             self.statement(budget)
-        self.names.pop()
+        self.level -= 1
 
     def loop(self, budget: int) -> None:
-        name = f"i{len(self.names)}"
+        count = next(self.loops)
+        name = f"i{count}"
         outer = self.names[-1] if self.names else "n"
-        bounds = self.one_of("n", "n", "1, n", "n - 1, -1, -1", "0, n, 2", f"{outer}", f"{outer}, n")
-        self.line(f"for {name} in range({bounds}):")
-        self.names.append(name)
-        for _ in range(self.draw(st.integers(1, 3))):
+        names = [name]
+        match self.one_of(*("range",) * 9, "prange", "ndrange", "ndrange"):
+            case "ndrange":
+                names.append(f"j{count}")
+                head = f"bw.ndrange({self.one_of('n', '3', outer)}, {self.one_of('n', 'min(m, n)', outer)})"
+            case "prange":
+                head = f"bw.prange({self.one_of('n', 'n', '1, n', outer)})"
+            case _:
+                bounds = (
+                    "n",
+                    "n",
+                    "n",
+                    "1, n",
+                    "n - 1, -1, -1",
+                    "0, n, 2",
+                    f"{outer}",
+                    f"{outer}, n",
+                    "min(m, n + 1)",
+                    "k",
+                    "3",
+                )
+                head = f"range({self.one_of(*bounds, f'4 * {outer}, 4 * {outer} + 4', 'int(x[0])')})"
+        self.line(f"for {', '.join(names)} in {head}:")
+        self.names.extend(names)
+        self.level += 1
+        for _ in range(self.choose((1, 1, 2, 3))):
             self.statement(budget)
-        self.names.pop()
+        self.level -= 1
+        del self.names[-len(names) :]
+
+
+def _program(choose: Choose, *, shared: bool = True) -> Generated:
+    writer = _Writer(choose)
+    start = writer.one_of("0", "0.0", "1")
+    for _ in range(choose((1, 1, 2))):
+        writer.line(f"s = {start}")
+        writer.line("k = 1")
+        writer.loop(2)
+        if choose((False, True)):
+            writer.line("if n > 0:")
+            writer.line("    out[0] = s + k")
+    body = "\n".join(writer.lines)
+    draws = "from brickwork.language.random import randint\n" if writer.draws else ""
+    imports = f"import torch\n\nimport brickwork as bw\n{draws}"
+    tensors = ", ".join(f"{name}: torch.Tensor" for name in ("x", "y", "out", "grid"))
+    head = f"{imports}\n\n{_HELPERS}\n\ndef generated({tensors}, m: int, flag: bool) -> None:\n"
+    dtypes = tuple(choose((*DTYPES, "float32", "float32", "int64")) for _ in range(4))
+    size = choose(SIZES[:6] if body.count("for ") > 2 else SIZES)
+    overlap = choose((None, None, None, 0, 1, 2)) if shared else None
+    if overlap is not None:
+        dtypes = (dtypes[2], *dtypes[1:])
+    return Generated(
+        f"{head}    n = x.shape[0]\n{body}\n",
+        (dtypes[0], dtypes[1], dtypes[2], dtypes[3]),
+        size,
+        choose((0, 1, 2, 3, -2, 7, size, size + 1, 2**31 + 5, -(2**63))) if choose((0, 1)) else choose((1, size, 3)),
+        choose((False, True)),
+        overlap,
+        choose((16, 32, 64)),
+    )
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Generated:
-    """Draw a program."""
-    writer = _Writer(draw)
-    for _ in range(draw(st.integers(1, 2))):
-        writer.line("s = 0")
-        writer.line("k = 1")
-        writer.loop(2)
-    body = "\n".join(writer.lines)
-    head = "import torch\n\n\ndef generated(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:\n"
-    dtypes = draw(st.tuples(*[st.sampled_from(DTYPES)] * 3))
-    return Generated(f"{head}    n = x.shape[0]\n{body}\n", dtypes, draw(st.sampled_from((0, 1, 4, 9))))
+def programs(draw: st.DrawFn, *, shared: bool = True) -> Generated:
+    """Draw a program; some with tensors in the same memory if `shared`."""
+    return _program(lambda items: draw(st.sampled_from(tuple(items))), shared=shared)
+
+
+def program_of_seed(seed: int) -> Generated:
+    """Return the program of a seed."""
+    return _program(random.Random(seed).choice)
