@@ -97,6 +97,17 @@ def _iterator(
         yield Diagnostic(code="BW008", message=message, loc=source.location(node.iter, call_site), help=advice)
 
 
+def inner_returns(source: SourceFunction) -> Iterator[Diagnostic]:
+    """Yield a refusal for each `return` inside a loop."""
+    found: dict[int, ast.Return] = {}
+    for loop in ast.walk(source.node):
+        if isinstance(loop, ast.For | ast.While):
+            found |= {id(node): node for node in ast.walk(loop) if isinstance(node, ast.Return)}
+    for node in found.values():
+        loc, advice = source.location(node), "set a variable and `break`"
+        yield Diagnostic(code="BW901", message="`return` inside a loop", loc=loc, help=advice)
+
+
 def find_helpers(source: SourceFunction) -> tuple[dict[types.FunctionType, SourceFunction], list[Diagnostic]]:
     """Return the Python functions that the body calls, and those that they call, with what is wrong in them."""
     found: dict[types.FunctionType, SourceFunction] = {}

@@ -47,7 +47,7 @@ def operand(state: State, frame: Frame, node: ast.expr) -> Operand:
         case ast.Subscript():
             return _subscript(state, frame, node, loc)
         case ast.Tuple() | ast.List():
-            return Items(tuple(operand(state, frame, item) for item in node.elts))
+            return Items(_operands(state, frame, node.elts))
         case ast.BinOp():
             return _binary(state, frame, node, loc)
         case ast.UnaryOp():
@@ -131,7 +131,7 @@ def index_operands(state: State, frame: Frame, node: ast.Subscript) -> Sequence[
             raise error(
                 "BW003", "a slice is not part of the language", frame.loc(part), "write a loop over the elements"
             )
-    return [operand(state, frame, part) for part in parts]
+    return _operands(state, frame, parts)
 
 
 def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Operand:
@@ -171,10 +171,29 @@ def _ordered_operands(state: State, frame: Frame, first: ast.expr, second: ast.e
         left = load(state, left, frame.loc(first))
     position = len(state.block)
     right = operand(state, frame, second)
-    stores = any(isinstance(node, Store) for statement in state.block[position:] for node in walk(statement))
-    if stores and isinstance(left, Value) and not state.is_fixed(left.expression):
-        left = Value(state.pin(left.expression, position=position), left.weak)
-    return left, right
+    return _kept(state, left, position, frame.loc(first)), right
+
+
+def _kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
+    """Return an operand with the value that it had at a position of the block, if something was stored since."""
+    if not any(isinstance(node, Store) for statement in state.block[position:] for node in walk(statement)):
+        return item
+    if isinstance(item, View) and item.is_element:
+        item = load(state, item, loc)
+    if isinstance(item, Value) and not state.is_fixed(item.expression):
+        return Value(state.pin(item.expression, position=position), item.weak)
+    return item
+
+
+def _operands(state: State, frame: Frame, nodes: Sequence[ast.expr]) -> tuple[Operand, ...]:
+    """Return operands, evaluated in order; each keeps its value if evaluating a later one stores something."""
+    found: list[Operand] = []
+    for node in nodes:
+        position = len(state.block)
+        latest = operand(state, frame, node)
+        found = [_kept(state, item, position, frame.loc(part)) for item, part in zip(found, nodes, strict=False)]
+        found.append(latest)
+    return tuple(found)
 
 
 Branch = tuple[list[Statement], Value]
@@ -306,7 +325,9 @@ def _comparison(state: State, frame: Frame, node: ast.Compare, loc: Location) ->
 
 def _chain(state: State, frame: Frame, left: Value, links: list[tuple[ast.cmpop, ast.expr]], loc: Location) -> Value:
     operator, right_node = links[0]
+    position = len(state.block)
     right = value(state, frame, right_node)
+    left = scalar(state, _kept(state, left, position, loc), loc)
     if len(links) == 1:
         return _link(operator, left, right, loc)
     right = Value(state.fix(right.expression), right.weak)
@@ -359,7 +380,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         owner = operand(state, frame, node.func.value)
         if isinstance(owner, View):
             return method(state, owner, node.func.attr, [operand(state, frame, item) for item in node.args], loc)
-    arguments = tuple(operand(state, frame, item) for item in node.args)
+    arguments = _operands(state, frame, node.args)
     if helper(found) is None:
         name = intrinsic(found)
         if name is None:

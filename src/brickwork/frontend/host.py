@@ -16,6 +16,7 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.expressions import condition, operand
 from brickwork.frontend.indexing import scalar, shape
+from brickwork.frontend.lift import ALLOCATION_KEYWORDS
 from brickwork.frontend.rules import FailedAssertError, error, unsupported
 from brickwork.frontend.state import Frame, State
 from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
@@ -144,7 +145,7 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
     keywords = {item.arg: operand(state, frame, item.value) for item in node.keywords if item.arg is not None}
     arguments = [operand(state, frame, item) for item in node.args]
     for keyword in keywords:
-        if keyword not in {"dtype", "device", "size", "fill_value", "requires_grad"}:
+        if keyword not in ALLOCATION_KEYWORDS:
             raise unsupported(f"the keyword `{keyword}` of `{name}`", loc, "leave it out")
     like: View | None = None
     if name.endswith("_like") and arguments:

@@ -16,6 +16,8 @@ from brickwork.frontend.source import SourceFunction, local_names
 
 SHAPE_METHODS = frozenset({"size", "dim", "numel"})
 """Methods of a tensor that ask for its shape."""
+ALLOCATION_KEYWORDS = frozenset({"dtype", "device", "size", "fill_value", "requires_grad"})
+"""Keywords of calls that make a tensor, as far as they are compiled."""
 VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 """Attributes of a tensor that are views of it."""
 
@@ -174,6 +176,9 @@ class Splitter:
             if self.computes_whole(node):
                 yield f"line {node.lineno} computes with a tensor as a whole"
             if id(node) in self.lifted:
+                made = next((item for item in ast.walk(node) if self._allocates(item)), None)
+                if made is not None:
+                    yield f"line {getattr(made, 'lineno', 0)} makes a tensor inside a loop"
                 yield from self._foreign(node)
                 continue
             if isinstance(node, ast.If):
@@ -218,7 +223,12 @@ class Splitter:
                 and self.root(item.value) in self.tensors
             ):
                 yield f"line {line} takes `.{item.attr}` of a tensor"
-            if not isinstance(item, ast.Call) or self.is_allocation(item):
+            if isinstance(item, ast.Call) and self.is_allocation(item):
+                for word in item.keywords:
+                    if word.arg not in ALLOCATION_KEYWORDS:
+                        yield f"line {line} passes `{word.arg}` to {ast.unparse(item.func)}"
+                continue
+            if not isinstance(item, ast.Call):
                 continue
             name = self.name_of(item.func)
             if self.is_operator(item):

@@ -170,6 +170,26 @@ def stored_list(x: torch.Tensor):
         held[i % 4] = x[i]
 
 
+def returns_early(x: torch.Tensor):
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        if x[i] > 1:
+            return out
+    return out
+
+
+def first_large(x, n):
+    for i in range(n):
+        if x[i] > 1:
+            return i
+    return n
+
+
+def helper_returns_early(x: torch.Tensor, out: torch.Tensor):
+    for i in range(x.shape[0]):
+        out[i] = first_large(x, i)
+
+
 def optional(x: "torch.Tensor | None"):
     pass
 
@@ -187,6 +207,8 @@ def tensor_list(x: list[torch.Tensor]):
         (drawn, "BW901", "random numbers are drawn inside a loop that runs in Python"),
         (several, "BW901", "`parts` is a list of tensors"),
         (stored_list, "BW901", "`held` is a list, and lists that are stored into are not supported yet"),
+        (returns_early, "BW901", "`return` inside a loop"),
+        (helper_returns_early, "BW901", "`return` inside a loop"),
         (optional, "BW901", "`x` may be None, and optional arguments are not supported yet"),
         (tensor_list, "BW901", "`x` is annotated as `list[torch.Tensor]`, and lists of tensors are not supported yet"),
         (unassigned, "BW005", "`last` may be read before it is assigned"),
@@ -220,6 +242,19 @@ def transposed(x: torch.Tensor):
     return out
 
 
+def channels_last(x: torch.Tensor):
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    out[0] = x[0]
+    return out
+
+
+def scratch(x: torch.Tensor):
+    for i in range(x.shape[0]):
+        held = torch.zeros(2)
+        for j in range(2):
+            held[j] = x[i]
+
+
 def whole(x: torch.Tensor):
     return x * 2
 
@@ -239,6 +274,8 @@ def by_helper(x: torch.Tensor):
         (by_rank, ""),
         (by_value, "decides by a value what is allocated or returned"),
         (transposed, "takes `.T` of a tensor"),
+        (channels_last, "passes `memory_format` to torch.empty_like"),
+        (scratch, "makes a tensor inside a loop"),
         (whole, "computes with a tensor as a whole"),
     ],
 )
