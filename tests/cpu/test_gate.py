@@ -9,7 +9,8 @@ from brickwork.ir.build import apply, constant, integer, read
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Allocate, Program, Return, ScalarParameter, Symbol, TensorParameter, TensorType
 from brickwork.pytorch import library
-from brickwork.pytorch.gate import ArgumentKind
+from brickwork.pytorch.gate import ArgumentKind, Gate, thunk_object
+from brickwork.target.cpu import host_target
 from support.entries import Operator, elementwise, kernel, size, tensor, type_of
 
 T = ArgumentKind.TENSOR
@@ -62,6 +63,15 @@ def test_what_python_raises_reaches_the_caller(error):
         assert caught.value is error
     square.error = None
     assert torch.equal(square(x), x * x)
+
+
+def test_a_miss_that_helps_nothing_ends():
+    gate = Gate("bwentry::useless", [T], lambda values: None, lambda values, wanted: None, thunk_object(host_target()))
+    torch.library.define("bwentry::useless", "(Tensor x) -> Tensor")
+    gate.register()
+    for _ in range(2):
+        with pytest.raises(InternalError, match="no code of bwentry::useless takes the arguments"):
+            torch.ops.bwentry.useless(torch.randn(3))
 
 
 def test_errors_that_are_the_users_show_no_frames_of_ours():

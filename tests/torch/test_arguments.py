@@ -20,7 +20,7 @@ def test_names_and_defaults_are_those_of_the_function():
     x, into = torch.randn(3), torch.empty(3)
     copy_scaled(x, into, by=2.0, shift=1, flip=True)
     torch.testing.assert_close(into, x.flip(0) * 2 + 1)
-    with pytest.raises(RuntimeError, match="by"):
+    with pytest.raises(TypeError, match="too many positional arguments"):
         copy_scaled(x, into, 2.0)
 
 
@@ -117,8 +117,8 @@ def test_element_types_that_do_not_exist_are_refused_by_name():
 
 def test_a_list_where_a_tensor_goes_is_refused_by_name():
     with pytest.raises(RuntimeError, match="argument 'x'"):
-        square([1.0, 2.0])
-    with pytest.raises(RuntimeError, match="argument 'eps'"):
+        torch.ops.bwtest.square([1.0, 2.0])
+    with pytest.raises(TypeError, match="argument 'eps'"):
         timex(torch.randn(2, 4), torch.randn(1, 2, 4), "much")
 
 

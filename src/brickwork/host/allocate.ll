@@ -90,7 +90,9 @@ made:
   %r.delete = call i32 @aoti_torch_delete_tensor_object(ptr %example)
   %word.unit = lshr i64 %word, 24
   %unit = and i64 %word.unit, 255
-  %free = icmp eq i64 %unit, 0
+  %any.unit = icmp eq i64 %unit, 0
+  %empty = xor i1 %some, true
+  %free = or i1 %any.unit, %empty
   br i1 %free, label %yes, label %adjacent
 adjacent:
   %axis = sub i64 %unit, 1

@@ -42,7 +42,8 @@ ask:
   ret i64 1
 begin:
   %count.at = getelementptr i64, ptr @bw_table, i64 7
-  %count = load i64, ptr %count.at
+  %counts = load i64, ptr %count.at
+  %count = and i64 %counts, 4294967295
   br label %head
 head:
   %index = phi i64 [0, %begin], [%next, %after]

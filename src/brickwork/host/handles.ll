@@ -44,12 +44,27 @@ done:
   ret void
 }
 
-; Gives up everything on a stack of arguments; slots that hold 0 are skipped.
+; Gives up everything on a stack of arguments; slots that hold 0 are skipped. Where each tensor would take Python's lock
+; by itself, it is taken once.
 define void @bw_release(ptr %stack, ptr %table) {
+  %count.at = getelementptr i64, ptr %table, i64 7
+  %counts = load i64, ptr %count.at
+  %count = and i64 %counts, 4294967295
+  %locks = icmp ne i64 %count, %counts
+  br i1 %locks, label %locked, label %free
+locked:
+  %state = call i32 @PyGILState_Ensure()
+  call void @release(ptr %stack, ptr %table, i64 %count)
+  call void @PyGILState_Release(i32 %state)
+  ret void
+free:
+  call void @release(ptr %stack, ptr %table, i64 %count)
+  ret void
+}
+
+define internal void @release(ptr %stack, ptr %table, i64 %count) {
 start:
   %out = alloca ptr
-  %count.at = getelementptr i64, ptr %table, i64 7
-  %count = load i64, ptr %count.at
   br label %head
 head:
   %index = phi i64 [0, %start], [%next, %after]

@@ -14,7 +14,10 @@ from brickwork.ir.nodes import TensorType
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a tensor's elements are: address of the first, sizes, strides in elements, bytes of an element."""
+    """Where a tensor's elements are: address of the first, sizes, strides in elements, bytes of an element.
+
+    The address is 0 for a tensor without data, which shares memory with no other.
+    """
 
     address: int
     sizes: tuple[int, ...]
@@ -82,4 +85,8 @@ def may_alias(placements: Sequence[Placement], written: Sequence[int]) -> bool:
 def overlap(one: Placement, two: Placement) -> bool:
     """Whether the memory of two tensors overlaps, from the first element to the last of each."""
     lengths = extent(one), extent(two)
-    return all(lengths) and one.address < two.address + lengths[1] and two.address < one.address + lengths[0]
+    return (
+        all((*lengths, one.address, two.address))
+        and one.address < two.address + lengths[1]
+        and two.address < one.address + lengths[0]
+    )

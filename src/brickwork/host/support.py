@@ -30,18 +30,21 @@ PYTHON_ERROR, OTHER_ERROR = b"12python_error", b"15brickwork_error"
 
 
 def argument_table(
-    keys: int, autograd: int, allowed: int, modes: Sequence[int], inplace: int, kinds: Sequence[int]
+    keys: int, autograd: int, allowed: int, modes: Sequence[int], inplace: int, kinds: Sequence[int], *, locks: bool
 ) -> tuple[int, ...]:
     """Return the words of `bw_table`.
 
     `keys` is where a TensorImpl keeps its key set (-1: unknown), `autograd` where it keeps the pointer to what autograd
     knows (0: unknown; both go into one word), `allowed` the keys that plain tensors have, `modes`
     four dispatch keys that must not be included by a mode, `inplace` the key ADInplaceOrView (not included: inference
-    mode), `kinds` one number a stack slot.
+    mode), `kinds` one number a stack slot. `locks` says that giving up a tensor takes Python's lock: several are then
+    given up under one.
     """
     first, second, third, fourth = modes
     offsets = -1 if keys < 0 else keys | autograd << 32
-    return (offsets, ~allowed, first, second, third, fourth, inplace, len(kinds), *kinds)
+    several = locks and sum(kind in {TENSOR, OPTIONAL_TENSOR} for kind in kinds) > 1
+    count = len(kinds) | (1 << 32 if several else 0)
+    return (offsets, ~allowed, first, second, third, fourth, inplace, count, *kinds)
 
 
 def support_text() -> str:

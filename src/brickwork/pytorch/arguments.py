@@ -5,7 +5,8 @@ Refusals use torch's own words where torch has some, and name the argument and t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import torch
@@ -14,6 +15,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.parameters import Kind
 from brickwork.host.layout import Placement
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
 from brickwork.ir.signature import ListType, ScalarType, Signature
@@ -31,9 +33,19 @@ def signature_of_call(definition: Definition, kinds: Sequence[ArgumentKind], val
     count = len(definition.parameters)
     arguments = [_argument(definition, position, kinds[position], values[position]) for position in range(count)]
     written = {position for position, each in enumerate(definition.parameters) if each.name in definition.mutated}
+    if definition.draws_random:
+        _check_key(definition.name, values[count])
     outputs = values[count + (1 if definition.draws_random else 0) :]
-    out = [_tensor(definition, f"out{number}", value, None) for number, value in enumerate(outputs)]
+    names = ["out"] if len(outputs) == 1 else [f"out{number}" for number in range(len(outputs))]
+    out = [_tensor(definition, name, value, None) for name, value in zip(names, outputs, strict=True)]
     return signature_of(arguments, written, out)
+
+
+def _check_key(operator: str, key: object) -> None:
+    """Refuse a random key that is not one 64-bit integer."""
+    if isinstance(key, torch.Tensor) and not (key.dtype == torch.int64 and key.numel() == 1):
+        what = f"has shape {tuple(key.shape)} and dtype {key.dtype}"
+        raise ValueError(f"{operator}(): argument 'key' must hold one int64, but it {what}")
 
 
 def check_devices(operator: str, tensors: Sequence[torch.Tensor]) -> None:
@@ -55,6 +67,33 @@ def check_written(operator: str, name: str, tensor: torch.Tensor) -> None:
             f"unsupported operation: more than one element of the written-to tensor `{name}` of {operator} refers to "
             "a single memory location. Please clone() the tensor before performing the operation."
         )
+
+
+def explain_mismatch(
+    definition: Definition, signature: inspect.Signature, arguments: Sequence[object], named: Mapping[str, object]
+) -> None:
+    """Raise a TypeError that says why arguments do not fit the function; return where they do.
+
+    It is asked once torch has refused a call: torch speaks of schemas and overloads.
+    """
+    try:
+        bound = signature.bind(*arguments, **named).arguments
+    except TypeError as error:
+        raise TypeError(f"{definition.name}() {error}") from None
+    for parameter in definition.parameters:
+        if parameter.name in bound and not _fits(bound[parameter.name], parameter.kind):
+            wanted = "Tensor" if parameter.kind == "tensor" else parameter.kind
+            found = type(bound[parameter.name]).__name__
+            raise TypeError(f"{definition.name}(): argument '{parameter.name}' must be {wanted}, not {found}") from None
+
+
+def _fits(value: object, kind: Kind) -> bool:
+    """Whether torch may take a value for an argument of this kind; tensors of one element count as numbers."""
+    if kind == "tensor" or isinstance(value, torch.Tensor):
+        return isinstance(value, torch.Tensor) and not kind.startswith("list[")
+    if kind.startswith("list["):
+        return isinstance(value, list | tuple)
+    return hasattr(value, "__index__" if kind == "int" else "__float__")
 
 
 def _argument(definition: Definition, position: int, kind: ArgumentKind, value: object) -> Argument:
@@ -80,9 +119,11 @@ def _tensor(definition: Definition, name: str, value: object, position: int | No
 def _dtype(definition: Definition, name: str, tensor: torch.Tensor, loc: Location) -> DType:
     """Return the element type of an argument, or refuse it."""
     dtype = from_torch(tensor.dtype)
-    if dtype is not None and tensor.layout == torch.strided:
+    if dtype is not None and tensor.layout == torch.strided and not tensor.is_nested:
         return dtype
-    what = str(tensor.dtype) if dtype is None else f"a tensor of layout {tensor.layout}"
+    what = f"a tensor of layout {tensor.layout}" if dtype is not None else str(tensor.dtype)
+    if tensor.is_nested:
+        what = "a nested tensor"
     help_line = "pass `torch.view_as_real(...)` of it" if tensor.dtype.is_complex else "convert it before the call"
     message = f"argument `{name}` of {definition.name} is {what}, which brickwork cannot compute with"
     raise CompileError(Diagnostic(code="BW301", message=message, loc=loc, help=help_line))

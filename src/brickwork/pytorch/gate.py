@@ -23,7 +23,7 @@ from brickwork.codegen.convention import RECORD_WORDS
 from brickwork.codegen.description import EntryDescription
 from brickwork.codegen.llvm import translate_module
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE
-from brickwork.diagnostics.errors import BrickworkError
+from brickwork.diagnostics.errors import BrickworkError, InternalError
 from brickwork.host import support
 from brickwork.host.failure import exception_of
 from brickwork.pytorch import library
@@ -72,8 +72,13 @@ _ITEMS = {
     ArgumentKind.FLOAT_LIST: ArgumentKind.FLOAT,
     ArgumentKind.BOOL_LIST: ArgumentKind.BOOL,
 }
+_REFUSED = ("SparseCPU", "SparseCsrCPU", "QuantizedCPU", "MkldnnCPU", "NestedTensorCPU", "AutogradNestedTensor")
+"""Dispatch keys of tensors that no entry takes: a call always misses, and `OnMiss` says why it cannot be served."""
 _MODES = ("Python", "PythonDispatcher", "Functionalize", "FuncTorchDynamicLayerBackMode")
 """Dispatch keys below autograd that a mode, not a tensor, brings in."""
+
+_DECREF = "_ZNK3c1010TensorImpl15decref_pyobjectEv"
+"""What torch has where a tensor that goes out of use in C++ takes Python's lock to tell its Python object."""
 
 _WORD = ctypes.c_uint64
 _ON_MISS = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
@@ -131,6 +136,7 @@ class Gate:
         self._numbers = count()
         self._descriptions: dict[int, EntryDescription] = {}
         self._kept: list[object] = []
+        self._served: dict[tuple[int, int], int] = {}
         self._head = (_WORD * 2)()
         name = support.PYTHON_ERROR if library.knows_python_error() else support.OTHER_ERROR
         self._type_name = ctypes.create_string_buffer(name)
@@ -141,6 +147,7 @@ class Gate:
             [library.dispatch_key(name) for name in _MODES],
             library.dispatch_key("ADInplaceOrView"),
             [_SLOTS[kind] for kind in self._kinds],
+            locks=library.has_symbol(_DECREF),
         )
         self._table = (ctypes.c_int64 * len(table))(*table)
         self._symbols = self._bind(thunks)
@@ -169,7 +176,9 @@ class Gate:
         Tensors bring a call to the CPU's keys; where no argument has to be one, every call passes BackendSelect.
         """
         tensors = {ArgumentKind.TENSOR, ArgumentKind.TENSOR_LIST} & {*self._kinds}
-        places = {"CPU": "bw_gate", "AutogradCPU": "bw_autograd"} if tensors else {"BackendSelect": "bw_gate"}
+        places = {"BackendSelect": "bw_gate"}
+        if tensors:
+            places = {"CPU": "bw_gate", "AutogradCPU": "bw_autograd"} | dict.fromkeys(_REFUSED, "bw_miss")
         namespace, _, name = self.operator.partition("::")
         functions = library.libraries()[0]
         functions.aoti_torch_abi_version.restype = ctypes.c_uint64
@@ -204,12 +213,26 @@ class Gate:
 
         def answer() -> None:
             with self._lock:
+                before = self._head[0]
                 self._on_miss(self._values(stack))
+                self._check_progress((threading.get_ident(), stack), before)
 
         code = self._answered(answer)
         if code:
             self._release(stack, ctypes.addressof(self._table))
         return code
+
+    def _check_progress(self, call: tuple[int, int], head: int) -> None:
+        """Raise if a call misses again though nothing was added: Python and machine code disagree about its arguments.
+
+        A miss adds nothing if another thread has just added what this one needs; the next walk of the chain must match.
+        """
+        if self._head[0] != head:
+            self._served.pop(call, None)
+        elif self._served.get(call) == head:
+            raise InternalError(f"no code of {self.operator} takes the arguments that it was compiled for")
+        else:
+            self._served[call] = head
 
     def _at_autograd(self, stack: int, inputs: int, outputs: int, reasons: int) -> int:
         """Serve a call that needs Python at the autograd key; 0, or the exception to throw."""

@@ -64,6 +64,12 @@ class TorchSymbols(Mapping[str, int]):
         return len(self._first)
 
 
+@functools.cache
+def has_symbol(name: str) -> bool:
+    """Whether torch's native libraries export a name."""
+    return any(hasattr(library, name) for library in libraries())
+
+
 def release() -> tuple[int, int]:
     """Return torch's version, (major, minor)."""
     major, minor = torch.__version__.split(".")[:2]

@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 
 import torch
 
+from brickwork.pytorch.batching import follow_randomness
 from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, refuse_gradients
 from brickwork.pytorch.schema import OUT, Overload, Schema
 
@@ -140,6 +141,8 @@ def _implement(
         gate = Gate(full_name, overload.arguments, miss, _on_autograd(registration.overload(label)), thunks)
         gate.register()
         registration.gates[label] = gate
+    if registration.schema.random:
+        follow_randomness(library, full_name.partition("::")[2], registration.overload(label))
     library._register_fake(full_name.partition("::")[2], fake)  # noqa: SLF001  # torch's own door to a library's fakes
 
 

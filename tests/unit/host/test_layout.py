@@ -42,3 +42,8 @@ def test_memory_overlaps_if_the_ranges_do():
     assert not may_alias([one, inside], [])
     assert not may_alias([one, next_to], [0, 1])
     assert may_alias([Placement(0, (2, 3), (2, 1), 4)], [0])
+
+
+def test_tensors_without_data_share_no_memory():
+    nowhere = Placement(0, (4,), (1,), 4)
+    assert not may_alias([nowhere, nowhere], [0, 1])
