@@ -11,10 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from brickwork.analysis.polynomial import SIZE_LIMIT
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_WORDS, ContextLayout
 from brickwork.codegen.description import EntryDescription
-from brickwork.codegen.host_program import Host, Local, emit_statements, fail, given_tensors, prepare, store_scalar
+from brickwork.codegen.host_program import (
+    Host,
+    Local,
+    emit_statements,
+    fail,
+    given_tensors,
+    prepare,
+    scalar,
+    store_scalar,
+)
 from brickwork.codegen.state import Slot, State
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE, block_words, type_word
 from brickwork.codegen.values import scalar_type
@@ -29,6 +39,7 @@ from brickwork.ir.nodes import (
     Parameter,
     Program,
     ScalarParameter,
+    Size,
     Symbol,
     Tensor,
     TensorParameter,
@@ -48,6 +59,10 @@ _INFERENCE = Failure(
     FailureKind.RUNTIME,
     "Inplace update to inference tensor {name!r} outside InferenceMode is not allowed."
     " You can make a clone to get a normal tensor before doing inplace update.",
+)
+_ENORMOUS = Failure(
+    FailureKind.RUNTIME,
+    "the tensor {name!r} has an axis of 2**48 elements or more, for which arithmetic on indices may overflow.",
 )
 
 
@@ -71,6 +86,7 @@ def emit_entry(module: Module, program: Program, kernels: Mapping[str, str], tar
         _match(host, position, parameter, miss)
     for offset, tensor in enumerate(host.given):
         _match_tensor(host, len(program.parameters) + offset, tensor, miss, written=True)
+    _refuse_enormous(host)
     _refuse_unwritable(host)
     _match_aliasing(host, miss)
     for position, parameter in enumerate(program.parameters):
@@ -184,6 +200,20 @@ def _match_aliasing(host: Host, miss: str) -> None:
         some = writer.emit(f"or i1 {some}, {condition}")
     expected = any(isinstance(node, Launch) and node.kernel.may_alias for node in walk(host.program.body))
     _require(host, some if expected else writer.emit(f"xor i1 {some}, true"), miss)
+
+
+def _refuse_enormous(host: Host) -> None:
+    """Fail before anything runs where an axis is beyond what proofs assume: only an expanded or empty one can be."""
+    writer = host.state.writer
+    for tensor, local in host.locals.items():
+        if local.position is None or not tensor.type.rank or (tensor.type.contiguous and tensor.type.rank == 1):
+            continue
+        sizes = [scalar(host, Size(tensor=tensor, axis=axis)) for axis in range(tensor.type.rank)]
+        bits = sizes[0]
+        for size in sizes[1:]:
+            bits = writer.emit(f"or i64 {bits}, {size}")
+        beyond = writer.emit(f"icmp uge i64 {bits}, {SIZE_LIMIT}")
+        _fail_where(host, beyond, Failure(_ENORMOUS.kind, _named(_ENORMOUS, tensor)))
 
 
 def _refuse_unwritable(host: Host) -> None:
