@@ -155,12 +155,24 @@ def ones_of(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+@bw.op("bwhost::masked")
+def masked(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """A parameter's name given to another tensor, and torch's indexing by tensors."""
+    x = x @ w
+    x[x > 1] = 1.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] = max(x[i, j], 0.0)
+    return x
+
+
 CASES = {
     "smooth": (smooth, lambda: (torch.randn(9), 0.25), torch_smooth),
     "steps": (steps, lambda: (torch.randn(7), 3), torch_steps),
     "choose": (choose, lambda: (torch.randn(4), 4), lambda x, n: x + n),
     "choose early": (choose, lambda: (torch.randn(4), 1), lambda x, n: torch.ones(2)),
     "both": (both, lambda: (torch.randn(3, 4), 1), torch_both),
+    "masked": (masked, lambda: (torch.randn(3, 4), torch.randn(4, 5)), lambda x, w: (x @ w).clamp(0, 1)),
     "table": (table, lambda: (6,), lambda n: torch.arange(n) ** 2),
     "swapped": (swapped, lambda: (torch.rand(5), 3), lambda x, n: 8 * x + 7),
 }

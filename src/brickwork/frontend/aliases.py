@@ -173,12 +173,16 @@ class _Walk:
             found = self.origins(part, names)
             self.returned |= found
             sure = next((origin for origin in found if origin.how != "row"), None)
-            if sure is not None and not (isinstance(part, ast.Name) and part.id == sure.parameter):
+            if sure is not None:
                 where = self.source.location(part)
                 text = ast.unparse(part)
-                what = f"is, or may be, a view of the argument `{sure.parameter}`"
-                message = f"`{text}` {what} and cannot be returned"
+                message = f"`{text}` is, or may be, a view of the argument `{sure.parameter}` and cannot be returned"
                 advice = "return a tensor of its own: write .clone() after it"
+                if text == sure.parameter:
+                    message, advice = (
+                        f"`{text}` is an argument and cannot be returned",
+                        "return nothing, or a new tensor",
+                    )
                 self.wrong[where.line, where.column] = Diagnostic(code="BW009", message=message, loc=where, help=advice)
 
     # ------------------------------------------------------------ expressions

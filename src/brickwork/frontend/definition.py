@@ -78,7 +78,7 @@ def define(function: Callable[..., object]) -> Definition:
     else:
         wrong.extend(diagnostic for item in (source, *helpers.values()) for diagnostic in inner_returns(item))
     returns = _returns(source)
-    wrong.extend(_wrong_returns(source, returns, parameters))
+    wrong.extend(_wrong_returns(source, returns, () if reason else parameters))
     if wrong:
         raise CompileError(wrong)
     results = _result_expressions(returns[0]) if returns else ()

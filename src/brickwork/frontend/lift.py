@@ -94,6 +94,8 @@ class Splitter:
                 operands += (item.left, item.right)
             elif isinstance(item, ast.UnaryOp):
                 operands.append(item.operand)
+            elif isinstance(item, ast.Compare):
+                operands += (item.left, *item.comparators)
         whole = self.tensors - self.rows
         return any(isinstance(item, ast.Name) and item.id in whole for item in operands)
 

@@ -88,6 +88,8 @@ class PythonSplitter(Splitter):
                 return self.touches_elements(node)
             case ast.Assign() if is_element_read(node.value):
                 return False
+            case ast.Assign() | ast.AugAssign() if self._indexes_by_tensor(node):
+                return False
             case ast.Assign() | ast.AnnAssign():
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 places = [item for item in targets if not isinstance(item, ast.Name)]
@@ -96,6 +98,14 @@ class PythonSplitter(Splitter):
                 return self.touches_elements(node)
             case _:
                 return False
+
+    def _indexes_by_tensor(self, node: ast.stmt) -> bool:
+        """Return whether a statement has `x[mask]` in it, which is torch's indexing of many elements at once."""
+        whole = self.tensors - self.rows - self.device
+        subscripts = [item.slice for item in ast.walk(node) if isinstance(item, ast.Subscript)]
+        conditions = [item for item in subscripts if isinstance(item, ast.Compare)]
+        names = [*subscripts, *(part for item in conditions for part in (item.left, *item.comparators))]
+        return any(isinstance(item, ast.Name) and item.id in whole for item in names)
 
     def _is_foreign(self, node: ast.AST) -> bool:
         """Return whether something in a tree needs Python itself."""
@@ -163,6 +173,10 @@ class PythonSplitter(Splitter):
                 return self._gives_tensor(node.left) or self._gives_tensor(node.right)
             case ast.UnaryOp():
                 return self._gives_tensor(node.operand)
+            case ast.Compare():
+                return any(
+                    isinstance(item, ast.Name) and item.id in self.tensors for item in (node.left, *node.comparators)
+                )
             case ast.IfExp():
                 return self._gives_tensor(node.body) or self._gives_tensor(node.orelse)
             case _:

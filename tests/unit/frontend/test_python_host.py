@@ -110,6 +110,19 @@ def tail(x):
     return x[1:]
 
 
+def added(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor):
+    x = x + y
+    x[0] = 3.0
+    part = z[1:]
+    part += 1
+
+
+def unbound(x: torch.Tensor, y: torch.Tensor):
+    a, b = y.unbind(0)
+    for i in range(a.shape[0]):
+        a[i] = b[i] + x[i]
+
+
 def later(x: torch.Tensor, y: torch.Tensor):
     a = torch.relu(x)
     for _ in range(3):
@@ -120,7 +133,7 @@ def later(x: torch.Tensor, y: torch.Tensor):
 
 @pytest.mark.parametrize(
     ("function", "mutated"),
-    [(rebound, ""), (sliced, "y"), (methods, "xyz"), (helped, "x"), (later, "y")],
+    [(rebound, ""), (sliced, "y"), (methods, "xyz"), (helped, "x"), (added, "z"), (unbound, "y"), (later, "y")],
 )
 def test_arguments_written_through_views(function, mutated):
     assert define(function).mutated == {*mutated}
@@ -138,6 +151,12 @@ def viewed(x: torch.Tensor):
 
 def converted(x: torch.Tensor):
     return x.to(torch.float64)
+
+
+def handed_on(x: torch.Tensor, y: torch.Tensor):
+    z = torch.relu(x)
+    y = z
+    return y, x
 
 
 def drawn(x: torch.Tensor):
@@ -204,6 +223,7 @@ def tensor_list(x: list[torch.Tensor]):
         (copied, "BW010", "`y` is what `.contiguous()` gave"),
         (viewed, "BW009", "`y` is, or may be, a view of the argument `x`"),
         (converted, "BW009", "`x.to(torch.float64)` is, or may be, a view"),
+        (handed_on, "BW009", "`x` is an argument and cannot be returned"),
         (drawn, "BW901", "random numbers are drawn inside a loop that runs in Python"),
         (several, "BW901", "`parts` is a list of tensors"),
         (stored_list, "BW901", "`held` is a list, and lists that are stored into are not supported yet"),
@@ -255,6 +275,10 @@ def scratch(x: torch.Tensor):
             held[j] = x[i]
 
 
+def compared(x: torch.Tensor):
+    return x > 0
+
+
 def whole(x: torch.Tensor):
     return x * 2
 
@@ -276,6 +300,7 @@ def by_helper(x: torch.Tensor):
         (transposed, "takes `.T` of a tensor"),
         (channels_last, "passes `memory_format` to torch.empty_like"),
         (scratch, "makes a tensor inside a loop"),
+        (compared, "computes with a tensor as a whole"),
         (whole, "computes with a tensor as a whole"),
     ],
 )
