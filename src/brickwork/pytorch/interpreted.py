@@ -1,0 +1,70 @@
+"""Runs operators in the checking interpreter on torch's tensors: slow, and it finds what a broken word does.
+
+This is what `BRICKWORK_CHECK=interpret` asks for: a `prange` whose iterations collide on real data raises a `RaceError`
+with two iterations and the element. Tensors that share a storage share it in the interpreter, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+
+from brickwork.frontend.definition import Definition
+from brickwork.frontend.lower import lower
+from brickwork.ir.dtypes import DType
+from brickwork.ir.interpret import Argument, Memory, run_program
+from brickwork.ir.scalars import Number
+from brickwork.ir.signature import Signature
+from brickwork.pytorch.dtypes import from_torch, to_torch
+
+
+def interpret(definition: Definition, signature: Signature, values: Sequence[object]) -> tuple[torch.Tensor, ...]:
+    """Run an operator on the arguments of its parameters, then the key if it draws, then the caller's results."""
+    program = lower(definition, signature)
+    count = len(definition.parameters)
+    storages: dict[tuple[int, DType], list[Number]] = {}
+    arguments = [
+        _memory(value, storages) if isinstance(value, torch.Tensor) else cast("Argument", value)
+        for value in values[:count]
+    ]
+    given = [cast("torch.Tensor", value) for value in values[len(values) - len(signature.out) :] if signature.out]
+    out = [_memory(tensor, storages) for tensor in given]
+    written = [
+        (cast("torch.Tensor", value), cast("Memory", argument))
+        for parameter, value, argument in zip(definition.parameters, values, arguments, strict=False)
+        if parameter.name in definition.mutated
+    ]
+    try:
+        results = run_program(program, arguments, out=out, key=_key(definition, values), check=True)
+    finally:
+        for tensor, memory in (*written, *zip(given, out, strict=True)):
+            tensor.copy_(_tensor(memory))
+    return () if signature.out else tuple(map(_tensor, results))
+
+
+def _key(definition: Definition, values: Sequence[object]) -> int:
+    """Return the given key, or one that torch's generator draws; 0 where nothing is drawn."""
+    if not definition.draws_random:
+        return 0
+    given = values[len(definition.parameters)]
+    if isinstance(given, torch.Tensor):
+        return int(given.item())
+    return int(torch.randint(-(1 << 63), (1 << 63) - 1, (), dtype=torch.int64).item())
+
+
+def _memory(tensor: torch.Tensor, storages: dict[tuple[int, DType], list[Number]]) -> Memory:
+    storage = tensor.untyped_storage()
+    dtype = from_torch(tensor.dtype)
+    assert dtype is not None, tensor.dtype  # noqa: S101  # the signature was made from this tensor
+    data = storages.get((storage.data_ptr(), dtype))
+    if data is None:
+        flat = tensor.detach().as_strided((storage.nbytes() // tensor.element_size(),), (1,), 0)
+        data = storages[storage.data_ptr(), dtype] = [item.item() for item in flat]
+    return Memory(data, tuple(tensor.shape), tensor.stride(), dtype, int(tensor.storage_offset()))
+
+
+def _tensor(memory: Memory) -> torch.Tensor:
+    data = torch.tensor(memory.data, dtype=to_torch(memory.dtype))
+    return data.as_strided(memory.sizes, memory.strides, memory.offset).clone()
