@@ -111,15 +111,17 @@ def _multiply(state: State, left: Value, right: Value) -> Value:
     )
 
 
-def _address(state: State, tensor: Tensor, offset: str) -> str:
+def _address(state: State, tensor: Tensor, offset: str, *, inside: bool = True) -> str:
+    """Return an element's address; not `inside` where the first lane is masked out and may be beyond the tensor."""
     data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
-    return state.writer.emit(f"getelementptr inbounds {memory_type(tensor.type.dtype)}, ptr {data}, i64 {offset}")
+    kind = f"getelementptr{' inbounds' if inside else ''} {memory_type(tensor.type.dtype)}"
+    return state.writer.emit(f"{kind}, ptr {data}, i64 {offset}")
 
 
 def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
     emit, kind = state.writer.emit, memory_type(tensor.type.dtype)
     if isinstance(offset, Strided):
-        first = _address(state, tensor, offset.base)
+        first = _address(state, tensor, offset.base, inside=state.mask is None)
         steps = lanes.lane_numbers(state.width, stride=offset.stride)
         return emit(f"getelementptr {kind}, ptr {first}, <{state.width} x i64> {steps}")
     data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
@@ -129,9 +131,9 @@ def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
 def _run(state: State, tensor: Tensor, offset: Strided, mask: str | None) -> tuple[str, str | None]:
     """Return the lowest address of a run of stride 1 or -1, and the mask in the order of addresses."""
     if offset.stride > 0:
-        return _address(state, tensor, offset.base), mask
+        return _address(state, tensor, offset.base, inside=mask is None), mask
     low = state.writer.emit(f"sub i64 {offset.base}, {state.width - 1}")
-    return _address(state, tensor, low), None if mask is None else _reversed(state, mask, "i1")
+    return _address(state, tensor, low, inside=mask is None), None if mask is None else _reversed(state, mask, "i1")
 
 
 def _reversed(state: State, text: str, kind: str) -> str:
