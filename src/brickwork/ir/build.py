@@ -145,10 +145,10 @@ def _fold_integers(name: str, dtype: DType, values: list[int], loc: Location) ->
 
 def _fold_logic(name: str, left: Expression, right: Expression) -> Expression | None:
     for one, other in ((left, right), (right, left)):
-        if name == "logical_and" and isinstance(one, Constant):
-            return other if one.value else one
-        if name == "logical_or" and isinstance(one, Constant):
-            return one if one.value else other
+        if name in _LOGIC and isinstance(one, Constant):
+            if one.value is (name == "logical_and"):
+                return other
+            return None if _may_fail(other) else one
     return None
 
 
@@ -224,7 +224,7 @@ def select(condition: Expression, then: Expression, otherwise: Expression, loc: 
         raise ValueError("select takes a bool and two expressions of one type")
     if isinstance(condition, Constant):
         return then if condition.value else otherwise
-    if then == otherwise:
+    if then == otherwise and not _may_fail(condition):
         return then
     return Select(condition=condition, then=then, otherwise=otherwise, loc=loc)
 
