@@ -57,7 +57,7 @@ class Config:
     check: str = _field(
         "",
         "BRICKWORK_CHECK",
-        "`interpret` runs operators in the checking interpreter, which finds races and wrong indices on real data.",
+        "`interpret`: operators defined under it run in the checking interpreter, which finds races on real data.",
         choices=("", "interpret"),
     )
     dump_dir: str = _field("", "BRICKWORK_DUMP_DIR", "Folder that takes every stage of every compilation; empty: none.")

@@ -77,7 +77,9 @@ class Op:
 
         python = self.definition.host == "python"
         self._python_host = self._host_in_python(thunks) if python else None
-        self._registration: Registration = register(name, self._schema, self, thunks, python=python)
+        self._registration: Registration = register(
+            name, self._schema, self, thunks, python=python or config.check == "interpret"
+        )
         self._overload: Any = self._registration.overload(DEFAULT)
         self._out: Any = None if self._schema.out is None else self._registration.overload(OUT)
         self._outputs = () if self._schema.out is None else self._schema.out.outputs
@@ -130,9 +132,12 @@ class Op:
         return self._fakes[overload] if self._python_host is None else self._python_host.fake(overload)
 
     def run(self, overload: str) -> Callable[..., Any]:
-        """Return the implementation of an overload, where the host part runs in Python."""
-        assert self._python_host is not None  # noqa: S101  # registered for no other
-        return self._python_host.run(overload)
+        """Return the implementation of an overload that runs in Python: its host part, or all of it, interpreted."""
+        if self._python_host is not None:
+            return self._python_host.run(overload)
+        room = importlib.import_module("brickwork.pytorch.interpreted")
+        signature = functools.partial(self._signature, overload)
+        return room.implementation(self.definition, self._registration.overload(overload), signature)
 
     def _host_in_python(self, thunks: Callable[[], bytes]) -> PythonHost:
         def compile_piece(definition: Definition, signature: Signature) -> Compilation:

@@ -6,8 +6,8 @@ with two iterations and the element. Tensors that share a storage share it in th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import torch
 
@@ -18,6 +18,23 @@ from brickwork.ir.interpret import Argument, Memory, run_program
 from brickwork.ir.scalars import Number
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.dtypes import from_torch, to_torch
+
+
+def implementation(
+    definition: Definition, overload: Any, signature_of: Callable[[tuple[object, ...]], Signature]
+) -> Callable[..., Any]:
+    """Return the implementation of an overload (an OpOverload) that runs in the interpreter."""
+    arguments: Any = overload._schema.arguments  # noqa: SLF001  # there is no public way to a schema
+
+    def run(*given: object, **named: object) -> Any:
+        values = tuple(
+            given[place] if place < len(given) else named.get(each.name, each.default_value)
+            for place, each in enumerate(arguments)
+        )
+        results = interpret(definition, signature_of(values), values)
+        return results[0] if len(results) == 1 else results or None
+
+    return run
 
 
 def interpret(definition: Definition, signature: Signature, values: Sequence[object]) -> tuple[torch.Tensor, ...]:
