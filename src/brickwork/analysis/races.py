@@ -66,7 +66,7 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
             if other is not None:
                 return _overlap(store, other)
         rivals = [access for access in inside if access.tensor == store.tensor and not access.store]
-        for other in (*stores[place:], *rivals):
+        for other in (*rivals, *stores[place:]):
             if other.tensor == store.tensor and not _separated(facts, loop, store, other):
                 conflict = _ask(facts, loop, store, other)
                 if conflict is not None:
@@ -217,7 +217,7 @@ def _element_atoms(facts: Facts, access: Access) -> frozenset[Atom]:
 
 def _conflict(facts: Facts, loop: Loop, first: Access, second: Access, formulas: tuple[Formula, ...]) -> Conflict:
     verb = "stores into" if second.store else "reads"
-    where = "the same statement" if first.loc == second.loc else f"line {second.loc.line}"
+    where = "the same statement" if _line(first) == _line(second) else f"line {second.loc.line}"
     sentence = (
         f"line {first.loc.line} stores into '{first.tensor.name}', and {where} {verb} '{second.tensor.name}'"
         f" in another iteration of '{loop.node.index.name}', maybe at the same element"
@@ -238,6 +238,10 @@ def _conflict(facts: Facts, loop: Loop, first: Access, second: Access, formulas:
     )
     parties = (_party(first, mine), _party(second, other))
     return Conflict(ConflictKind.ELEMENTS, sentence, parties, refuted=True, element=text)
+
+
+def _line(access: Access) -> tuple[str, int]:
+    return access.loc.file, access.loc.line
 
 
 def _is_certain(facts: Facts, first: Access, second: Access, formulas: tuple[Formula, ...]) -> bool:

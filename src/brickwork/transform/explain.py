@@ -94,8 +94,8 @@ def _why_in_order(loop: Loop, kernel: Kernel, analysis: Analysis, schedule: Sche
 
 def _conflict_lines(conflict: Conflict) -> Iterator[str]:
     yield f"because {conflict.sentence}"
-    for party in conflict.parties:
-        yield f"{party.loc}: {party.action}"
+    if any(f"line {party.loc.line}" not in conflict.sentence for party in conflict.parties):
+        yield from (f"{party.loc}: {party.action}" for party in conflict.parties)
 
 
 def _word(operator: Operator) -> str:

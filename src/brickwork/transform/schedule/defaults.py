@@ -112,24 +112,21 @@ class _Planner:
 
     def independent(self, loop: For) -> Iterator[Directive]:
         band = [*self.band(loop)]
-        candidates = [node for node in self.candidates(band) if _is_long(node)]
-        if not candidates:
+        chosen = self.lanes(band)
+        if not chosen or chosen[0] not in band:
             yield from (Parallel(node.index) for node in band)
+            yield from (Vectorise(node.index, self.width(node)) for node in chosen)
             return
-        chosen = min(candidates, key=lambda node: (self.cost(loop, node.index), candidates.index(node)))
-        sharing = self.sharing(band, chosen)
-        width = self.width(chosen, JAMMED_ACCUMULATORS if sharing else ACCUMULATORS)
+        vector = chosen[0]
+        sharing = self.sharing(band, vector)
+        width = self.width(vector, JAMMED_ACCUMULATORS if sharing else ACCUMULATORS)
         if sharing:
             yield Jam(sharing.index, JAMMED)
-        if chosen not in band:
-            yield from (Parallel(node.index) for node in band)
-            yield Vectorise(chosen.index, width)
-            return
-        outer = band[: band.index(chosen)]
+        outer = band[: band.index(vector)]
         yield from (Parallel(node.index) for node in outer)
-        if not {node.index for node in outer} & _read_in_bounds(chosen):
-            yield Chunk(chosen.index, self.chunk(chosen))
-        yield Vectorise(chosen.index, width)
+        if not {node.index for node in outer} & _read_in_bounds(vector):
+            yield Chunk(vector.index, self.chunk(vector))
+        yield Vectorise(vector.index, width)
 
     def reduction(self, loop: For) -> Iterator[Directive]:
         """Schedule a loop that accumulates: chunks are combined in order."""
@@ -155,20 +152,27 @@ class _Planner:
             if verdict.independent and not verdict.reductions:
                 yield from self.band(inner)
 
-    def candidates(self, band: list[For]) -> list[For]:
-        """Return the loops that could run in lanes, innermost first; none is inside another one's sequential loop."""
-        deeper: list[For] = []
-        for statement in _straight(band[-1].body):
+    def lanes(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops of a band to run in lanes: one of the band, or those that stand apart inside it."""
+        inner = (*self.inner_lanes(band[-1].body),)
+        choices = [*((inner,) if inner else ()), *((node,) for node in reversed(band) if _is_long(node))]
+        return min(choices, key=lambda chosen: self.cost(band[0], chosen), default=())
+
+    def inner_lanes(self, block: Block) -> Iterator[For]:
+        """Yield the loops in a block that could run in lanes; they may be inside loops that run in order."""
+        for statement in _straight(block):
             if isinstance(statement, For):
                 verdict = self.analysis.loops[statement.index]
                 if verdict.independent and not verdict.reductions:
-                    deeper.extend(self.candidates([*self.band(statement)]))
-        return [*deeper, *band[::-1]]
+                    yield from self.lanes([*self.band(statement)])
+                else:
+                    yield from self.inner_lanes(statement.body)
 
-    def cost(self, loop: For, vector: Symbol) -> float:
-        """Return about how long a nest takes if the loop of `vector` runs in lanes."""
+    def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
+        """Return about how long a nest takes if these loops run in lanes."""
+        chosen = {node.index for node in vectors}
         return sum(
-            _access_cost(access, vector) * DEPTH_WEIGHT ** len(access.loops)
+            _access_cost(access, chosen) * DEPTH_WEIGHT ** len(access.loops)
             for access in self.analysis.accesses
             if any(around.node.index == loop.index for around in access.loops)
         )
@@ -235,8 +239,8 @@ def _value_bytes(node: Load | Store) -> int:
     return value_dtype(dtype).size if dtype.is_float else dtype.size
 
 
-def _access_cost(access: Access, vector: Symbol) -> float:
-    atom = next((around.atom for around in access.loops if around.node.index == vector), None)
+def _access_cost(access: Access, vectors: set[Symbol]) -> float:
+    atom = next((around.atom for around in access.loops if around.node.index in vectors), None)
     scale = 2.0 if access.store else 1.0
     if atom is None:
         return scale
