@@ -294,3 +294,25 @@ def test_random_walk() -> None:
         torch.default_generator.manual_seed(3)
         assert torch.equal(first, walk(19, 7))
     assert not torch.equal(first, second)
+
+
+@bw.op("programs::pool")
+def pool(x: torch.Tensor, k: int, step: int) -> torch.Tensor:
+    assert k > 0
+    assert step > 0
+    h, w = x.shape
+    assert h >= k
+    assert w >= k
+    out = torch.empty(((h - k) // step + 1, (w - k) // step + 1), dtype=x.dtype)
+    for i, j in bw.ndrange(out.shape[0], out.shape[1]):
+        total = 0.0
+        for di, dj in bw.ndrange(k, k):
+            total += x[i * step + di, j * step + dj]
+        out[i, j] = total / (k * k)
+    return out
+
+
+def test_a_guard_that_cannot_hold_is_not_asked_for() -> None:
+    x = torch.randn(9, 21)
+    same(pool, F.avg_pool2d(x[None], 3, 2)[0], x, 3, 2)
+    assert "k >= (1 + x.shape" not in pool.explain(x, 3, 2)

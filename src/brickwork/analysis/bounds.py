@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from brickwork.analysis.formula import Comparison, Formula, at_least, negate
+from brickwork.analysis.formula import Comparison, Formula, at_least, either, negate
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Access, Axis, Loop, Model
 from brickwork.analysis.polynomial import (
@@ -59,7 +59,7 @@ def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> Bou
     above = _prove(model, solver, access, axis, negative=False)
     if above is not None:
         plain = below is not None and (below.certain or not axis.wraps)
-        if plain and below is not None:
+        if plain and below is not None and _can_hold(model, solver, access, (*below.needed, *above.needed)):
             return _verdict((*below.needed, *above.needed), plain=True)
         if (verdict := _bound_wrapping(model, solver, access, axis, above)) is not None:
             return verdict
@@ -76,11 +76,22 @@ def _verdict(needed: tuple[tuple[Comparison, ...], ...], *, plain: bool) -> Boun
     return BoundVerdict(Bound.GUARDED if guard else Bound.PROVED, guard, plain)
 
 
+def _can_hold(model: Model, solver: Solver, access: Access, needed: tuple[tuple[Comparison, ...], ...]) -> bool:
+    """Whether a guard can hold in a call that executes the access; one that cannot would give up all others."""
+    if not needed:
+        return True
+    formulas = (*model.domain(access), *(either(*choices) for choices in needed))
+    return solver.feasible(model.closure(formulas)) is not False
+
+
 def _bound_wrapping(model: Model, solver: Solver, access: Access, axis: Axis, above: Proof) -> BoundVerdict | None:
     """Judge an index that may be negative: it has to be at least minus the size."""
     lowered = replace(axis, value=axis.value + axis.size)
     below = _prove(model, solver, access, lowered, negative=True)
-    return None if below is None or not axis.wraps else _verdict((*below.needed, *above.needed), plain=False)
+    if below is None or not axis.wraps:
+        return None
+    needed = (*below.needed, *above.needed)
+    return _verdict(tuple(dict.fromkeys(needed)), plain=False) if _can_hold(model, solver, access, needed) else None
 
 
 def _candidates(model: Model, axis: Axis) -> Iterator[tuple[tuple[tuple[Comparison, ...], ...], Axis]]:
