@@ -23,6 +23,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.gate import thunk_object
+from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, OUT, derive
 from brickwork.runtime.artifact import Artifact
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 Stage: TypeAlias = Literal["ir", "schedule", "llvm", "asm"]
 """What `Op.inspect` shows."""
-
-_KEY_LIMIT = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +305,7 @@ def _with_key(operator: str, named: dict[str, Any]) -> dict[str, Any]:
     if generator is not None:
         if key is not None:
             raise ValueError(f"{operator}() takes `generator` or `key`, not both")
-        named[KEY] = torch.randint(-_KEY_LIMIT, _KEY_LIMIT - 1, (), generator=generator, dtype=torch.int64)
+        named[KEY] = draw_key(generator)
     elif isinstance(key, int):
         named[KEY] = torch.tensor(key, dtype=torch.int64)
     return named

@@ -273,3 +273,12 @@ def test_loops_are_not_left_in_order(name):
     said = operator.explain(*make())
     assert "in parallel" in said
     assert "checked" not in said
+
+
+def test_op_python_draws_what_machine_code_draws():
+    mu, sigma = torch.zeros(3), torch.ones(3)
+    torch.manual_seed(11)
+    expected, state = ops.sample_normal(mu, sigma, 5), torch.get_rng_state()
+    torch.manual_seed(11)
+    torch.testing.assert_close(ops.sample_normal.python(mu, sigma, 5), expected)
+    assert torch.equal(torch.get_rng_state(), state)

@@ -244,8 +244,7 @@ class Execution:
     def _random_key(self) -> int:
         if self._key is None:
             torch = sys.modules["torch"]
-            bounds = -_KEY_LIMIT, _KEY_LIMIT - 1, ()
-            self._key = torch.randint(*bounds, generator=self._generator, dtype=torch.int64)
+            self._key = torch.randint(0, _KEY_LIMIT - 1, (), generator=self._generator, dtype=torch.int64)
         if is_tensor(self._key):
             self._key = self._key.item()
         return int(self._key)

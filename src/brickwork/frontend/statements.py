@@ -174,7 +174,8 @@ def _element(state: State, frame: Frame, target: ast.Subscript) -> View:
         raise error("BW002", f"{describe(owner)} cannot be stored into", loc, "store into a tensor")
     view = index(state, owner, index_operands(state, frame, target), loc)
     if view.rank:
-        message = f"`{view.tensor.name}` has {view.tensor.type.rank} dimensions, but {len(view.indices)} indices here"
+        given = f"{len(view.indices)} {'index' if len(view.indices) == 1 else 'indices'}"
+        message = f"`{view.tensor.name}` has {view.tensor.type.rank} dimensions, but is stored into with {given}"
         raise error("BW102", message, loc, "store into one element; write a loop for a whole row")
     return view
 

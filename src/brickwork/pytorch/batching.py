@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from brickwork.pytorch import library
+from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.schema import KEY
 
 _MODE = "FuncTorchVmapMode"
@@ -41,8 +40,7 @@ def _with_randomness(
     randomness = interpreter.randomness()
     if randomness == "error":
         raise RuntimeError(_REFUSED)
-    limit = torch.iinfo(torch.int64).max
     if randomness == "same":
-        return arguments, {**named, KEY: torch.randint(0, limit, (), dtype=torch.int64)}
-    keys = torch.randint(0, limit, (interpreter.batch_size(),), dtype=torch.int64)
+        return arguments, {**named, KEY: draw_key()}
+    keys = draw_key(shape=(interpreter.batch_size(),))
     return arguments, {**named, KEY: library.private("_C._functorch._add_batch_dim")(keys, 0, interpreter.level())}

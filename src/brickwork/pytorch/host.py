@@ -26,12 +26,12 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import check_devices, check_written, signature_of_call
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.fake import check_result, fake_default
+from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, Schema, derive
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation
 
-_KEY_LIMIT = 1 << 63
 _SCALARS: tuple[tuple[tuple[type, ...], InputKind], ...] = (
     ((bool, torch.SymBool), "bool"),
     ((int, torch.SymInt), "int"),
@@ -116,7 +116,7 @@ class PythonHost:
         key = given.get(KEY)
         if self._schema.random and key is None:
             generator = given.get("generator")
-            key = torch.randint(-_KEY_LIMIT, _KEY_LIMIT - 1, (), generator=generator, dtype=torch.int64)
+            key = draw_key(generator)
         values = dict(zip((item.name for item in self.definition.parameters), arguments, strict=False)) | named
         returned = self._body(_ReferenceRun(self, key, values), *arguments, **named)
         results, out = self._checked(returned), given.get("out")
@@ -206,7 +206,7 @@ class PythonHost:
         """Run the body on real tensors."""
         key = named.pop(KEY, None)
         if self._schema.random and key is None:
-            key = torch.randint(-_KEY_LIMIT, _KEY_LIMIT - 1, (), dtype=torch.int64)
+            key = draw_key()
         values = dict(zip((item.name for item in self.definition.parameters), arguments, strict=False)) | named
         check_devices(self.definition.name, _tensors(values.values()))
         for name in self.definition.mutated:

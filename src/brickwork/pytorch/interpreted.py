@@ -18,6 +18,7 @@ from brickwork.ir.interpret import Argument, Memory, run_program
 from brickwork.ir.scalars import Number
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.dtypes import from_torch, to_torch
+from brickwork.pytorch.random_keys import draw_key
 
 
 def implementation(
@@ -68,7 +69,7 @@ def _key(definition: Definition, values: Sequence[object]) -> int:
     given = values[len(definition.parameters)]
     if isinstance(given, torch.Tensor):
         return int(given.item())
-    return int(torch.randint(-(1 << 63), (1 << 63) - 1, (), dtype=torch.int64).item())
+    return int(draw_key().item())
 
 
 def _memory(tensor: torch.Tensor, storages: dict[tuple[int, DType], list[Number]]) -> Memory:

@@ -1,0 +1,13 @@
+"""Keys of random operators, drawn from torch's generators: the same as machine code and `op.python` draw."""
+
+from __future__ import annotations
+
+import torch
+
+KEY_LIMIT = (1 << 63) - 1
+"""Keys are drawn from [0, KEY_LIMIT); any int64 may be given."""
+
+
+def draw_key(generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> torch.Tensor:
+    """Return keys (int64) drawn from a generator, by default torch's own for the CPU."""
+    return torch.randint(0, KEY_LIMIT, shape, generator=generator, dtype=torch.int64)
