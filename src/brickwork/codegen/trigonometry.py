@@ -1,8 +1,9 @@
 """Sine and cosine of float32 as plain arithmetic, which LLVM keeps in registers and overlaps between vectors.
 
 The argument is reduced by the nearest multiple of pi / 2, in three parts and with the rounding error carried along;
-minimax polynomials of sine and cosine follow. The error is below one unit in the last place. Beyond `LIMIT` and for
-NaN the library answers. Each lane's result depends on that lane alone.
+minimax polynomials of sine and cosine follow. The sine of -x is computed as that of x, so that -0 stays -0. The error
+is below one unit in the last place. Beyond `LIMIT` and for NaN the library answers. Each lane's result depends on that
+lane alone.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from brickwork.codegen.values import type_suffix, vector_type
 
 LIMIT = 20000.0
 """Largest argument for which the reduction is exact enough."""
-TINY = 2.0**-12
-"""Below this, x is the sine of x."""
+SIGN = -(1 << 31)
+"""The sign bit of a float32."""
 HALF_PI = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
 """Half of pi in three parts, each a float32."""
 SINE = (-0.0001951398007804528, 0.008332150988280773, -0.16666653752326965)
@@ -28,18 +29,19 @@ COSINE = (2.44316688622348e-05, -0.0013887303648516536, 0.04166664555668831)
 def sine_and_cosine(state: State, text: str, width: int) -> tuple[str, str]:
     """Return sine and cosine of lanes within `LIMIT`; what is not used costs nothing."""
     emit, kind, word = state.writer.emit, vector_type("float", width), vector_type("i32", width)
-    flags, suffix = vector_type("i1", width), type_suffix("float", width)
-    odd, even, quarter = _quadrant(state, text, width)
+    flags = vector_type("i1", width)
+    size = emit(f"call {kind} @llvm.fabs.{type_suffix('float', width)}({kind} {text})")
+    odd, even, quarter = _quadrant(state, size, width)
+    negative = emit(f"and {word} {emit(f'bitcast {kind} {text} to {word}')}, {_word(SIGN, width)}")
     results: list[str] = []
-    for turned in (quarter, emit(f"add {word} {quarter}, {_word(1, width)}")):
+    for turned, flipped in ((quarter, negative), (emit(f"add {word} {quarter}, {_word(1, width)}"), _word(0, width))):
         swapped = emit(f"icmp ne {word} {emit(f'and {word} {turned}, {_word(1, width)}')}, {_word(0, width)}")
         result = emit(f"select {flags} {swapped}, {kind} {even}, {kind} {odd}")
         sign = emit(f"shl {word} {emit(f'and {word} {turned}, {_word(2, width)}')}, {_word(30, width)}")
+        sign = emit(f"xor {word} {sign}, {flipped}")
         bits = emit(f"xor {word} {emit(f'bitcast {kind} {result} to {word}')}, {sign}")
         results.append(emit(f"bitcast {word} {bits} to {kind}"))
-    size = emit(f"call {kind} @llvm.fabs.{suffix}({kind} {text})")
-    tiny = emit(f"fcmp olt {kind} {size}, {_literal(TINY, width)}")
-    return emit(f"select {flags} {tiny}, {kind} {text}, {kind} {results[0]}"), results[1]
+    return results[0], results[1]
 
 
 def _quadrant(state: State, text: str, width: int) -> tuple[str, str, str]:
