@@ -13,6 +13,7 @@ import math
 import torch
 
 from brickwork.language.loops import indices, ndrange
+from support.causal import timex
 from support.kernels_flow import SUITE
 from support.suite import Case, case, floats, integers
 
@@ -317,18 +318,7 @@ def matrix_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 # ---------------------------------------------------------------- index maps
 
 
-@case(lambda n: (floats(2, n), floats(2, 2, n), 0.1))
-def causal_convolution(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
-    B, C, T = k.shape
-    out = torch.empty_like(k)
-    for b in range(B):
-        for c in range(C):
-            for t in range(T):
-                s = eps
-                for u in range(t + 1):
-                    s += w[c, T - 1 - t + u] * k[b, c, u]
-                out[b, c, t] = s
-    return out
+case(lambda n: (floats(2, n), floats(2, 2, n), 0.1))(timex)
 
 
 @case(lambda n: (floats(n, n),))

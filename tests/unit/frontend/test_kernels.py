@@ -17,23 +17,11 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import Signature
 from brickwork.language.loops import ndrange
+from support.causal import timex
 from support.lowering import memory, run
 
 SCALE = 3
 WEIGHTS = (1.0, 2.0, 4.0)
-
-
-def timex(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
-    B, C, T = k.shape
-    out = torch.empty_like(k)
-    for b in range(B):
-        for c in range(C):
-            for t in range(T):
-                s = eps
-                for u in range(t + 1):
-                    s += w[c, T - 1 - t + u] * k[b, c, u]
-                out[b, c, t] = s
-    return out
 
 
 def test_timex():

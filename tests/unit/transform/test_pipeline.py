@@ -12,6 +12,7 @@ from brickwork.target.target import Target
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.schedule.schedule import deserialise
+from support.causal import timex as conv
 from support.kernels_ir import KernelBuilder, apply, size, timex
 from support.lowering import memory, program_of
 from support.scheduling import AVX2, agree, scheduled
@@ -26,19 +27,6 @@ def fast_loops(kernel):
     if len(body) == 1 and isinstance(body[0], If):
         body = body[0].then
     return {node.index.name: node for node in walk(body) if isinstance(node, For)}
-
-
-def conv(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
-    B, C, T = k.shape
-    out = torch.empty_like(k)
-    for b in range(B):
-        for c in range(C):
-            for t in range(T):
-                s = eps
-                for u in range(t + 1):
-                    s += w[c, T - 1 - t + u] * k[b, c, u]
-                out[b, c, t] = s
-    return out
 
 
 def row_sum(x: torch.Tensor) -> torch.Tensor:
