@@ -149,3 +149,25 @@ def test_a_tensor_rebound_between_time_steps_is_refused():
         """
     ((code, _, message),) = refused(body, memory([1.0]), memory([2.0]))
     assert (code, message) == ("BW901", "`u` is bound to another tensor inside a loop")
+
+
+def test_calls_without_a_meaning_on_elements_are_refused_at_definition():
+    body = """
+    def f(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        for i in range(x.shape[0]):
+            print(i)
+            out[i] = x[i]
+        return out
+    """
+    assert refused(body) == [("BW004", "print(i)", "`print` cannot be compiled")]
+
+
+def test_lists_that_grow_are_refused_at_definition():
+    body = """
+    def f(x: torch.Tensor) -> None:
+        found = []
+        for i in range(x.shape[0]):
+            found.append(x[i])
+    """
+    assert refused(body) == [("BW901", "found.append(x[i])", "`found.append`: lists are of a fixed size here")]

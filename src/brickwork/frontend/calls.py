@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import binary, meet
 from brickwork.frontend.indexing import scalar, size_of
-from brickwork.frontend.rules import error
+from brickwork.frontend.rules import SUPPORTED, error
 from brickwork.frontend.sites import Path
 from brickwork.frontend.state import State, describe
 from brickwork.frontend.typing import Items, Operand, Value, View, floating, number
@@ -17,8 +17,6 @@ from brickwork.ir.nodes import Assign, Draw, Expression, FailureKind, Load, Rand
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import walk
 from brickwork.language.math import FUNCTIONS
-
-SUPPORTED = "supported are arithmetic, min, max, abs, round, int, float, bool, pow, divmod, len, math.* and helpers"
 
 
 def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc: Location) -> Operand:

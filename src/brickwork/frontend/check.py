@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, helper, intrinsic, is_tensor, resolve
-from brickwork.frontend.rules import REFUSED_EXPRESSIONS, REFUSED_STATEMENTS
+from brickwork.frontend.rules import BUILTINS, REFUSED_EXPRESSIONS, REFUSED_STATEMENTS, SUPPORTED
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import root
 
@@ -95,6 +95,27 @@ def _iterator(
         message = f"a `for` cannot run over `{ast.unparse(node.iter)}`"
         advice = "write `for i in range(n)`, `bw.ndrange(...)` or `bw.indices(x)`"
         yield Diagnostic(code="BW008", message=message, loc=source.location(node.iter, call_site), help=advice)
+
+
+def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = None) -> Iterator[Diagnostic]:
+    """Yield a refusal for each call of a builtin that has no meaning on elements, and for each list that grows.
+
+    `lifted` holds the `id`s of the statements to look into; without it all are.
+    """
+    local = local_names(source.node)
+    lists = frozenset(_lists(source.node))
+    statements = [node for node in ast.walk(source.node) if isinstance(node, ast.stmt) and node is not source.node]
+    inside = [node for node in statements if lifted is None or id(node) in lifted]
+    calls = {id(node): node for statement in inside for node in ast.walk(statement) if isinstance(node, ast.Call)}
+    for node in calls.values():
+        name = intrinsic(resolve(node.func, source.captured, local)) or ""
+        if name.startswith("builtins.") and name.removeprefix("builtins.") not in BUILTINS:
+            message = f"`{name.removeprefix('builtins.')}` cannot be compiled"
+            yield Diagnostic(code="BW004", message=message, loc=source.location(node), help=SUPPORTED)
+        elif isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in lists:
+            message = f"`{ast.unparse(node.func)}`: lists are of a fixed size here"
+            advice = "allocate a tensor before the loop, such as `torch.empty(n)`, and store into its elements"
+            yield Diagnostic(code="BW901", message=message, loc=source.location(node), help=advice)
 
 
 def inner_returns(source: SourceFunction) -> Iterator[Diagnostic]:

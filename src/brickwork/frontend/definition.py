@@ -16,7 +16,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.aliases import follow
-from brickwork.frontend.check import find_helpers, inner_returns, refusals
+from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
 from brickwork.frontend.environment import DRAWS, MISSING, intrinsic, number_items, resolve, torch_dtype
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
@@ -75,8 +75,10 @@ def define(function: Callable[..., object]) -> Definition:
         flow = follow(source, helpers, split.lifted)
         mutated = flow.mutated & tensors
         wrong.extend((*splitter.wrong(split), *flow.wrong))
+        wrong.extend(uncompiled_calls(source, split.lifted))
     else:
         wrong.extend(diagnostic for item in (source, *helpers.values()) for diagnostic in inner_returns(item))
+        wrong.extend(diagnostic for item in (source, *helpers.values()) for diagnostic in uncompiled_calls(item))
     returns = _returns(source)
     wrong.extend(_wrong_returns(source, returns, () if reason else parameters))
     if wrong:

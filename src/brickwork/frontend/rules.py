@@ -50,6 +50,15 @@ class FailedAssertError(CompileError, AssertionError):
     """An assert of the host part that fails for every call with arguments of these types."""
 
 
+BUILTINS = frozenset({"range", "len", "min", "max", "abs", "int", "float", "bool", "round", "pow", "divmod"}) | {
+    "tuple",
+    "list",
+}
+"""The builtin functions that may be called on elements."""
+SUPPORTED = "supported are arithmetic, min, max, abs, round, int, float, bool, pow, divmod, len, math.* and helpers"
+"""Advice where another function is called."""
+
+
 def error(code: str, message: str, loc: Location, advice: str = "") -> CompileError:
     """Return the exception with one diagnostic, to be raised."""
     return CompileError(Diagnostic(code=code, message=message, loc=loc, help=advice))

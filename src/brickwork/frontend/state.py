@@ -253,4 +253,4 @@ def describe(operand: Operand | None) -> str:
         case None:
             return "nothing"
         case _:
-            return "a tuple" if hasattr(operand, "items") else "no number"
+            return "a tuple" if hasattr(operand, "items") else "something else"
