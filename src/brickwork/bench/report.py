@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from brickwork.bench.record import Case, Record
 
 
@@ -45,14 +47,16 @@ def show(case: Case) -> None:
         console.print(f"  to reach: {case.target}\n", highlight=False, markup=False)
 
 
-def markdown(records: list[Record]) -> str:
-    """Return the cases of records as one Markdown table, a row for each contender of ours."""
+def markdown(records: list[Record], titles: Container[str] | None = None) -> str:
+    """Return the cases of records as one Markdown table, a row for each contender of ours; only `titles` if given."""
     lines = ["| | brickwork | others, and how many times as long they take |", "|---|---|---|"]
     for case in (case for result in records for case in result.cases):
         ours = {name: timing for name, timing in case.timings.items() if name.startswith("brickwork")}
         rest = {name: timing for name, timing in case.timings.items() if name not in ours}
         for name, timing in ours.items():
             title = f"{case.title}{name.removeprefix('brickwork')}"
+            if titles is not None and title not in titles:
+                continue
             others = [f"{other} {ratio(found.median / timing.median)}" for other, found in rest.items()]
             lines.append(f"| {title} | {duration(timing.median)} | {', '.join(others)} |")
     return "\n".join(lines)
