@@ -38,6 +38,10 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 def test_softmax() -> None:
     x = torch.randn(6, 37)
     same(softmax, torch.softmax(x, 1), x)
+    rows, *columns = (line for line in softmax.explain(x).splitlines() if line.strip().startswith("for "))
+    assert "in parallel" in rows
+    assert all("vectorised" in line for line in columns)
+    same(softmax, torch.softmax(x.T, 1), x.T)
 
 
 @bw.op("programs::matmul_rows")
@@ -214,7 +218,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor
 def test_causal_attention() -> None:
     q, k, v = torch.randn(3, 2, 9, 20)
     same(attention, F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v)
-    assert attention.explain(q, k, v).count("vectorised") == 2
+    assert attention.explain(q, k, v).count("vectorised") == 3
 
 
 @bw.op("programs::mandelbrot")

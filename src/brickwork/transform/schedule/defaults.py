@@ -1,9 +1,8 @@
 """A sane schedule without tuning, from what the analysis proved and what the target is.
 
-The outermost independent loops are shared out among threads, and one loop inside them runs in vector lanes: the one
-with which most accesses are to neighbouring elements. Invariant: a schedule depends on neither thread count nor sizes,
-and a loop that accumulates runs in parallel only outside of parallel loops, in chunks and lanes that are the same on
-every machine.
+The outermost independent loops are shared out among threads, and loops inside them run in vector lanes: those with
+which most accesses are to neighbouring elements. Invariant: a schedule depends on neither thread count nor sizes. Loops
+that accumulate run in chunks only outside of parallel loops, and their chunks and lanes are the same on every machine.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from brickwork.ir.nodes import (
     Load,
     Node,
     Random,
+    Size,
     Statement,
     Store,
     Symbol,
@@ -101,8 +101,7 @@ class _Planner:
         if flat is not None:
             yield Flatten(loop.index, flat.loops[1:])
             yield Chunk(loop.index, LIGHT_CHUNK)
-            lanes = REDUCTION_LANES if self.analysis.loops[loop.index].reductions else self.width(loop)
-            yield Vectorise(loop.index, lanes)
+            yield Vectorise(loop.index, self.width(loop))
         elif not self.analysis.loops[loop.index].independent:
             yield from self.block(loop.body)
         elif self.analysis.loops[loop.index].reductions:
@@ -165,6 +164,8 @@ class _Planner:
                 verdict = self.analysis.loops[statement.index]
                 if verdict.independent and not verdict.reductions:
                     yield from self.lanes([*self.band(statement)])
+                elif verdict.independent and _runs_along_axis(statement):
+                    yield statement
                 else:
                     yield from self.inner_lanes(statement.body)
 
@@ -196,7 +197,9 @@ class _Planner:
         return None
 
     def width(self, loop: For, accumulators: int = ACCUMULATORS) -> int:
-        """Return the lanes of a loop: those of the registers for its widest values, several times if it accumulates."""
+        """Return the lanes of a loop: those of the registers for its widest values, more if loops in it sum."""
+        if self.analysis.loops[loop.index].reductions:
+            return REDUCTION_LANES
         widest = max((_value_bytes(node) for node in walk(loop.body) if isinstance(node, Load | Store)), default=4)
         lanes = max(self.target.vector_bytes // widest, 1)
         if any(isinstance(node, For) and self.analysis.loops[node.index].reductions for node in walk(loop.body)):
@@ -275,6 +278,12 @@ def _trip_count(loop: For) -> int | None:
 def _is_long_computation(node: Node) -> bool:
     """Whether a node is a random number or a function that takes many instructions."""
     return isinstance(node, Random) or (isinstance(node, Apply) and node.operator.name in LONG_OPERATORS)
+
+
+def _runs_along_axis(loop: For) -> bool:
+    """Whether an accumulating loop is worth lanes of its own: it is as long as an axis and holds no other loop."""
+    along = any(isinstance(node, Size) for node in walk(loop.stop))
+    return along and not any(isinstance(node, For | While) for node in walk(loop.body))
 
 
 def _is_long(loop: For) -> bool:
