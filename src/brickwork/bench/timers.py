@@ -2,7 +2,8 @@
 
 All contenders of one comparison are timed in one process, turn by turn in each round, so that whatever slows the
 machine for a while slows all of them: ratios within one run can be trusted, absolute times drift. Each is called until
-it is warm; short calls are repeated within a sample until a sample lasts long enough for the clock.
+it is warm, and once before each sample, so that none is timed with the caches and thread pools as the one before left
+them; short calls are repeated within a sample until a sample lasts long enough for the clock.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def measure(
         if progress is not None:
             progress(f"round {number + 1} of {rounds}")
         for name, call in contenders.items():
+            call()
             seconds[name].append(once(call, counts[name]))
     return {name: summary(values, counts[name]) for name, values in seconds.items()}
 
