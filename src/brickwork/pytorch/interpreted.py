@@ -19,19 +19,17 @@ from brickwork.ir.scalars import Number
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.dtypes import from_torch, to_torch
 from brickwork.pytorch.random_keys import draw_key
+from brickwork.pytorch.register import in_order, schema_arguments
 
 
 def implementation(
     definition: Definition, overload: Any, signature_of: Callable[[tuple[object, ...]], Signature]
 ) -> Callable[..., Any]:
     """Return the implementation of an overload (an OpOverload) that runs in the interpreter."""
-    arguments: Any = overload._schema.arguments  # noqa: SLF001  # there is no public way to a schema
+    arguments = schema_arguments(overload)
 
     def run(*given: object, **named: object) -> Any:
-        values = tuple(
-            given[place] if place < len(given) else named.get(each.name, each.default_value)
-            for place, each in enumerate(arguments)
-        )
+        values = in_order(arguments, given, named)
         results = interpret(definition, signature_of(values), values)
         return results[0] if len(results) == 1 else results or None
 

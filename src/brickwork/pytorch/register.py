@@ -157,13 +157,10 @@ def _implement_in_python(registration: Registration, label: str, library: Any, n
 
     overload = registration.overload(label)
     on_autograd = _on_autograd(overload)
-    arguments = _arguments(overload)
+    arguments = schema_arguments(overload)
 
     def at_autograd(*given: Any, **named: Any) -> Any:
-        values = tuple(
-            given[place] if place < len(given) else named.get(each.name, each.default_value)
-            for place, each in enumerate(arguments)
-        )
+        values = in_order(arguments, given, named)
         return on_autograd(values, asks_for_gradient(values))
 
     if any(str(each.type) == "Tensor" for each in arguments):
@@ -180,7 +177,7 @@ def _on_autograd(overload: Any) -> OnAutograd:
     operators that return what they write.
     """
     below = refuse_gradients(overload)
-    arguments = _arguments(overload)
+    arguments = schema_arguments(overload)
     written = [place for place, each in enumerate(arguments) if each.alias_info and each.alias_info.is_write]
 
     def on_autograd(values: tuple[object, ...], wants_gradient: bool) -> object:
@@ -196,7 +193,16 @@ def _on_autograd(overload: Any) -> OnAutograd:
     return on_autograd
 
 
-def _arguments(overload: Any) -> Any:
+def in_order(arguments: Any, given: tuple[object, ...], named: dict[str, object]) -> tuple[object, ...]:
+    """Return the values of a call in the order of the schema, with its defaults."""
+    return tuple(
+        given[place] if place < len(given) else named.get(each.name, each.default_value)
+        for place, each in enumerate(arguments)
+    )
+
+
+def schema_arguments(overload: Any) -> Any:
+    """Return the arguments that the schema of an OpOverload declares."""
     return overload._schema.arguments  # noqa: SLF001  # there is no public way to a schema
 
 
