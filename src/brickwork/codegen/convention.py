@@ -2,6 +2,9 @@
 
 A kernel is `void @name(ptr %context)`; the context is an array of 8-byte slots that the caller fills. A failure record
 is an array of 8-byte words; a kernel that finds a failed check writes it, and the caller reads it after the launch.
+
+A device kernel is `void @name(<one 8-byte parameter a slot>)`: the array is its parameter buffer. Its record lies in
+host memory that the device can write, is shared by all operators and holds the owner of the kernel that failed.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from dataclasses import dataclass
 
 from brickwork.ir.nodes import Kernel, Symbol, Tensor
 
-RECORD_WORDS = 12
+RECORD_WORDS = 13
 RECORD_LOCK = 0
 """1 while a thread writes the record, else 0."""
 RECORD_FAILED = 1
@@ -21,6 +24,8 @@ RECORD_SITE = 3
 """Index of the failure in `Module.failures`."""
 RECORD_VALUES = 4
 """Up to 8 recorded values: integers as i64, floats as the bits of a double."""
+RECORD_OWNER = 12
+"""For device kernels: the address of the `bw_next` cell of the specialisation whose check failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +39,21 @@ class TensorSlots:
 
 @dataclass(frozen=True, slots=True)
 class ContextLayout:
-    """The slots of a kernel's context. Scalars are i64, double bits, or 0/1 for bool."""
+    """The slots of a kernel's context. Scalars are i64, double bits, or 0/1 for bool.
+
+    In a device kernel's context a float32 scalar is the bits of the float, and `owner` is what goes into RECORD_OWNER.
+    """
 
     record: int
     tensors: dict[Tensor, TensorSlots]
     scalars: dict[Symbol, int]
     length: int
+    owner: int | None = None
 
 
-def context_layout(kernel: Kernel) -> ContextLayout:
+def context_layout(kernel: Kernel, *, device: bool = False) -> ContextLayout:
     """Return the layout of the context that `kernel` takes."""
-    slot = 1
+    slot = 2 if device else 1
     tensors: dict[Tensor, TensorSlots] = {}
     for tensor in kernel.tensors:
         rank = tensor.type.rank
@@ -53,4 +62,5 @@ def context_layout(kernel: Kernel) -> ContextLayout:
         tensors[tensor] = TensorSlots(slot, sizes, strides)
         slot += 1 + 2 * rank
     scalars = {symbol: slot + offset for offset, symbol in enumerate(kernel.scalars)}
-    return ContextLayout(record=0, tensors=tensors, scalars=scalars, length=slot + len(scalars))
+    owner = 1 if device else None
+    return ContextLayout(record=0, tensors=tensors, scalars=scalars, length=slot + len(scalars), owner=owner)

@@ -89,7 +89,15 @@ def _lower_once(definition: Definition, signature: Signature, types: dict[Key, V
     body.append(Return(tensors=tuple(host.results), loc=definition.loc))
     if definition.draws_random:
         parameters.append(KeyParameter(key))
-    program = Program(name=definition.name, parameters=tuple(parameters), body=tuple(body), loc=definition.loc)
+    program = Program(
+        name=definition.name,
+        parameters=tuple(parameters),
+        body=tuple(body),
+        device=signature.device,
+        narrow=signature.narrow,
+        aligned=signature.aligned,
+        loc=definition.loc,
+    )
     return program, state.changed
 
 

@@ -187,12 +187,17 @@ class Assign(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store(Node):
-    """Writes an element; the value has the element type's value type and is narrowed (integers wrap)."""
+    """Writes an element; the value has the element type's value type and is narrowed (integers wrap).
+
+    With `combine` the element becomes combine(element, value) in one indivisible step (`add`, `mul`, `minimum`,
+    `maximum`): a schedule writes it where updates of one element may come from several threads in any order.
+    """
 
     tensor: Tensor
     indices: tuple[Expression, ...]
     value: Expression
     access: int
+    combine: Operator | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +215,8 @@ class Role(Enum):
     SEQUENTIAL = "sequential"
     PARALLEL = "parallel"  # iterations are shared out among threads
     VECTOR = "vector"  # each lane of a SIMD vector runs an iteration
+    BLOCK = "block"  # each iteration is run by a block of threads, in step and with the same values
+    THREAD = "thread"  # inside BLOCK: iterations are shared out among the block's threads; a barrier follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +316,8 @@ class Kernel(Node):
 
     `tensors` and `scalars` are all free names of the body in order of first use. `facts` are bool expressions over
     sizes and scalars that hold whenever the kernel runs. `may_alias`: two tensors may share memory and one is written.
+    `narrow` are the tensors and integer scalars within the limits of `signature.NARROW_SIZE`, `aligned` the tensors
+    whose data begins at a multiple of 16 bytes; both are known for device kernels only.
     """
 
     name: str
@@ -317,6 +326,8 @@ class Kernel(Node):
     facts: tuple[Expression, ...]
     body: Block
     may_alias: bool = False
+    narrow: tuple[Tensor | Symbol, ...] = ()
+    aligned: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,9 +373,13 @@ class ListParameter:
 
 @dataclass(frozen=True, slots=True)
 class KeyParameter:
-    """The optional explicit random key (`key=`), else drawn from torch's generator; last of the parameters."""
+    """The optional explicit random key (`key=`), else drawn from torch's generator; last of the parameters.
+
+    Device kernels read it from `cell`, a tensor of one int64, and not as a scalar.
+    """
 
     symbol: Symbol
+    cell: Tensor | None = None
 
 
 Parameter: TypeAlias = TensorParameter | ScalarParameter | ListParameter | KeyParameter
@@ -372,11 +387,17 @@ Parameter: TypeAlias = TensorParameter | ScalarParameter | ListParameter | KeyPa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program(Node):
-    """An operator specialised for the types of its arguments: parameters in schema order, and the host part."""
+    """An operator specialised for the types of its arguments: parameters in schema order, and the host part.
+
+    `device`, `narrow` and `aligned` are the signature's (`ir/signature.py`).
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
     body: Block
+    device: str = "cpu"
+    narrow: bool = False
+    aligned: bool = False
 
 
 TRUE = Constant(value=True, dtype=BOOL)

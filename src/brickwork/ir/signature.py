@@ -9,6 +9,13 @@ from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import TensorType
 
 
+NARROW_SIZE = 1 << 28
+"""Sums of a few such numbers fit 32 bits."""
+NARROW_EXTENT = 1 << 31
+ALIGNMENT = 16
+"""Bytes of the widest access of one thread."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScalarType:
     """An int, float or bool argument: INT64, FLOAT64 (a weak Python float) or BOOL."""
@@ -33,9 +40,15 @@ class Signature:
 
     `arguments` follow the function's parameters. `out` holds the types of the caller's result tensors, in the order in
     which they are returned, or is empty when the operator allocates them. `may_alias` asks for code that is right when
-    a written tensor shares memory with another one.
+    a written tensor shares memory with another one. `device` is the kind of device that the tensors are on, `cpu` or
+    `cuda`. Only for `cuda`: `narrow` says that every size of a tensor argument is below NARROW_SIZE and every place of
+    an element, counted from the first, below NARROW_EXTENT, and that every int argument (items of lists too) is within
+    plus or minus NARROW_SIZE; `aligned` that every tensor argument begins at a multiple of ALIGNMENT bytes.
     """
 
     arguments: tuple[ArgumentType, ...]
     out: tuple[TensorType, ...] = ()
     may_alias: bool = False
+    device: str = "cpu"
+    narrow: bool = False
+    aligned: bool = False

@@ -18,7 +18,7 @@ class Target:
     vector_registers: int
     """Number of SIMD registers."""
     vector_library: str
-    """`sleef` where torch exports its vector functions, else `none`."""
+    """`sleef` where torch exports its vector functions, `libdevice` on NVIDIA GPUs, else `none`."""
     triple: str = ""
     """LLVM's name of the platform; empty for the host's."""
     cpu: str = "generic"
@@ -29,3 +29,7 @@ class Target:
     """Whether a*b+c is one instruction."""
     library_bytes: int = 0
     """Width of the vectors that functions of the vector library take."""
+    grid: bool = False
+    """Whether a kernel is launched on a grid of blocks of threads; else it is a function that the host calls."""
+    access_bytes: int = 0
+    """Most bytes that a thread of a grid reads or writes at once."""
