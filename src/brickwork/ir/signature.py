@@ -8,7 +8,6 @@ from typing import TypeAlias
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import TensorType
 
-
 NARROW_SIZE = 1 << 28
 """Sums of a few such numbers fit 32 bits."""
 NARROW_EXTENT = 1 << 31
