@@ -1,0 +1,80 @@
+"""The grid and block of a device kernel, computed where it is launched; the forms are those of `grid.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from brickwork.codegen.builder import FunctionWriter
+from brickwork.codegen.grid import MOST_BLOCKS, MOST_THREADS, PARALLEL_THREADS, WARP, Form, grid_of
+from brickwork.ir.nodes import Expression, For, Kernel, Load, Random, Role
+from brickwork.ir.walk import read_symbols, walk
+
+UNKNOWN_THREADS = 256
+"""Threads in a block whose loops' lengths are known on the device only."""
+
+Scalar: TypeAlias = Callable[[Expression], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Blocks along x and y and threads in a block, each an i32; `x` is 0 where there is nothing to do."""
+
+    x: str
+    y: str
+    block: str
+
+
+def emit_geometry(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> Geometry:
+    """Write the grid and block of a kernel; `scalar` emits an expression over sizes and kernel scalars as i64."""
+    grid = grid_of(kernel)
+    if grid.form is Form.SERIAL:
+        return Geometry("1", "1", "1")
+    total = ""
+    for loop in grid.loops:
+        count = _steps(scalar, writer, loop, grid.width if loop is grid.loops[-1] else 1)
+        total = writer.emit(f"mul i64 {total}, {count}") if total else count
+    if grid.form is Form.PARALLEL:
+        blocks, block = _divided(writer, total, PARALLEL_THREADS), str(PARALLEL_THREADS)
+    else:
+        blocks, block = total, _threads(scalar, writer, kernel)
+    x = writer.emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
+    y = _divided(writer, blocks, MOST_BLOCKS)
+    return Geometry(*(writer.emit(f"trunc i64 {text} to i32") for text in (x, y)), block)
+
+
+def _steps(scalar: Scalar, writer: FunctionWriter, loop: For, width: int) -> str:
+    """Return the number of steps of `width` iterations that cover a loop."""
+    length = writer.emit(f"sub i64 {scalar(loop.stop)}, {scalar(loop.start)}")
+    length = writer.emit(f"call i64 @llvm.smax.i64(i64 {length}, i64 0)")
+    return _divided(writer, length, width)
+
+
+def _divided(writer: FunctionWriter, text: str, divisor: int) -> str:
+    """Return an i64 that is not negative, divided and rounded up."""
+    if divisor == 1:
+        return text
+    return writer.emit(f"udiv i64 {writer.emit(f'add i64 {text}, {divisor - 1}')}, {divisor}")
+
+
+def _threads(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> str:
+    """Return the threads for the longest shared loop of a block, as i32."""
+    loops = [node for node in walk(kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
+    if not loops:
+        return str(WARP)
+    longest = ""
+    for loop in loops:
+        steps = _steps(scalar, writer, loop, loop.width) if _known(kernel, loop) else str(UNKNOWN_THREADS)
+        longest = writer.emit(f"call i64 @llvm.smax.i64(i64 {longest}, i64 {steps})") if longest else steps
+    most = writer.emit(f"call i64 @llvm.smin.i64(i64 {longest}, i64 {MOST_THREADS})")
+    least = writer.emit(f"call i64 @llvm.smax.i64(i64 {most}, i64 1)")
+    warps = _divided(writer, least, WARP)
+    return writer.emit(f"trunc i64 {writer.emit(f'mul i64 {warps}, {WARP}')} to i32")
+
+
+def _known(kernel: Kernel, loop: For) -> bool:
+    """Return whether the host can tell a loop's length."""
+    bounds = (loop.start, loop.stop)
+    inside = read_symbols(bounds) <= set(kernel.scalars)
+    return inside and not any(isinstance(node, Load | Random) for node in walk(bounds))

@@ -1,0 +1,71 @@
+"""Which of the three forms a device kernel has: iterations of a nest for threads, for blocks of threads, or one thread.
+
+Read by the emitter of the kernel and by that of its launch, which therefore agree on the grid. Blocks are counted
+through x first, then y; threads are numbered through x alone. Invariant: a kernel is launched with enough threads for
+all iterations, so that each thread or block takes at most one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from brickwork.ir.nodes import Block, For, Kernel, Load, Random, Role
+from brickwork.ir.walk import read_symbols, walk
+
+PARALLEL_THREADS = 256
+"""Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""
+MOST_THREADS = 512
+"""Most threads in a block that shares an iteration."""
+WARP = 32
+MOST_BLOCKS = 2**31 - 1
+"""Most blocks along x."""
+
+
+class Form(Enum):
+    """What the threads of a grid take."""
+
+    PARALLEL = "an iteration each"
+    BLOCK = "an iteration for each block"
+    SERIAL = "all by one thread"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The form of a kernel; the loops that run as one range, outermost first; and what an iteration runs."""
+
+    form: Form
+    loops: tuple[For, ...]
+    body: Block
+
+    @property
+    def width(self) -> int:
+        """Iterations of the innermost loop that one step takes."""
+        return self.loops[-1].width if self.form is Form.PARALLEL else 1
+
+
+def grid_of(kernel: Kernel) -> Grid:
+    """Return the form of a device kernel."""
+    if len(kernel.body) == 1 and isinstance(loop := kernel.body[0], For):
+        if loop.role is Role.PARALLEL:
+            loops = _nest(loop)
+            return Grid(Form.PARALLEL, loops, loops[-1].body)
+        if loop.role is Role.BLOCK:
+            loops = _nest(loop)
+            return Grid(Form.BLOCK, loops, loops[-1].body)
+    return Grid(Form.SERIAL, (), kernel.body)
+
+
+def _nest(loop: For) -> tuple[For, ...]:
+    loops = [loop]
+    while loops[-1].width == 1 and len(loops[-1].body) == 1:
+        inner = loops[-1].body[0]
+        if not (isinstance(inner, For) and inner.role is loop.role):
+            break
+        bounds = (inner.start, inner.stop)
+        if read_symbols(bounds) & {item.index for item in loops}:
+            break
+        if any(isinstance(node, Load | Random) for node in walk(bounds)):
+            break
+        loops.append(inner)
+    return tuple(loops)
