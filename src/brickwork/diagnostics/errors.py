@@ -33,6 +33,10 @@ class RaceError(CompileError):
     """A loop that the user called parallel has two iterations that collide."""
 
 
+class DeviceError(BrickworkError, RuntimeError):
+    """A GPU, its driver, or what code for it is made with is missing, too old, or refuses."""
+
+
 class InternalError(BrickworkError):
     """A fault of brickwork itself, never of the user's source."""
 
