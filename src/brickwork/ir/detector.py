@@ -1,18 +1,21 @@
 """Watches the memory accesses of loops whose iterations are said to be independent, and finds two that collide.
 
 The interpreter reports iterations and accesses; a race is a pair of accesses of two iterations of one loop to one
-element, at least one of them writing. Invariant: after the first race nothing more is recorded, as it is raised.
+element, at least one of them writing; updates by one operator (`Store.combine`) do not collide. In a BLOCK loop, what
+all threads read in step must not be written before a barrier, which stands after each THREAD loop and after each store
+outside of one. Invariant: after the first race nothing more is recorded, as it is raised.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from brickwork.diagnostics.diagnostic import Diagnostic, Note
 from brickwork.diagnostics.errors import RaceError
 from brickwork.diagnostics.location import Location
-from brickwork.ir.nodes import For, Tensor
+from brickwork.ir.nodes import For, Role, Tensor
+from brickwork.ir.operators import Operator
 
 Element: TypeAlias = tuple[int, int]
 """The identity of a storage and a position in it."""
@@ -26,23 +29,25 @@ class Access:
     tensor: Tensor
     indices: tuple[int, ...]
     writes: bool
+    combine: Operator | None
     loc: Location
 
 
 @dataclass(slots=True)
 class _History:
-    """What the iterations so far did to one element: the last write, and reads of up to two different iterations."""
+    """What the iterations so far did to one element: of each kind of access those of up to two iterations."""
 
-    write: Access | None = None
+    writes: list[Access] = field(default_factory=list[Access])
     reads: list[Access] = field(default_factory=list[Access])
 
 
 @dataclass(slots=True)
 class _Watch:
-    """One execution of a watched loop."""
+    """One execution of a watched loop. `steps` are the reads of all threads of a block since the last barrier."""
 
     loop: For
     iteration: int = 0
+    steps: dict[Element, Access] = field(default_factory=dict[Element, Access])
     elements: dict[Element, _History] = field(default_factory=dict[Element, _History])
 
 
@@ -60,30 +65,53 @@ class Detector:
     def iterate(self, iteration: int) -> None:
         """Begin an iteration of the innermost watched loop."""
         self._watches[-1].iteration = iteration
+        self._watches[-1].steps.clear()
 
     def leave(self) -> None:
         """End the innermost watched loop."""
-        self._watches.pop()
+        left = self._watches.pop()
+        if left.loop.role is Role.THREAD:
+            for watch in self._watches:
+                watch.steps.clear()
 
-    def access(self, element: Element, tensor: Tensor, indices: tuple[int, ...], writes: bool, loc: Location) -> None:
-        """Record an access; raise RaceError if it collides with one of another iteration."""
+    def access(self, element: Element, now: Access) -> None:
+        """Record an access, whose `iteration` is filled in here; raise RaceError if it collides with another one."""
         for watch in self._watches:
-            now = Access(watch.iteration, tensor, indices, writes, loc)
+            here = replace(now, iteration=watch.iteration)
             history = watch.elements.setdefault(element, _History())
-            other = _collision(history, now)
+            other = _collision(history, here)
             if other is not None:
-                raise RaceError(_describe(watch.loop, other, now))
-            if writes:
-                history.write = now
-            elif len(history.reads) < 2 and all(read.iteration != now.iteration for read in history.reads):
-                history.reads.append(now)
+                raise RaceError(_describe(watch.loop, other, here))
+            seen = history.writes if here.writes else history.reads
+            alike = [access for access in seen if access.combine == here.combine]
+            if len(alike) < 2 and all(access.iteration != here.iteration for access in alike):
+                seen.append(here)
+        self._step(element, now)
+
+    def _step(self, element: Element, now: Access) -> None:
+        """Watch the order of what the threads of a block do in step."""
+        roles = [watch.loop.role for watch in self._watches]
+        if Role.BLOCK not in roles:
+            return
+        place = len(roles) - 1 - roles[::-1].index(Role.BLOCK)
+        block = self._watches[place]
+        if now.writes and element in block.steps:
+            raise RaceError(_describe_step(block.loop, block.steps[element], now))
+        if Role.THREAD in roles[place:]:
+            return
+        if now.writes:
+            block.steps.clear()
+        else:
+            block.steps[element] = now
 
 
 def _collision(history: _History, now: Access) -> Access | None:
-    candidates = [history.write] if history.write is not None else []
-    if now.writes:
-        candidates.extend(history.reads)
-    return next((other for other in candidates if other.iteration != now.iteration), None)
+    candidates = [*history.writes, *(history.reads if now.writes else ())]
+    return next((other for other in candidates if other.iteration != now.iteration and not _commute(other, now)), None)
+
+
+def _commute(one: Access, other: Access) -> bool:
+    return one.combine is not None and one.combine == other.combine
 
 
 def _describe(loop: For, first: Access, second: Access) -> Diagnostic:
@@ -98,6 +126,19 @@ def _describe(loop: For, first: Access, second: Access) -> Diagnostic:
         loc=second.loc,
         notes=(Note(first.loc, f"iteration {name}={first.iteration} here"), Note(loop.loc, "the loop")),
         help="write a plain `range` loop, which runs in order where iterations depend on one another",
+    )
+
+
+def _describe_step(loop: For, first: Access, second: Access) -> Diagnostic:
+    return Diagnostic(
+        code="BW201",
+        message=(
+            f"a thread of the block may read {_element(first)} after another one has written it: "
+            "there is no barrier between the two"
+        ),
+        loc=second.loc,
+        notes=(Note(first.loc, "all threads read it here"), Note(loop.loc, "the loop")),
+        help="this is a fault of the schedule",
     )
 
 

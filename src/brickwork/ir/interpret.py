@@ -1,7 +1,7 @@
 """The reference meaning of the IR: runs a program or a kernel, whatever its schedule, on plain Python storage.
 
-Statements and expressions become Python closures once, and then run. A PARALLEL or VECTOR loop runs in order, which is
-one of the orders it may have. Every index is checked against the sizes, with or without a Check before the access.
+Statements and expressions become Python closures once, and then run. A loop that is not SEQUENTIAL runs in order, which
+is one of the orders it may have. Every index is checked against the sizes, with or without a Check before the access.
 With `check=True` a detector watches every loop that is run in parallel or that the user called independent, and the
 variables that are private to an iteration lose their value at its end.
 
@@ -17,7 +17,7 @@ from enum import Enum
 from typing import TypeAlias, assert_never
 
 from brickwork.ir import philox
-from brickwork.ir.detector import Detector
+from brickwork.ir.detector import Access, Detector
 from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
@@ -128,6 +128,8 @@ def run_program(
     for parameter in program.parameters:
         if isinstance(parameter, KeyParameter):
             state.values[parameter.symbol] = cast(key, INT64)
+            if parameter.cell is not None:
+                state.memories[parameter.cell] = Memory([cast(key, INT64)], (1,), (1,), INT64)
     returned = next((node.tensors for node in walk(program) if isinstance(node, Return)), ())
     if out:
         state.given = dict(zip(returned, out, strict=True))
@@ -228,6 +230,7 @@ def _element(
 ) -> Callable[[_State], tuple[Memory, int]]:
     """Return what finds the memory and the position of an access, checks it and reports it to the detector."""
     operands = [_expression(index) for index in indices]
+    combine = node.combine if isinstance(node, Store) else None
 
     def locate(state: _State) -> tuple[Memory, int]:
         memory = state.memories[tensor]
@@ -240,7 +243,8 @@ def _element(
                 raise IndexError(f"{node.loc}: {message}")
         position = memory.position(values)
         if state.detector is not None:
-            state.detector.access((id(memory.data), position), tensor, values, writes, node.loc)
+            now = Access(0, tensor, values, writes, combine, node.loc)
+            state.detector.access((id(memory.data), position), now)
         return memory, position
 
     return locate
@@ -322,10 +326,13 @@ def _assign(node: Assign) -> _Step:
 
 def _store(node: Store) -> _Step:
     locate, value = _element(node, node.tensor, node.indices, writes=True), _expression(node.value)
+    combine = node.combine
 
     def run(state: _State) -> _Flow:
         stored = value(state)
         memory, position = locate(state)
+        if combine is not None:
+            stored = evaluate(combine, [memory.data[position], stored], value_dtype(memory.dtype))
         memory.data[position] = narrow(stored, memory.dtype)
         return _Flow.NEXT
 

@@ -59,10 +59,14 @@ def parse_program(text: str) -> Program:
     if not isinstance(head, ast.Expr) or _called(head.value) != "program":
         raise ValueError("a program begins with `program(...)` after its declarations")
     name, *parameters = _call(head.value).args
+    options = _keywords(_call(head.value))
     return Program(
         name=_text(name),
         parameters=tuple(map(reader.parameter, parameters)),
         body=reader.block(statements[1:]),
+        device=_text(options["device"]) if "device" in options else "cpu",
+        narrow="narrow" in options,
+        aligned="aligned" in options,
     )
 
 
@@ -144,7 +148,8 @@ class _Reader:
             case "list":
                 return ListParameter(_text(arguments[0]), tuple(map(self.symbol, arguments[1:])))
             case "key":
-                return KeyParameter(self.symbol(arguments[0]))
+                cell = self.tensor(arguments[1]) if len(arguments) > 1 else None
+                return KeyParameter(self.symbol(arguments[0]), cell)
             case _:
                 _fail(node)
 
@@ -228,8 +233,12 @@ class _Reader:
         match node:
             case ast.Assign(targets=[ast.Subscript() as place], value=ast.BinOp(op=ast.MatMult()) as stored):
                 tensor, indices = self.place(place)
-                value = self.expression(stored.left)
-                return Store(tensor=tensor, indices=indices, value=value, access=_whole(stored.right))
+                access, value, combine = _whole(stored.right), stored.left, None
+                if _called(value) == "combine":
+                    name, value = _call(value).args
+                    combine = OPERATORS[_name(name)]
+                stored_value = self.expression(value)
+                return Store(tensor=tensor, indices=indices, value=stored_value, access=access, combine=combine)
             case ast.Assign(targets=[ast.Name() as name]):
                 return Assign(symbol=self.symbol(name), value=self.expression(node.value))
             case ast.If():
@@ -296,7 +305,13 @@ class _Reader:
             facts=self.expressions(_items(options["facts"])),
             body=self.block(node.body),
             may_alias="may_alias" in options,
+            narrow=tuple(map(self.narrow, _items(options.get("narrow", ast.Tuple(elts=[]))))),
+            aligned=tuple(map(self.tensor, _items(options.get("aligned", ast.Tuple(elts=[]))))),
         )
+
+    def narrow(self, node: ast.expr) -> Tensor | Symbol:
+        """Return a declared tensor or symbol."""
+        return self.tensors.get(_name(node)) or self.symbol(node)
 
 
 def _typed(dtype: DType, node: ast.expr) -> Constant:

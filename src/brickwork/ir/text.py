@@ -59,9 +59,14 @@ def print_program(program: Program) -> str:
     program('nothing')
     return ()
     """
-    parameters = ", ".join((repr(program.name), *map(_parameter, program.parameters)))
+    parameters = ", ".join((repr(program.name), *map(_parameter, program.parameters), *_program_options(program)))
     names = _declarations([program], program.parameters)
     return "\n".join((*names, f"program({parameters})", *_lines(program.body, 0)))
+
+
+def _program_options(program: Program) -> list[str]:
+    options = [] if program.device == "cpu" else [f"device={program.device!r}"]
+    return options + ["narrow=True"] * program.narrow + ["aligned=True"] * program.aligned
 
 
 def print_kernel(kernel: Kernel) -> str:
@@ -101,8 +106,12 @@ def _declarations(roots: list[Node], parameters: tuple[Parameter, ...]) -> list[
                 tensors[parameter.tensor] = None
             case ListParameter():
                 symbols.update(dict.fromkeys(parameter.symbols))
-            case ScalarParameter() | KeyParameter():
+            case ScalarParameter():
                 symbols[parameter.symbol] = None
+            case KeyParameter():
+                symbols[parameter.symbol] = None
+                if parameter.cell is not None:
+                    tensors[parameter.cell] = None
     for node in walk(roots):
         tensors.update(dict.fromkeys(_tensors(node)))
         symbols.update(dict.fromkeys(_symbols(node)))
@@ -154,8 +163,10 @@ def _parameter(parameter: Parameter) -> str:
             return f"scalar({symbol_name(parameter.symbol)})"
         case ListParameter():
             return f"list({', '.join((repr(parameter.name), *map(symbol_name, parameter.symbols)))})"
-        case KeyParameter():
+        case KeyParameter(cell=None):
             return f"key({symbol_name(parameter.symbol)})"
+        case KeyParameter(cell=Tensor() as cell):
+            return f"key({symbol_name(parameter.symbol)}, {tensor_name(cell)})"
         case _:
             assert_never(parameter)
 
@@ -246,7 +257,9 @@ def _simple(node: Assign | Store | Break | Continue | Check | Allocate | Return)
             return f"{symbol_name(node.symbol)} = {print_expression(node.value)}"
         case Store():
             place = f"{tensor_name(node.tensor)}[{_tuple(node.indices)}]"
-            return f"{place} = {print_expression(node.value)} @ {node.access}"
+            value = print_expression(node.value)
+            value = value if node.combine is None else f"combine({node.combine}, {value})"
+            return f"{place} = {value} @ {node.access}"
         case Break():
             return "break"
         case Continue():
@@ -299,5 +312,13 @@ def _kernel(kernel: Kernel, depth: int) -> Iterator[str]:
     ]
     if kernel.may_alias:
         options.append("may_alias=True")
+    if kernel.narrow:
+        options.append(f"narrow={_names(map(_narrow_name, kernel.narrow))}")
+    if kernel.aligned:
+        options.append(f"aligned={_names(map(tensor_name, kernel.aligned))}")
     yield f"{INDENT * depth}with kernel({', '.join(options)}):"
     yield from _lines(kernel.body, depth + 1)
+
+
+def _narrow_name(item: Tensor | Symbol) -> str:
+    return tensor_name(item) if isinstance(item, Tensor) else symbol_name(item)

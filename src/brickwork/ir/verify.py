@@ -63,8 +63,11 @@ def verify_program(program: Program) -> None:
         match parameter:
             case TensorParameter():
                 verifier.tensors.add(parameter.tensor)
-            case ScalarParameter() | KeyParameter():
+            case ScalarParameter():
                 symbols.add(parameter.symbol)
+            case KeyParameter():
+                symbols.add(parameter.symbol)
+                verifier.tensors.update(() if parameter.cell is None else (parameter.cell,))
             case ListParameter():
                 symbols.update(parameter.symbols)
             case _:
@@ -105,6 +108,7 @@ class _Verifier:
         self.tensors: set[Tensor] = tensors if tensors is not None else set()
         self.indices: list[Symbol] = []
         self.loops = 0
+        self.in_block = False
 
     # ------------------------------------------------------------ expressions
 
@@ -178,6 +182,8 @@ class _Verifier:
             case Store():
                 self._access(node.tensor, node.indices, defined, node.loc)
                 self.expression(node.value, defined, value_dtype(node.tensor.type.dtype))
+                associative = node.combine is None or node.combine.name in ASSOCIATIVE
+                _require(associative, f"no updates by `{node.combine}`", node.loc)
             case If():
                 return self._if(node, defined)
             case For():
@@ -213,7 +219,9 @@ class _Verifier:
         self.expression(node.start, defined, INT64)
         self.expression(node.stop, defined, INT64)
         _require(node.width >= 1, "a loop has at least one lane", node.loc)
-        _require(node.width == 1 or node.role is Role.VECTOR, "only a vector loop has lanes", node.loc)
+        lanes = node.width == 1 or node.role in {Role.VECTOR, Role.PARALLEL}
+        _require(lanes, "only vector loops and parallel ones have lanes", node.loc)
+        _require(self.in_block or node.role is not Role.THREAD, "threads share out loops inside of blocks", node.loc)
         for reduction in node.reductions:
             _require(reduction.operator.name in ASSOCIATIVE, f"no reduction by `{reduction.operator}`", node.loc)
             _require(reduction.symbol in defined, f"the reduction `{reduction.symbol.name}` has no start", node.loc)
@@ -221,7 +229,12 @@ class _Verifier:
         if node.role is not Role.SEQUENTIAL:
             inner -= assigned_symbols(node.body) - {item.symbol for item in node.reductions} - {node.index}
         self.indices.append(node.index)
+        around, self.in_block = (
+            self.in_block,
+            node.role is Role.BLOCK or (self.in_block and node.role is not Role.THREAD),
+        )
         self._body(node.body, inner)
+        self.in_block = around
         self.indices.pop()
 
     def _while(self, node: While, defined: set[Symbol]) -> None:
