@@ -15,16 +15,19 @@ from brickwork.analysis.polynomial import SIZE_LIMIT
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_WORDS, ContextLayout
 from brickwork.codegen.description import EntryDescription
-from brickwork.codegen.host_program import (
-    Host,
-    Local,
-    emit_statements,
-    fail,
-    given_tensors,
-    prepare,
-    scalar,
-    store_scalar,
+from brickwork.codegen.host_cuda import (
+    begin_cuda,
+    device_condition,
+    emit_end,
+    emit_exception,
+    emit_key,
+    emit_pending,
+    emit_throw,
+    narrow_condition,
+    refuse_unordered,
 )
+from brickwork.codegen.host_program import emit_statements, given_tensors, prepare
+from brickwork.codegen.host_state import Host, Local, fail, scalar, store_scalar
 from brickwork.codegen.state import Slot, State
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE, block_words, type_word
 from brickwork.codegen.values import scalar_type
@@ -66,8 +69,20 @@ _ENORMOUS = Failure(
 )
 
 
-def emit_entry(module: Module, program: Program, kernels: Mapping[str, str], target: Target) -> EntryDescription:
+def emit_entry(
+    module: Module,
+    program: Program,
+    kernels: Mapping[str, str],
+    target: Target,
+    device: Target | None = None,
+    *,
+    unordered: bool = False,
+) -> EntryDescription:
     """Write the entry of `program` into `module`, after its kernels; `kernels` maps Kernel.name to the function.
+
+    For a program whose device is CUDA, `device` is the GPU's target, `kernels` maps to the symbols of the kernels'
+    cells (`support.kernel_cell`), and the module begins with the failures of the module of the device kernels, whose
+    numbers stay valid. `unordered` says that results depend on the order of threads: atomic updates of floats.
 
     The stack holds the parameters in order, then, for an out variant, one tensor for each `given` allocation in the
     order of `Return`. Results that are the caller's tensors are returned only if the schema has outputs.
@@ -77,22 +92,20 @@ def emit_entry(module: Module, program: Program, kernels: Mapping[str, str], tar
     module.globals[NEXT] = f"@{NEXT} = external global [2 x i64]"
     module.globals[TABLE] = f"@{TABLE} = external global i64"
     writer = FunctionWriter(module, ENTRY, "void", [("ptr", "stack"), ("i64", "inputs"), ("i64", "outputs")])
-    host = _begin(module, program, kernels, target, writer)
-    prepare(host, program.body)
+    host = _begin(module, program, kernels, target, writer, device)
+    prepare(host, program)
     writer.store("i64", "0", writer.slot(host.record, RECORD_LOCK))
     writer.store("i64", "0", writer.slot(host.record, RECORD_FAILED))
+    if host.cuda is not None:
+        emit_pending(host)
     miss = writer.label("miss")
-    for position, parameter in enumerate(program.parameters):
-        _match(host, position, parameter, miss)
-    for offset, tensor in enumerate(host.given):
-        _match_tensor(host, len(program.parameters) + offset, tensor, miss, written=True)
+    _match_all(host, miss)
     _refuse_enormous(host)
     _refuse_unwritable(host)
     _match_aliasing(host, miss)
-    for position, parameter in enumerate(program.parameters):
-        if isinstance(parameter, KeyParameter):
-            key = writer.call("i64", "@bw_read_key", (f"ptr {_argument(host, position)}",))
-            writer.store("i64", key, host.state.slots[parameter.symbol].address)
+    if unordered and host.cuda is not None:
+        refuse_unordered(host)
+    _read_keys(host)
     emit_statements(host, program.body)
     _emit_failure(host)
     writer.place(miss)
@@ -104,8 +117,17 @@ def emit_entry(module: Module, program: Program, kernels: Mapping[str, str], tar
 
 
 def _begin(
-    module: Module, program: Program, kernels: Mapping[str, str], target: Target, writer: FunctionWriter
+    module: Module,
+    program: Program,
+    kernels: Mapping[str, str],
+    target: Target,
+    writer: FunctionWriter,
+    device: Target | None,
 ) -> Host:
+    on_cuda = program.device == "cuda"
+    if on_cuda and device is None:
+        msg = "a program for CUDA needs the GPU's target"
+        raise TypeError(msg)
     nowhere = Kernel(name=program.name, tensors=(), scalars=(), facts=(), body=())
     layout = ContextLayout(record=0, tensors={}, scalars={}, length=1)
     state = State(module, target, nowhere, layout, writer, "null", "0")
@@ -119,6 +141,7 @@ def _begin(
         written=tuple(written | {*given}),
         record=writer.alloca("i64", RECORD_WORDS),
         failed=writer.label("failed"),
+        cuda=begin_cuda(writer, device) if on_cuda and device is not None else None,
     )
 
 
@@ -135,22 +158,40 @@ def _require(host: Host, condition: str, miss: str) -> None:
     writer.place(match)
 
 
+def _match_all(host: Host, miss: str) -> None:
+    """Go on where all arguments are of this specialisation; the key comes last, as it is told by the device."""
+    parameters = host.program.parameters
+    for position, parameter in enumerate(parameters):
+        if not isinstance(parameter, KeyParameter):
+            _match(host, position, parameter, miss)
+    for offset, tensor in enumerate(host.given):
+        _match_tensor(host, len(parameters) + offset, tensor, miss, written=True)
+    for position, parameter in enumerate(parameters):
+        if isinstance(parameter, KeyParameter):
+            _match(host, position, parameter, miss)
+
+
 def _match(host: Host, position: int, parameter: Parameter, miss: str) -> None:
     writer = host.state.writer
     match parameter:
         case TensorParameter(tensor=tensor, mutated=mutated):
             _match_tensor(host, position, tensor, miss, written=mutated)
         case ScalarParameter(symbol=symbol):
-            _read_scalar(host, writer.slot("%stack", position), symbol)
+            _match_scalar(host, writer.slot("%stack", position), symbol, miss)
         case ListParameter(symbols=symbols):
             items = writer.alloca("i64", max(len(symbols), 1))
             arguments = (f"ptr {_argument(host, position)}", f"i64 {len(symbols)}", f"ptr {items}")
             _require(host, writer.call("i1", "@bw_inspect_list", arguments), miss)
             for index, symbol in enumerate(symbols):
-                _read_scalar(host, writer.slot(items, index), symbol)
+                _match_scalar(host, writer.slot(items, index), symbol, miss)
         case KeyParameter(symbol=symbol):
-            _require(host, writer.call("i1", "@bw_inspect_key", (f"ptr {_argument(host, position)}",)), miss)
-            host.state.slots[symbol] = Slot(writer.alloca("i64"), INT64, varying=False)
+            optional = f"ptr {_argument(host, position)}"
+            if host.cuda is None:
+                _require(host, writer.call("i1", "@bw_inspect_key", (optional,)), miss)
+                host.state.slots[symbol] = Slot(writer.alloca("i64"), INT64, varying=False)
+            else:
+                device = f"i32 {writer.load('i32', host.cuda.device)}"
+                _require(host, writer.call("i1", "@bw_cuda_inspect_key", (optional, device)), miss)
         case _:
             assert_never(parameter)
 
@@ -158,11 +199,38 @@ def _match(host: Host, position: int, parameter: Parameter, miss: str) -> None:
 def _match_tensor(host: Host, position: int, tensor: Tensor, miss: str, *, written: bool) -> None:
     writer = host.state.writer
     block, handle = writer.alloca("i64", block_words(tensor.type.rank)), _argument(host, position)
-    word = type_word(tensor.type, written=written)
+    word = type_word(tensor.type, written=written, cuda=host.cuda is not None)
     _require(host, writer.call("i1", "@bw_inspect", (f"ptr {handle}", f"i64 {word}", f"ptr {block}")), miss)
+    if host.cuda is not None:
+        _require(host, device_condition(host, host.cuda, handle), miss)
+    if host.program.narrow:
+        _require(host, writer.call("i1", "@bw_narrow", (f"ptr {block}", f"i64 {word}")), miss)
+    if host.program.aligned:
+        _require(host, writer.call("i1", "@bw_aligned", (f"ptr {block}",)), miss)
     slot = writer.alloca("ptr")
     writer.store("ptr", handle, slot)
     host.locals[tensor] = Local(block=block, word=word, handle=slot, position=position)
+
+
+def _match_scalar(host: Host, address: str, symbol: Symbol, miss: str) -> None:
+    _read_scalar(host, address, symbol)
+    if host.program.narrow and symbol.dtype is INT64:
+        writer = host.state.writer
+        _require(host, narrow_condition(writer, writer.load("i64", address)), miss)
+
+
+def _read_keys(host: Host) -> None:
+    """Read or draw the random key, or make the cell that holds it on a GPU."""
+    writer = host.state.writer
+    for position, parameter in enumerate(host.program.parameters):
+        match parameter:
+            case KeyParameter(cell=cell) if cell is not None and host.cuda is not None:
+                emit_key(host, host.cuda, cell, _argument(host, position))
+            case KeyParameter(symbol=symbol) if host.cuda is None:
+                key = writer.call("i64", "@bw_read_key", (f"ptr {_argument(host, position)}",))
+                writer.store("i64", key, host.state.slots[symbol].address)
+            case _:
+                pass
 
 
 def _read_scalar(host: Host, address: str, symbol: Symbol) -> None:
@@ -242,12 +310,15 @@ def _emit_failure(host: Host) -> None:
     """Write the end of a call that failed: give up every handle, ask Python for the exception, jump to the thrower."""
     writer = host.state.writer
     writer.place(host.failed)
+    if host.cuda is not None:
+        emit_end(host, host.cuda)
     for local in host.locals.values():
         if local.position is None:
             writer.call("void", "@bw_delete", (f"ptr {writer.load('ptr', local.handle)}",))
     writer.call("void", "@bw_release", ("ptr %stack", f"ptr @{TABLE}"))
     number = writer.load("i64", f"getelementptr (i64, ptr @{NEXT}, i64 1)")
-    exception = writer.call("i64", "@bw_failed", (f"i64 {number}", f"ptr {host.record}"))
-    pointer = writer.emit(f"inttoptr i64 {exception} to ptr")
-    writer.effect(f"musttail call void @bw_throw(ptr {pointer}, i64 %inputs, i64 %outputs)")
-    writer.terminate("ret void")
+    if host.cuda is not None:
+        exception = emit_exception(host, host.cuda, number)
+    else:
+        exception = writer.call("i64", "@bw_failed", (f"i64 {number}", f"ptr {host.record}"))
+    emit_throw(writer, exception)

@@ -1,20 +1,21 @@
-"""The statements of a host program as part of an entry: scalars, branches, checks, allocations, launches, results.
+"""The statements of a host program as part of an entry: scalars, control flow, checks, allocations, launches, results.
 
-Scalars live in stack slots and sizes in the tensors' blocks; an optimiser turns both into registers. Handles that the
-program makes are kept in slots that hold null before and after, so that one list of releases serves every way out.
+Handles that the program makes are kept in slots that hold null before and after, so that one list of releases serves
+every way out.
+
+Not in here: launches of device kernels (`host_cuda.py`).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
+from typing import assert_never
 
-from brickwork.codegen.builder import FailureSite
-from brickwork.codegen.convention import RECORD_FAILED, RECORD_SITE, RECORD_VALUES, context_layout
-from brickwork.codegen.expressions import emit_scalar
+from brickwork.codegen.convention import RECORD_FAILED, context_layout
 from brickwork.codegen.failures import weights
-from brickwork.codegen.state import Slot, State
+from brickwork.codegen.host_cuda import emit_end, emit_launch
+from brickwork.codegen.host_state import Host, Local, Loop, fail, scalar, store_scalar, word
 from brickwork.codegen.support import (
     ALLOCATE_FAILED,
     ALLOCATE_LAYOUT,
@@ -24,61 +25,35 @@ from brickwork.codegen.support import (
     type_word,
 )
 from brickwork.codegen.values import scalar_type
-from brickwork.diagnostics.location import Location
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType, value_dtype
 from brickwork.ir.nodes import (
     Allocate,
     Assign,
     Block,
+    Break,
     Cast,
     Check,
     Constant,
+    Continue,
     Expression,
     Failure,
     FailureKind,
+    For,
     If,
     Kernel,
+    KeyParameter,
     Launch,
-    Node,
     Program,
     Read,
     Return,
-    Size,
     Statement,
-    Symbol,
+    Store,
     Tensor,
+    While,
 )
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.walk import walk
 
 _CONTEXT_ALIGNMENT = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """A tensor that the entry holds: its block, its type as a word, the slot of its handle.
-
-    `position` is its place on the stack, or None for a tensor that the program makes.
-    """
-
-    block: str
-    word: int
-    handle: str
-    position: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """Where the emission of an entry stands."""
-
-    state: State
-    program: Program
-    kernels: Mapping[str, str]
-    given: tuple[Tensor, ...]
-    written: tuple[Tensor, ...]
-    record: str
-    failed: str
-    locals: dict[Tensor, Local] = field(default_factory=dict[Tensor, Local])
-    sizes: dict[tuple[Tensor, int], Symbol] = field(default_factory=dict[tuple[Tensor, int], Symbol])
 
 
 def given_tensors(program: Program) -> tuple[Tensor, ...]:
@@ -90,51 +65,33 @@ def given_tensors(program: Program) -> tuple[Tensor, ...]:
     return ()
 
 
-def store_scalar(host: Host, symbol: Symbol, text: str) -> None:
-    """Set a variable of the host program."""
-    slots, kind = host.state.slots, scalar_type(symbol.dtype)
-    if symbol not in slots:
-        slots[symbol] = Slot(host.state.writer.alloca(kind), symbol.dtype, varying=False)
-    host.state.writer.store(kind, text, slots[symbol].address)
-
-
-def scalar(host: Host, expression: Expression) -> str:
-    """Emit an expression of the host program; sizes are read from the blocks."""
-
-    def visit(node: Node) -> Node:
-        return Read(symbol=_size_symbol(host, node)) if isinstance(node, Size) else node
-
-    return emit_scalar(host.state, rewrite(expression, visit))
-
-
-def _size_symbol(host: Host, node: Size) -> Symbol:
-    key = (node.tensor, node.axis)
-    if key not in host.sizes:
-        symbol = Symbol(f"{node.tensor.name}.shape[{node.axis}]", -1 - len(host.sizes), INT64)
-        block = host.locals[node.tensor].block
-        address = host.state.writer.once(f"getelementptr inbounds i64, ptr {block}, i64 {1 + node.axis}")
-        host.sizes[key] = symbol
-        host.state.slots[symbol] = Slot(address, INT64, varying=False)
-    return host.sizes[key]
-
-
 def emit_statements(host: Host, block: Block) -> None:
     """Emit the body of the host program; an end without `Return` returns nothing."""
-    for statement in block:
-        _emit(host, statement)
+    _emit_block(host, block)
     if not host.state.writer.terminated:
         _return(host, ())
 
 
-def prepare(host: Host, block: Block) -> None:
-    """Make room for every tensor that the program allocates, with a null handle, before anything can fail."""
+def _emit_block(host: Host, block: Block) -> None:
+    """Emit statements up to one that leaves."""
+    for statement in block:
+        _emit(host, statement)
+        if host.state.writer.terminated:
+            return
+
+
+def prepare(host: Host, program: Program) -> None:
+    """Make room for every tensor that the program makes, with a null handle, before anything can fail."""
     writer = host.state.writer
-    for node in walk(block):
-        if isinstance(node, Allocate) and not node.given and node.tensor not in host.locals:
-            memory, handle = writer.alloca("i64", block_words(node.tensor.type.rank)), writer.alloca("ptr")
-            writer.store("ptr", "null", handle)
-            word = type_word(node.tensor.type, written=True)
-            host.locals[node.tensor] = Local(block=memory, word=word, handle=handle, position=None)
+    cells = [parameter.cell for parameter in program.parameters if isinstance(parameter, KeyParameter)]
+    made = [node.tensor for node in walk(program.body) if isinstance(node, Allocate) and not node.given]
+    for tensor in dict.fromkeys((*cells, *made)):
+        if tensor is None:
+            continue
+        memory, handle = writer.alloca("i64", block_words(tensor.type.rank)), writer.alloca("ptr")
+        writer.store("ptr", "null", handle)
+        kind = type_word(tensor.type, written=True, cuda=host.cuda is not None)
+        host.locals[tensor] = Local(block=memory, word=kind, handle=handle, position=None)
 
 
 def _emit(host: Host, statement: Statement) -> None:
@@ -143,6 +100,12 @@ def _emit(host: Host, statement: Statement) -> None:
             store_scalar(host, statement.symbol, scalar(host, statement.value))
         case If():
             _branch(host, statement)
+        case For():
+            _for(host, statement)
+        case While():
+            _while(host, statement)
+        case Break() | Continue():
+            _leave(host, stop=isinstance(statement, Break))
         case Check():
             _check(host, statement)
         case Allocate():
@@ -151,9 +114,11 @@ def _emit(host: Host, statement: Statement) -> None:
             _launch(host, statement.kernel)
         case Return():
             _return(host, statement.tensors)
-        case _:
-            msg = f"{type(statement).__name__} cannot stand in a host program"
+        case Store():
+            msg = "elements are stored by kernels"
             raise TypeError(msg)
+        case _:
+            assert_never(statement)
 
 
 def _branch(host: Host, statement: If) -> None:
@@ -162,10 +127,48 @@ def _branch(host: Host, statement: If) -> None:
     writer.branch_if(scalar(host, statement.condition), then, otherwise)
     for label, block in ((then, statement.then), (otherwise, statement.otherwise)):
         writer.place(label)
-        for inner in block:
-            _emit(host, inner)
+        _emit_block(host, block)
         writer.branch(after)
     writer.place(after)
+
+
+def _for(host: Host, loop: For) -> None:
+    writer = host.state.writer
+    start, stop = scalar(host, loop.start), scalar(host, loop.stop)
+    head, body, latch, after = (writer.label(stem) for stem in ("for", "body", "next", "after"))
+    counter = writer.alloca("i64")
+    writer.store("i64", start, counter)
+    writer.place(head)
+    number = writer.load("i64", counter)
+    writer.branch_if(writer.emit(f"icmp slt i64 {number}, {stop}"), body, after)
+    writer.place(body)
+    store_scalar(host, loop.index, number)
+    _emit_block(replace(host, loop=Loop(after, latch)), loop.body)
+    writer.place(latch)
+    writer.store("i64", writer.emit(f"add nsw i64 {number}, 1"), counter)
+    writer.branch(head)
+    writer.place(after)
+
+
+def _while(host: Host, loop: While) -> None:
+    writer = host.state.writer
+    head, body, after = (writer.label(stem) for stem in ("while", "body", "after"))
+    inner = replace(host, loop=Loop(after, head))
+    writer.place(head)
+    _emit_block(inner, loop.prelude)
+    if not writer.terminated:
+        writer.branch_if(scalar(host, loop.condition), body, after)
+        writer.place(body)
+        _emit_block(inner, loop.body)
+        writer.branch(head)
+    writer.place(after)
+
+
+def _leave(host: Host, *, stop: bool) -> None:
+    if host.loop is None:
+        msg = "break or continue outside of a loop"
+        raise TypeError(msg)
+    host.state.writer.branch(host.loop.leave if stop else host.loop.next)
 
 
 def _check(host: Host, check: Check) -> None:
@@ -178,28 +181,6 @@ def _check(host: Host, check: Check) -> None:
     writer.place(passed)
 
 
-def fail(host: Host, failure: Failure, values: tuple[tuple[str, DType], ...], loc: Location) -> None:
-    """Write a failure into the record and go where failed calls end."""
-    writer = host.state.writer
-    site = host.state.module.site(FailureSite(failure, tuple(dtype for _, dtype in values), loc))
-    writer.store("i64", "1", writer.slot(host.record, RECORD_FAILED))
-    writer.store("i64", str(site), writer.slot(host.record, RECORD_SITE))
-    for index, (text, dtype) in enumerate(values):
-        kind, wide = _word(host, text, dtype)
-        writer.store(kind, wide, writer.slot(host.record, RECORD_VALUES + index))
-    writer.branch(host.failed)
-
-
-def _word(host: Host, text: str, dtype: DType) -> tuple[str, str]:
-    """Return a scalar as an 8-byte word: type and value."""
-    emit = host.state.writer.emit
-    if dtype is BOOL:
-        return "i64", emit(f"zext i1 {text} to i64")
-    if dtype is FLOAT32:
-        return "double", emit(f"fpext float {text} to double")
-    return scalar_type(dtype), text
-
-
 def _allocate(host: Host, statement: Allocate) -> None:
     writer, tensor = host.state.writer, statement.tensor
     local = host.locals[tensor]
@@ -209,11 +190,22 @@ def _allocate(host: Host, statement: Allocate) -> None:
     else:
         for axis, size in enumerate(sizes):
             writer.store("i64", size, writer.slot(local.block, 1 + axis))
+        if host.loop is not None:
+            _give_up(host, local)
         like = "null" if statement.like is None else writer.load("ptr", host.locals[statement.like].handle)
-        arguments = (f"ptr {local.block}", f"i64 {local.word}", f"ptr {like}", f"ptr {local.handle}")
+        device = "-1" if host.cuda is None else writer.load("i32", host.cuda.device)
+        places = (f"ptr {local.block}", f"i64 {local.word}", f"ptr {like}", f"ptr {local.handle}")
+        arguments = (*places, f"i32 {device}")
         _check_allocated(host, statement, writer.call("i64", "@bw_allocate", arguments), sizes)
     if statement.fill is not None:
         _fill(host, statement, statement.fill)
+
+
+def _give_up(host: Host, local: Local) -> None:
+    """Give up the tensor that an earlier iteration made."""
+    writer = host.state.writer
+    writer.call("void", "@bw_delete", (f"ptr {writer.load('ptr', local.handle)}",))
+    writer.store("ptr", "null", local.handle)
 
 
 def _check_given(host: Host, statement: Allocate, sizes: list[str]) -> None:
@@ -265,6 +257,9 @@ def _check_allocated(host: Host, statement: Allocate, code: str, sizes: list[str
 
 def _fill(host: Host, statement: Allocate, value: Expression) -> None:
     writer, tensor = host.state.writer, statement.tensor
+    if host.cuda is not None:
+        msg = "kernels fill tensors on a GPU"
+        raise TypeError(msg)
     local, dtype = host.locals[tensor], tensor.type.dtype
     wanted = value_dtype(dtype)
     text = scalar(host, value if value.dtype is wanted else Cast(operand=value, dtype=wanted))
@@ -309,6 +304,9 @@ def _bits(host: Host, text: str, dtype: DType) -> str:
 
 
 def _launch(host: Host, kernel: Kernel) -> None:
+    if host.cuda is not None:
+        emit_launch(host, host.cuda, kernel)
+        return
     writer, layout = host.state.writer, context_layout(kernel)
     context = writer.alloca("i64", layout.length, _CONTEXT_ALIGNMENT)
     writer.store("ptr", host.record, writer.slot(context, layout.record))
@@ -318,7 +316,7 @@ def _launch(host: Host, kernel: Kernel) -> None:
         writer.effect(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {length}, i1 false)")
     host.state.module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
     for symbol, slot in layout.scalars.items():
-        kind, text = _word(host, scalar(host, Read(symbol=symbol)), symbol.dtype)
+        kind, text = word(host, scalar(host, Read(symbol=symbol)), symbol.dtype)
         writer.store(kind, text, writer.slot(context, slot))
     writer.call("void", "@" + host.kernels[kernel.name].removeprefix("@"), (f"ptr {context}",))
     failed = writer.emit(f"icmp eq i64 {writer.load('i64', writer.slot(host.record, RECORD_FAILED))}, 0")
@@ -343,6 +341,8 @@ def _return(host: Host, tensors: tuple[Tensor, ...]) -> None:
 
 def _finish(host: Host, tensors: tuple[Tensor, ...]) -> None:
     writer = host.state.writer
+    if host.cuda is not None:
+        emit_end(host, host.cuda)
     results: list[str] = []
     taken: set[Tensor] = set()
     for tensor in tensors:

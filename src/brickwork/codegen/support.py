@@ -17,7 +17,7 @@ FUNCTIONS = {
     "bw_injective": ("i1", ("ptr", "i64")),
     "bw_expanded": ("i1", ("ptr", "i64")),
     "bw_forbidden": ("i1", ("ptr",)),
-    "bw_allocate": ("i64", ("ptr", "i64", "ptr", "ptr")),
+    "bw_allocate": ("i64", ("ptr", "i64", "ptr", "ptr", "i32")),
     "bw_fill": ("void", ("ptr", "i64", "i64")),
     "bw_fill_strided": ("i1", ("ptr", "double")),
     "bw_same_sizes": ("i1", ("ptr", "ptr", "i64")),
@@ -29,6 +29,35 @@ FUNCTIONS = {
     "bw_throw": ("void", ("ptr", "i64", "i64")),
 }
 """Result and parameters of each function by name. `bw_failed` is Python's and `bw_next`, `bw_table` are data."""
+
+CUDA_FUNCTIONS = {
+    "bw_cuda_device": ("i32", ("ptr",)),
+    "bw_cuda_serves": ("i1", ("i32", "i64")),
+    "bw_narrow": ("i1", ("ptr", "i64")),
+    "bw_aligned": ("i1", ("ptr",)),
+    "bw_cuda_inspect_key": ("i1", ("ptr", "i32")),
+    "bw_cuda_key": ("i64", ("ptr", "i32", "ptr", "ptr", "ptr")),
+    "bw_cuda_begin": ("i64", ("i32", "ptr")),
+    "bw_cuda_launch": ("i64", ("ptr", "i32", "i32", "i32", "ptr", "i64", "ptr")),
+    "bw_cuda_end": ("void", ("ptr",)),
+    "bw_cuda_deterministic": ("i1", ()),
+    "bw_cuda_pending": ("i64", ()),
+    "bw_cuda_failed": ("i64", ("i64", "i64")),
+}
+"""What entries for CUDA call besides: only there where a gate knows of CUDA (`host/support.py`).
+
+`bw_cuda_pending` and `bw_cuda_failed` are Python's; `bw_record`, `bw_record_device` and `bw_devices` are data.
+"""
+
+CUDA_CALLBACKS = ("bw_cuda_pending", "bw_cuda_failed")
+"""Those of `CUDA_FUNCTIONS` that are Python's."""
+
+CUDA_DATA = ("bw_record", "bw_record_device", "bw_devices")
+"""The record of failures (host memory that devices write), a word that holds its address on devices, and the devices
+(`host/support.py`)."""
+
+SESSION_WORDS = 2
+"""Words of a session: the stream, and whether a context was pushed."""
 
 DTYPE_NUMBERS = {
     "uint8": 0,
@@ -47,6 +76,9 @@ DTYPE_NUMBERS = {
 }
 """torch's numbers of element types; a test compares them with torch's `aoti_torch_dtype_*` functions."""
 
+CUDA_ALLOCATE, CUDA_DRAW = -1, -2
+"""Errors of `bw_cuda_key` that are not the driver's: no memory, and torch's generator refuses."""
+
 NEXT = "bw_next"
 """Two words: the address of the next function of the chain, and the number of this specialisation."""
 
@@ -58,8 +90,13 @@ ALLOCATE_FAILED = 2
 ALLOCATE_LAYOUT = 3
 
 
-def type_word(kind: TensorType, *, written: bool = False) -> int:
-    """Return a tensor type as one word: rank, dtype, contiguous, written, unit axis + 1 and bytes of an element.
+def kernel_cell(number: int) -> str:
+    """Return the symbol of the word that holds a device kernel (a `CUkernel`)."""
+    return f"bw_kernel_{number}"
+
+
+def type_word(kind: TensorType, *, written: bool = False, cuda: bool = False) -> int:
+    """Return a tensor as a word: rank, dtype, contiguous, written, on CUDA, unit axis + 1 and bytes of an element.
 
     >>> from brickwork.ir.dtypes import FLOAT32
     >>> hex(type_word(TensorType(FLOAT32, 2, contiguous=True, unit_axis=1)))
@@ -71,6 +108,7 @@ def type_word(kind: TensorType, *, written: bool = False) -> int:
         | DTYPE_NUMBERS[kind.dtype.name] << 8
         | int(kind.contiguous) << 16
         | int(written) << 17
+        | int(cuda) << 18
         | axis << 24
         | kind.dtype.size << 32
     )

@@ -110,8 +110,9 @@ no:
   ret i1 false
 }
 
-; Makes a tensor of the block's sizes; fills in its strides and data. %like may be null. Returns 0, or why not.
-define i64 @bw_allocate(ptr %block, i64 %word, ptr %like, ptr %out) {
+; Makes a tensor of the block's sizes on a CUDA device (-1: the CPU); fills in its strides and data. %like may be null.
+; Returns 0, or why not.
+define i64 @bw_allocate(ptr %block, i64 %word, ptr %like, ptr %out, i32 %device) {
 start:
   %rank = and i64 %word, 255
   %count = call i64 @count(ptr %block, i64 %rank)
@@ -132,7 +133,11 @@ make:
   %word.dtype = lshr i64 %word, 8
   %dtype64 = and i64 %word.dtype, 255
   %dtype = trunc i64 %dtype64 to i32
-  %r.made = call i32 @aoti_torch_empty_strided(i64 %rank, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %out)
+  %on.cuda = icmp sge i32 %device, 0
+  %kind = zext i1 %on.cuda to i32
+  %index = select i1 %on.cuda, i32 %device, i32 0
+  %r.made = call i32 @aoti_torch_empty_strided(
+    i64 %rank, ptr %sizes, ptr %strides, i32 %dtype, i32 %kind, i32 %index, ptr %out)
   %made = icmp eq i32 %r.made, 0
   br i1 %made, label %data, label %failed
 data:

@@ -21,8 +21,11 @@ dtype:
 device:
   %r.device = call i32 @aoti_torch_get_device_type(ptr %handle, ptr %out)
   %device32 = load i32, ptr %out
-  %on.cpu = icmp eq i32 %device32, 0
-  br i1 %on.cpu, label %layout, label %no
+  %device64 = zext i32 %device32 to i64
+  %word.device = lshr i64 %word, 18
+  %want.device = and i64 %word.device, 1
+  %same.device = icmp eq i64 %device64, %want.device
+  br i1 %same.device, label %layout, label %no
 layout:
   %r.sizes = call i32 @aoti_torch_get_sizes(ptr %handle, ptr %out)
   %sizes = load ptr, ptr %out

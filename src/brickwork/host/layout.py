@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import TensorType
+from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +91,21 @@ def overlap(one: Placement, two: Placement) -> bool:
         and one.address < two.address + lengths[1]
         and two.address < one.address + lengths[0]
     )
+
+
+def is_narrow(placements: Sequence[Placement], integers: Sequence[int]) -> bool:
+    """Whether a call is `narrow` (`ir/signature.py`): its tensors, the caller's results too, and all its integers.
+
+    Strides are within NARROW_EXTENT too, even of axes along which nothing ever moves.
+    """
+    return all(-NARROW_SIZE <= number <= NARROW_SIZE for number in integers) and all(
+        max(placement.sizes, default=0) < NARROW_SIZE
+        and all(0 <= stride < NARROW_EXTENT for stride in placement.strides)
+        and extent(placement) <= NARROW_EXTENT * placement.element
+        for placement in placements
+    )
+
+
+def is_aligned(placements: Sequence[Placement]) -> bool:
+    """Whether all tensors, the caller's results too, begin at a multiple of ALIGNMENT bytes (empty ones do)."""
+    return all(placement.address % ALIGNMENT == 0 for placement in placements)

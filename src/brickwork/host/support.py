@@ -2,8 +2,8 @@
 
 It is compiled once, cached, and loaded once for each operator with these names bound: `bw_next` (the head of the chain:
 an address), `bw_table` (see `argument_table`), `bw_type_name`, and the callbacks `bw_on_miss`, `bw_on_autograd`,
-`bw_failed`. Handles are owned by whoever holds the stack; nothing in here throws through a frame of its own: gates jump
-to what throws.
+`bw_failed`; with CUDA `bw_devices` too (see `device_table`). Handles are owned by whoever holds the stack; nothing in
+here throws through a frame of its own: gates jump to what throws.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from brickwork.host.torch_abi import CPLUSPLUS, RUNTIME, STABLE, UNDEFINED_TENSOR
+from brickwork.host.torch_abi import (
+    CPLUSPLUS,
+    CUDA_CPLUSPLUS,
+    CUDA_STABLE,
+    DRIVER,
+    RUNTIME,
+    STABLE,
+    UNDEFINED_TENSOR,
+)
+from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 
 PLAIN, TENSOR, OPTIONAL_TENSOR, LIST, TENSOR_LIST = range(5)
 """Kinds of stack slots as the support functions tell them apart: who owns what, and where tensors are."""
@@ -47,16 +56,39 @@ def argument_table(
     return (offsets, ~allowed, first, second, third, fourth, inplace, count, *kinds)
 
 
-def support_text() -> str:
-    """Return the module as LLVM assembly."""
-    declarations = (function.declaration() for function in (*STABLE, *CPLUSPLUS, *RUNTIME))
+def device_table(devices: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Return the words of `bw_devices`: how many devices there are, then two words for each.
+
+    They are the architecture that code for the device is made for (the number in the name of its `Target.cpu`: 90 for
+    sm_90), and the device's primary context. The context is 0 until Python has retained it: until then calls for the
+    device miss. Words may be set at any time, the architecture before the context.
+    """
+    return (len(devices), *(word for device in devices for word in device))
+
+
+def support_text(*, cuda: bool = False) -> str:
+    """Return the module as LLVM assembly; only with `cuda` it needs names of libtorch_cuda and of the driver."""
+    functions = (*STABLE, *CPLUSPLUS, *RUNTIME)
+    parts = [_part(name) for name in _PARTS]
+    if cuda:
+        functions = (*functions, *CUDA_STABLE, *CUDA_CPLUSPLUS, *DRIVER)
+        parts.append(_numbered(_part("cuda.ll")))
     fill = _part("fill.ll")
     fills = (fill.replace("KIND", kind) for kind in ("i8", "i16", "i32", "i64"))
-    return "\n".join((*declarations, _GLOBALS, *fills, *(_part(name) for name in _PARTS)))
+    declarations = (function.declaration() for function in functions)
+    return "\n".join((*declarations, _GLOBALS, *fills, *parts))
 
 
 def _part(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _numbered(text: str) -> str:
+    """Write the limits of narrow and aligned calls into a part."""
+    limits = {"NARROW_SIZE": NARROW_SIZE, "NARROW_EXTENT": NARROW_EXTENT, "ALIGNMENT_MASK": ALIGNMENT - 1}
+    for name, value in limits.items():
+        text = text.replace(name, str(value))
+    return text
 
 
 _PARTS = ("inspect.ll", "shapes.ll", "allocate.ll", "handles.ll", "gates.ll", "exceptions.ll")

@@ -1,4 +1,4 @@
-"""The only list of functions that brickwork's native code takes from libtorch and the C++ runtime.
+"""The only list of functions that brickwork's native code takes from libtorch, the C++ runtime and NVIDIA's driver.
 
 Two kinds: the stable C interface (`aoti_torch_*`, `torch_*`), which says since which release it exists, and a few C++
 functions by their Itanium-mangled names. The C++ ones are only asked about state; a gate that cannot find one of them
@@ -47,6 +47,22 @@ STABLE = (
 )
 """The stable C interface as native code calls it; a result of 0 means success."""
 
+CUDA_STABLE = (
+    NativeFunction("aoti_torch_get_device_index", "i32", ("ptr", "ptr")),
+    NativeFunction("aoti_torch_get_current_cuda_stream", "i32", ("i32", "ptr")),
+    NativeFunction("aoti_torch_cuda_randint_low_out", "i32", ("ptr", "i64", "i64", "ptr", "i64")),
+)
+"""The stable C interface for CUDA; the last two are libtorch_cuda's."""
+
+DRIVER = (
+    NativeFunction("cuCtxGetCurrent", "i32", ("ptr",)),
+    NativeFunction("cuCtxPushCurrent_v2", "i32", ("ptr",)),
+    NativeFunction("cuCtxPopCurrent_v2", "i32", ("ptr",)),
+    NativeFunction("cuMemsetD32Async", "i32", ("i64", "i32", "i64", "ptr")),
+    NativeFunction("cuLaunchKernel", "i32", ("ptr", *("i32",) * 7, "ptr", "ptr", "ptr")),
+)
+"""NVIDIA's driver (libcuda); a result of 0 means success."""
+
 REGISTRATION = (
     NativeFunction("aoti_torch_library_init_impl", "i32", ("ptr", "ptr", "ptr", "i32", "ptr")),
     NativeFunction("torch_library_impl", "i32", ("ptr", "ptr", "ptr", "i64"), "2.10"),
@@ -63,6 +79,13 @@ CPLUSPLUS = (
 )
 """c10::TensorImpl::requires_grad and _fw_grad, c10::impl::tls_is_dispatch_key_included,
 torch::autograd::impl::bump_version, at::native::is_inference."""
+
+CUDA_CPLUSPLUS = (
+    NativeFunction("_ZN2at13globalContextEv", "ptr", ()),
+    NativeFunction("_ZNK2at7Context23deterministicAlgorithmsEv", "zeroext i1", ("ptr",)),
+    NativeFunction("_ZNK2at7Context31deterministicAlgorithmsWarnOnlyEv", "zeroext i1", ("ptr",)),
+)
+"""at::globalContext, at::Context::deterministicAlgorithms and deterministicAlgorithmsWarnOnly."""
 
 UNDEFINED_TENSOR = "_ZN3c1019UndefinedTensorImpl10_singletonE"
 """The TensorImpl that an undefined tensor points to."""
