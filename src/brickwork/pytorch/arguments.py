@@ -27,25 +27,53 @@ _SCALARS = {ArgumentKind.INT: INT64, ArgumentKind.FLOAT: FLOAT64, ArgumentKind.B
 _LISTS = {ArgumentKind.INT_LIST: INT64, ArgumentKind.FLOAT_LIST: FLOAT64, ArgumentKind.BOOL_LIST: BOOL}
 
 
-def signature_of_call(definition: Definition, kinds: Sequence[ArgumentKind], values: Sequence[object]) -> Signature:
-    """Return the signature of a call with the values of all arguments in the schema's order, those of results last."""
-    check_devices(definition.name, [value for value in values if isinstance(value, torch.Tensor)])
+def signature_of_call(
+    definition: Definition, kinds: Sequence[ArgumentKind], values: Sequence[object], device: str | None = None
+) -> Signature:
+    """Return the signature of a call with the values of all arguments in the schema's order, those of results last.
+
+    The kind of device is the tensors', unless `device` says what tensors without data stand for.
+    """
     count = len(definition.parameters)
+    key = values[count] if definition.draws_random else None
+    tensors = [value for value in values if isinstance(value, torch.Tensor) and value is not key]
+    check_devices(definition.name, tensors)
     arguments = [_argument(definition, position, kinds[position], values[position]) for position in range(count)]
     written = {position for position, each in enumerate(definition.parameters) if each.name in definition.mutated}
     if definition.draws_random:
-        _check_key(definition.name, values[count])
+        _check_key(definition.name, key, tensors)
     outputs = values[count + (1 if definition.draws_random else 0) :]
     names = ["out"] if len(outputs) == 1 else [f"out{number}" for number in range(len(outputs))]
     out = [_tensor(definition, name, value, None) for name, value in zip(names, outputs, strict=True)]
-    return signature_of(arguments, written, out)
+    kind = device or device_kind(tensors)
+    return signature_of(arguments, written, out, device=kind, integers=_integers(kinds[:count], values))
 
 
-def _check_key(operator: str, key: object) -> None:
-    """Refuse a random key that is not one 64-bit integer."""
-    if isinstance(key, torch.Tensor) and not (key.dtype == torch.int64 and key.numel() == 1):
+def device_kind(tensors: Sequence[torch.Tensor]) -> str:
+    """Return the kind of device that code for these tensors runs on; without data it is the CPU."""
+    return "cuda" if tensors and tensors[0].device.type == "cuda" else "cpu"
+
+
+def _integers(kinds: Sequence[ArgumentKind], values: Sequence[object]) -> list[int]:
+    """Return the values of int arguments, and the items of lists of them."""
+    found: list[int] = []
+    for kind, value in zip(kinds, values, strict=False):
+        if kind is ArgumentKind.INT:
+            found.append(int(cast("int", value)))
+        elif kind is ArgumentKind.INT_LIST:
+            found += [int(item) for item in cast("Sequence[int]", value)]
+    return found
+
+
+def _check_key(operator: str, key: object, tensors: Sequence[torch.Tensor]) -> None:
+    """Refuse a random key that is not one 64-bit integer on the CPU or where the tensors are."""
+    if not isinstance(key, torch.Tensor):
+        return
+    if not (key.dtype == torch.int64 and key.numel() == 1):
         what = f"has shape {tuple(key.shape)} and dtype {key.dtype}"
         raise ValueError(f"{operator}(): argument 'key' must hold one int64, but it {what}")
+    if key.device.type != "cpu":
+        check_devices(operator, [*tensors[:1], key])
 
 
 def check_devices(operator: str, tensors: Sequence[torch.Tensor]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from brickwork.host.layout import Placement, may_alias, tensor_type
+from brickwork.host.layout import Placement, is_aligned, is_narrow, may_alias, tensor_type
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
@@ -33,9 +33,18 @@ Argument: TypeAlias = TensorArgument | ScalarType | ListType
 
 
 def signature_of(
-    arguments: Sequence[Argument], written: Collection[int] = (), out: Sequence[TensorArgument] = ()
+    arguments: Sequence[Argument],
+    written: Collection[int] = (),
+    out: Sequence[TensorArgument] = (),
+    *,
+    device: str = "cpu",
+    integers: Sequence[int] = (),
 ) -> Signature:
-    """Return the signature of a call; `written` are the positions of the arguments that the operator stores into."""
+    """Return the signature of a call on a kind of device.
+
+    `written` are the positions of the arguments that the operator stores into, `integers` the values of all int
+    arguments and of the items of lists of them.
+    """
     tensors = [argument for argument in arguments if isinstance(argument, TensorArgument)]
     positions = [
         tensors.index(argument)
@@ -43,10 +52,15 @@ def signature_of(
         if position in written and isinstance(argument, TensorArgument)
     ]
     stored = [*positions, *range(len(tensors), len(tensors) + len(out))]
+    placements = [tensor.placement for tensor in (*tensors, *out)]
+    on_grid = device != "cpu"
     return Signature(
         arguments=tuple(argument.type if isinstance(argument, TensorArgument) else argument for argument in arguments),
         out=tuple(tensor.type for tensor in out),
-        may_alias=may_alias([tensor.placement for tensor in (*tensors, *out)], stored),
+        may_alias=may_alias(placements, stored),
+        device=device,
+        narrow=on_grid and is_narrow(placements, integers),
+        aligned=on_grid and is_aligned(placements),
     )
 
 
@@ -60,7 +74,13 @@ def signature_text(signature: Signature) -> str:
     text = f"({', '.join(_argument_text(argument) for argument in signature.arguments)})"
     if signature.out:
         text += f" out=({', '.join(_argument_text(tensor) for tensor in signature.out)})"
-    return f"{text} may alias" if signature.may_alias else text
+    words = {
+        "may alias": signature.may_alias,
+        f"on {signature.device}": signature.device != "cpu",
+        "narrow": signature.narrow,
+        "aligned": signature.aligned,
+    }
+    return " ".join((text, *(word for word, holds in words.items() if holds)))
 
 
 def _argument_text(argument: ArgumentType) -> str:

@@ -1,0 +1,72 @@
+"""Where NVIDIA's files are on this machine: the math library libdevice, and tools that assemble and disassemble.
+
+None of them comes with brickwork. They are looked for in the packages that torch and others bring (triton, the `nvidia`
+wheels), in the folders that CUDA_HOME and CUDA_PATH name, where toolkits are usually put, and, tools, on PATH. Nothing
+is imported for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from brickwork.diagnostics.errors import DeviceError
+
+_LIBDEVICE = "libdevice.10.bc"
+_FOLDERS_OF_LIBDEVICE = ("backends/nvidia/lib", "nvvm/libdevice", "libdevice", "*/nvvm/libdevice", "*/libdevice")
+_FOLDERS_OF_TOOLS = ("backends/nvidia/bin", "bin", "*/bin", "*/nvvm/bin")
+_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+_USUAL = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda")
+
+
+def find_libdevice() -> Path:
+    """Return the file of libdevice; DeviceError if there is none."""
+    found = _first(roots(os.environ), _FOLDERS_OF_LIBDEVICE, _LIBDEVICE)
+    if found is None:
+        raise DeviceError(
+            f"{_LIBDEVICE}, NVIDIA's library of math functions for GPUs, is not to be found: install `triton` or"
+            " `nvidia-nvvm`, or set CUDA_HOME to the folder of a CUDA toolkit"
+        )
+    return found
+
+
+def find_tool(name: str) -> Path | None:
+    """Return a program of the toolkit (`ptxas`, `nvdisasm`, `cuobjdump`), or None."""
+    on_path = shutil.which(name)
+    if on_path is not None:
+        return Path(on_path)
+    file = f"{name}.exe" if sys.platform == "win32" else name
+    return _first(roots(os.environ), _FOLDERS_OF_TOOLS, file)
+
+
+def roots(environment: Mapping[str, str], system: Path = Path("/")) -> Iterator[Path]:
+    """Yield the folders that may hold NVIDIA's files: what the user names, then packages, then usual places."""
+    yield from (Path(environment[name]) for name in _VARIABLES if environment.get(name))
+    for package in ("triton", "nvidia"):
+        yield from _package_folders(package)
+    for pattern in _USUAL:
+        yield from sorted(system.glob(pattern), reverse=True)
+
+
+@functools.cache
+def _package_folders(name: str) -> tuple[Path, ...]:
+    """Return the folders of an installed package."""
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return ()
+    return () if spec is None else tuple(Path(folder) for folder in spec.submodule_search_locations or ())
+
+
+def _first(folders: Iterator[Path], patterns: tuple[str, ...], file: str) -> Path | None:
+    for folder in folders:
+        for pattern in patterns:
+            found = sorted(folder.glob(f"{pattern}/{file}"), reverse=True)
+            if found:
+                return found[0]
+    return None
