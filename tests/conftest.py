@@ -1,9 +1,11 @@
 """What holds for all tests: hypothesis has no deadlines, since machines are shared; the disk cache is their own."""
 
 import pytest
+import torch
 from hypothesis import settings
 
 from brickwork.config import config
+from support.gpu import NO_GPU, settle
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
@@ -14,3 +16,16 @@ def own_cache(tmp_path_factory):
     """Keep the user's cache out of the tests, and the tests out of the user's cache."""
     with config.override(cache_dir=str(tmp_path_factory.mktemp("cache"))):
         yield
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request):
+    """Run a test on the CPU, and again where new tensors are on a GPU; afterwards nothing may have gone wrong there."""
+    if request.param == "cpu":
+        yield "cpu"
+        return
+    if not torch.cuda.is_available():
+        pytest.skip(NO_GPU)
+    with torch.device("cuda"):
+        yield "cuda"
+    settle("cuda")

@@ -1,0 +1,137 @@
+"""Every kernel of the suite and generated programs give on the GPU what they give on the CPU.
+
+The CPU's results are those of the reference (`tests/cpu/test_agreement.py`). `BRICKWORK_GPU_PROGRAMS` sets how many
+generated programs are tried.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.diagnostics.errors import CompileError
+from brickwork.frontend.definition import define
+from support.fuzzing import assert_margins, definition_of, is_small, outcome, races
+from support.generate import Generated, program_of_seed
+from support.gpu import GPU, moved, results_of
+from support.kernels import SUITE, Case
+from support.tensors import LAYOUTS, copy
+
+pytestmark = GPU
+KEY = 123456789012345
+TOLERANCES = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float32: 2e-5, torch.float64: 1e-12}
+"""Relative to the size of the numbers: each machine has functions of its own, and joins sums in an order of its own."""
+SIZES = (0, 1, 7, 1025)
+PROGRAMS = int(os.environ.get("BRICKWORK_GPU_PROGRAMS", "200"))
+BATCH = 10
+NAMES = sorted(
+    name for name, case in SUITE.items() if any(isinstance(item, torch.Tensor) for item in case.arguments(2))
+)
+"""Kernels with a tensor among their arguments: without one, results are the CPU's."""
+numbers = itertools.count()
+
+
+def arguments_of(case: Case, size: int, layout: str) -> tuple[Any, ...]:
+    definition = define(case.function)
+    change = LAYOUTS[layout]
+
+    def laid_out(name: str, value: Any) -> Any:
+        written_once = not (layout == "expanded" and name in definition.mutated)
+        return change(value) if isinstance(value, torch.Tensor) and written_once else value
+
+    names = [parameter.name for parameter in definition.parameters]
+    return tuple(laid_out(name, value) for name, value in zip(names, case.arguments(size), strict=True))
+
+
+def assert_close(found: list[torch.Tensor], expected: list[torch.Tensor], case: Case, what: str) -> None:
+    assert len(found) == len(expected)
+    for left, right in zip(found, expected, strict=True):
+        tolerance = 0.0 if case.exact else TOLERANCES.get(case.computed or left.dtype, 0.0)
+        torch.testing.assert_close(
+            left, right, rtol=tolerance, atol=tolerance, equal_nan=True, msg=lambda text: f"{what}: {text}"
+        )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_suite_agrees_with_the_cpu(name: str, layout: str) -> None:
+    case = SUITE[name]
+    operator = bw.op(f"suite_cuda_{layout}::{name}")(case.function)
+    named = {"key": KEY} if case.draws else {}
+    for size in SIZES:
+        if size < case.least:
+            continue
+        on_cpu = tuple(map(copy, arguments_of(case, size, layout)))
+        on_gpu = moved(on_cpu, "cuda")
+        returned = operator(*on_gpu, **named)
+        results = returned if isinstance(returned, tuple) else (returned,)
+        assert all(item is None or item.is_cuda for item in results)
+        bw.check_errors()
+        found = results_of(returned, on_gpu)
+        assert_close(found, results_of(operator(*on_cpu, **named), on_cpu), case, f"size {size}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_suite_gives_the_same_bits_each_time(name: str) -> None:
+    case = SUITE[name]
+    operator = bw.op(f"suite_cuda_again::{name}")(case.function)
+    named = {"key": KEY} if case.draws else {}
+    runs: list[list[torch.Tensor]] = []
+    for _ in range(3):
+        arguments = moved(case.arguments(500), "cuda")
+        runs.append(results_of(operator(*arguments, **named), arguments))
+    for other in runs[1:]:
+        for left, right in zip(runs[0], other, strict=True):
+            torch.testing.assert_close(left, right, rtol=0.0, atol=0.0, equal_nan=True)
+
+
+def on_the_gpu(operator: Callable[..., Any]) -> Callable[..., None]:
+    """Return a function that runs an operator on the GPU and waits for its failures."""
+
+    def run(*arguments: Any, **named: Any) -> None:
+        try:
+            operator(*arguments, **named)
+        finally:
+            bw.check_errors()
+
+    return run
+
+
+def assert_program_agrees(program: Generated, folder: Any) -> None:
+    definition = definition_of(program, folder)
+    if definition is None or races(definition, program):
+        return
+    operator = bw.op(f"fuzz_cuda::program_{next(numbers)}")(definition.source.function)
+    try:
+        expected = outcome(operator, program)
+    except CompileError:
+        return
+    if not is_small(expected):
+        return
+    failure, blocks = outcome(on_the_gpu(operator), program, moved(program.arguments(), "cuda"))
+    found = [item.cpu() for item in blocks]
+    assert_margins(found, program)
+    assert (failure is None) is (expected[0] is None), f"{failure} and {expected[0]} of\n{program.source}"
+    if failure is not None:
+        return
+    for left, right in zip(found, expected[1], strict=True):
+        torch.testing.assert_close(
+            left, right, rtol=0.0, atol=0.0, equal_nan=True, msg=lambda text: f"{text}\n{program.source}"
+        )
+
+
+@pytest.mark.parametrize("batch", range((PROGRAMS + BATCH - 1) // BATCH))
+def test_generated_programs_agree_with_the_cpu(batch: int, tmp_path: Any) -> None:
+    wrong: list[str] = []
+    for seed in range(batch * BATCH, (batch + 1) * BATCH):
+        try:
+            assert_program_agrees(program_of_seed(seed), tmp_path)
+        except (AssertionError, bw.BrickworkError, RuntimeError) as error:
+            wrong.append(f"seed {seed}: {type(error).__name__}: {error}")
+    assert not wrong, "\n\n".join(wrong)
