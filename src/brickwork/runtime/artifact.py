@@ -30,7 +30,9 @@ class Artifact:
     explanation: str
     """What `op.explain()` says."""
     stages: Mapping[str, str]
-    """`ir`, `schedule`, `llvm` and `asm`, for `op.inspect`."""
+    """`ir`, `schedule`, `llvm` and, for a GPU, `device` (the kernels' LLVM) and `ptx`, for `op.inspect`."""
+    kernels: tuple[str, ...] = ()
+    """For a GPU: the names of the kernels in `ptx`, in the order of their cells (`codegen.support.kernel_cell`)."""
 
 
 def to_entry(artifact: Artifact) -> Entry:
@@ -41,6 +43,7 @@ def to_entry(artifact: Artifact) -> Entry:
         "symbol": description.symbol,
         "failures": [_site_to_json(site) for site in description.failures],
         "explanation": artifact.explanation,
+        "kernels": [*artifact.kernels],
     }
     stages = {name: zlib.compress(text.encode(), 1) for name, text in artifact.stages.items()}
     return Entry(metadata, {_CODE: artifact.code, **stages})
@@ -55,6 +58,7 @@ def from_entry(entry: Entry) -> Artifact:
         description=EntryDescription(metadata["operator"], metadata["symbol"], failures),
         explanation=metadata["explanation"],
         stages=_Stages(entry.blobs),
+        kernels=tuple(metadata["kernels"]),
     )
 
 

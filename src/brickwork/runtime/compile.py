@@ -25,6 +25,7 @@ from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact, from_entry, to_entry
 from brickwork.runtime.cache import Entry
 from brickwork.runtime.signature import signature_text
+from brickwork.runtime.toolkit import libdevice_identity
 from brickwork.target.target import Target
 
 _PACKAGES = ("brickwork", "torch", "llvmlite", "islpy")
@@ -40,18 +41,29 @@ class Compilation:
 
 
 def compile_operator(
-    definition: Definition, signature: Signature, target: Target, *, fast_math: bool = False
+    definition: Definition,
+    signature: Signature,
+    target: Target,
+    *,
+    fast_math: bool = False,
+    host: Target | None = None,
 ) -> Compilation:
-    """Return the code of an operator for a signature, from the cache or made now."""
+    """Return the code of an operator for a signature, from the cache or made now.
+
+    For a GPU, `host` is the processor that launches; the code holds PTX, and no driver is asked (`device_code.py`).
+    """
+    host = host or target
     start = time.perf_counter()
     text = signature_text(signature)
     parts = ("operator", definition.fingerprint, definition.name, f"{text} fast_math={fast_math}")
-    key = cache.key_of((*parts, *environment_key(target)))
+    more = (host.identity, libdevice_identity()) if target.grid else ()
+    key = cache.key_of((*parts, *more, *environment_key(target)))
 
     def make() -> Entry:
         _log(f"compiles {definition.name}{text}: not in the cache")
-        artifact = cast("Artifact", _stages().build(definition, signature, target, fast_math=fast_math))
-        return to_entry(artifact)
+        build = _device_stages().build if target.grid else _stages().build
+        machines = (target, host) if target.grid else (target,)
+        return to_entry(cast("Artifact", build(definition, signature, *machines, fast_math=fast_math)))
 
     entry, cached = cache.obtain(key, make)
     return Compilation(from_entry(entry), cached, time.perf_counter() - start)
@@ -71,6 +83,10 @@ def environment_key(target: Target) -> tuple[str, ...]:
 
 def _stages() -> ModuleType:
     return importlib.import_module("brickwork.runtime.stages")
+
+
+def _device_stages() -> ModuleType:
+    return importlib.import_module("brickwork.runtime.device_stages")
 
 
 def _log(message: str) -> None:

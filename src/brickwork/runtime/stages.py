@@ -11,6 +11,7 @@ import hashlib
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from brickwork.codegen.builder import Module
@@ -33,9 +34,9 @@ from brickwork.transform.pipeline import schedule_kernel
 
 
 def build(definition: Definition, signature: Signature, target: Target, *, fast_math: bool = False) -> Artifact:
-    """Run all stages."""
+    """Run all stages for the CPU; those for GPUs are in `device_stages.py`."""
     reached: dict[str, str] = {}
-    with _surprises(definition, signature, reached):
+    with surprises(definition, signature, reached):
         return _stages(definition, signature, target, Module(fast_math=fast_math), reached)
 
 
@@ -56,9 +57,14 @@ def _stages(
     description = emit_entry(module, program, functions, target)
     reached["llvm"] = module.text()
     code = compile_module(reached["llvm"], target)
-    explanation = _explanation(definition, signature, explanations)
-    _dump(definition, signature, reached | {"explain": explanation})
-    return Artifact(code, description, explanation, reached)
+    return finished(definition, signature, Artifact(code, description, "", reached), explanations)
+
+
+def finished(definition: Definition, signature: Signature, artifact: Artifact, kernels: list[str]) -> Artifact:
+    """Return an artifact with its explanation, written down where that is asked for."""
+    explanation = _explanation(definition, signature, kernels)
+    _dump(definition, signature, {**artifact.stages, "explain": explanation})
+    return replace(artifact, explanation=explanation)
 
 
 def _explanation(definition: Definition, signature: Signature, kernels: list[str]) -> str:
@@ -72,7 +78,7 @@ def host_text(definition: Definition) -> str:
 
 
 @contextmanager
-def _surprises(definition: Definition, signature: Signature, reached: dict[str, str]) -> Generator[None]:
+def surprises(definition: Definition, signature: Signature, reached: dict[str, str]) -> Generator[None]:
     """Turn what no stage should raise into an InternalError with a folder that holds the stages so far."""
     try:
         yield

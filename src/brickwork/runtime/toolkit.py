@@ -35,6 +35,16 @@ def find_libdevice() -> Path:
     return found
 
 
+@functools.cache
+def libdevice_identity() -> str:
+    """Return what tells this machine's libdevice from another, for cache keys."""
+    try:
+        status = find_libdevice().stat()
+    except (DeviceError, OSError):
+        return "no libdevice"
+    return f"libdevice {status.st_size} {status.st_mtime_ns}"
+
+
 def find_tool(name: str) -> Path | None:
     """Return a program of the toolkit (`ptxas`, `nvdisasm`, `cuobjdump`), or None."""
     on_path = shutil.which(name)
