@@ -163,10 +163,9 @@ def _parameter(parameter: Parameter) -> str:
             return f"scalar({symbol_name(parameter.symbol)})"
         case ListParameter():
             return f"list({', '.join((repr(parameter.name), *map(symbol_name, parameter.symbols)))})"
-        case KeyParameter(cell=None):
-            return f"key({symbol_name(parameter.symbol)})"
-        case KeyParameter(cell=Tensor() as cell):
-            return f"key({symbol_name(parameter.symbol)}, {tensor_name(cell)})"
+        case KeyParameter():
+            cell = "" if parameter.cell is None else f", {tensor_name(parameter.cell)}"
+            return f"key({symbol_name(parameter.symbol)}{cell})"
         case _:
             assert_never(parameter)
 

@@ -20,6 +20,7 @@ from brickwork.transform.guard import careful_body, conjunction, fast_body, guar
 from brickwork.transform.promote import promote
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
+from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.specialise import specialise
 
@@ -40,6 +41,8 @@ def schedule_kernel(kernel: Kernel, target: Target) -> ScheduledKernel:
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
     fast = _fast(kernel.body, analysis, schedule)
     conditions = flat_conditions(kernel.body, analysis, schedule)
+    if target.grid:
+        conditions = (*conditions, *lane_conditions(kernel.body, analysis, schedule))
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested))

@@ -16,14 +16,17 @@ from itertools import count
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Block, Break, Check, Continue, For, Role, Statement, Symbol, While
+from brickwork.ir.nodes import Block, Break, Check, Continue, Expression, For, Reduction, Role, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, rewrite_statements, walk
 from brickwork.transform.flatten import flatten
+from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.schedule.unroll_jam import unroll_jam
 
 CHUNK_NUMBERS = 1_000_000
 """Added to the number of a loop's index to number the index of its chunks."""
+MOST_PIECES = 1024
+"""Most pieces that an accumulating loop is cut into for the blocks of a grid."""
 
 
 def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Block:
@@ -36,6 +39,9 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
             return (statement,)
         loops = schedule.flat(statement.index)
         applied = _apply(flatten(statement, loops) if loops else statement, schedule, analysis)
+        order = schedule.order(statement.index)
+        if order:
+            return (permute(applied, order),)
         return _jammed(applied, schedule.jam(statement.index), numbers)
 
     return rewrite_statements(block, visit)
@@ -48,31 +54,52 @@ def _jammed(loop: For, factor: int, numbers: Iterator[int]) -> Block:
 
 
 def _apply(loop: For, schedule: Schedule, analysis: Analysis) -> For:
-    width, size = schedule.width(loop.index), schedule.chunk(loop.index)
-    if not width and not size and not schedule.parallel(loop.index):
-        return loop
+    width, size, least = schedule.width(loop.index), schedule.chunk(loop.index), schedule.partials(loop.index)
+    role = _role(loop.index, schedule)
     reductions = analysis.loops[loop.index].reductions
-    role = Role.VECTOR if width else Role.SEQUENTIAL if size else Role.PARALLEL
-    changed = replace(loop, role=role, width=max(width, 1), reductions=reductions)
-    return _cut(changed, size) if size else changed
+    if size or least:
+        inner = replace(loop, role=role, width=max(width, 1), reductions=() if role is Role.SEQUENTIAL else reductions)
+        return _cut(inner, reductions, size) if size else _share(inner, reductions, least)
+    if role is Role.SEQUENTIAL:
+        return loop
+    return replace(loop, role=role, width=max(width, 1), reductions=reductions)
 
 
-def _cut(loop: For, size: int) -> For:
+def _role(index: Symbol, schedule: Schedule) -> Role:
+    if schedule.parallel(index):
+        return Role.PARALLEL
+    if schedule.blocks(index):
+        return Role.BLOCK
+    if schedule.threads(index):
+        return Role.THREAD
+    return Role.VECTOR if schedule.width(index) else Role.SEQUENTIAL
+
+
+def _cut(loop: For, reductions: tuple[Reduction, ...], size: int) -> For:
+    """Return the loop in pieces of `size` iterations, which are shared out among threads."""
+    return _pieces(loop, reductions, build.integer(size), Role.PARALLEL)
+
+
+def _share(loop: For, reductions: tuple[Reduction, ...], least: int) -> For:
+    """Return the loop in at most MOST_PIECES pieces of at least `least` iterations, each for a block of threads."""
+    length = build.sub(loop.stop, loop.start)
+    even = build.apply("floordiv", build.add(length, build.integer(MOST_PIECES - 1)), build.integer(MOST_PIECES))
+    return _pieces(loop, reductions, build.apply("maximum", even, build.integer(least)), Role.BLOCK)
+
+
+def _pieces(loop: For, reductions: tuple[Reduction, ...], step: Expression, role: Role) -> For:
     piece = Symbol(f"{loop.index.name}_chunk", loop.index.number + CHUNK_NUMBERS, INT64)
     length = build.sub(loop.stop, loop.start)
-    step = build.integer(size)
-    count = build.apply("floordiv", build.add(length, build.integer(size - 1)), step)
+    count = build.apply("floordiv", build.add(length, build.sub(step, build.integer(1))), step)
     start = build.add(loop.start, build.mul(build.read(piece), step))
     stop = build.apply("minimum", build.add(start, step), loop.stop)
     inner = replace(loop, start=start, stop=stop)
-    if inner.role is Role.SEQUENTIAL:
-        inner = replace(inner, reductions=())
     return For(
         index=piece,
         start=build.integer(0),
         stop=count,
         body=(inner,),
-        role=Role.PARALLEL,
-        reductions=loop.reductions,
+        role=role,
+        reductions=reductions,
         loc=loop.loc,
     )

@@ -51,7 +51,45 @@ class Jam:
     factor: int
 
 
-Directive: TypeAlias = Parallel | Vectorise | Chunk | Flatten | Jam
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Give each iteration of a loop to a block of threads."""
+
+    loop: Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Share a loop's iterations out among the threads of a block."""
+
+    loop: Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """Cut a loop that accumulates into pieces of at least `least` iterations, each for a block of threads."""
+
+    loop: Symbol
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Permute:
+    """Run a nest of loops, of which `loop` is the outermost, in the given order."""
+
+    loop: Symbol
+    order: tuple[Symbol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Make the updates of a tensor's elements in a loop indivisible, so that iterations may meet on an element."""
+
+    loop: Symbol
+    tensor: str
+
+
+Directive: TypeAlias = Parallel | Vectorise | Chunk | Flatten | Jam | Blocks | Threads | Partials | Permute | Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +119,26 @@ class Schedule:
         found = (item for item in self.directives if isinstance(item, Flatten) and item.loop == loop)
         return next(((item.loop, *item.inner) for item in found), ())
 
+    def blocks(self, loop: Symbol) -> bool:
+        """Whether each iteration of a loop is for a block of threads."""
+        return Blocks(loop) in self.directives
+
+    def threads(self, loop: Symbol) -> bool:
+        """Whether a loop is shared out among the threads of a block."""
+        return Threads(loop) in self.directives
+
+    def partials(self, loop: Symbol) -> int:
+        """Return the least number of iterations for a block of threads, or 0."""
+        return next((item.least for item in self.directives if isinstance(item, Partials) and item.loop == loop), 0)
+
+    def order(self, loop: Symbol) -> tuple[Symbol, ...]:
+        """Return the order in which the nest that begins with a loop is run; empty if it stays as it is."""
+        return next((item.order for item in self.directives if isinstance(item, Permute) and item.loop == loop), ())
+
+    def updates(self, loop: Symbol) -> frozenset[str]:
+        """Return the names of the tensors that a loop updates indivisibly."""
+        return frozenset(item.tensor for item in self.directives if isinstance(item, Update) and item.loop == loop)
+
     def jam(self, loop: Symbol) -> int:
         """Return the number of iterations that run together, or 0."""
         return next((item.factor for item in self.directives if isinstance(item, Jam) and item.loop == loop), 0)
@@ -105,6 +163,16 @@ def deserialise(text: str, loops: tuple[Symbol, ...]) -> Schedule:
                 directives.append(Chunk(loop, int(values[0])))
             case "jam":
                 directives.append(Jam(loop, int(values[0])))
+            case "blocks":
+                directives.append(Blocks(loop))
+            case "threads":
+                directives.append(Threads(loop))
+            case "partials":
+                directives.append(Partials(loop, int(values[0])))
+            case "permute":
+                directives.append(Permute(loop, tuple(named[value] for value in values)))
+            case "update":
+                directives.append(Update(loop, str(values[0])))
             case "flatten":
                 directives.append(Flatten(loop, tuple(named[value] for value in values)))
             case _:
@@ -128,6 +196,16 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("jam", _name(loop), factor)
         case Flatten(loop, inner):
             return ("flatten", _name(loop), *map(_name, inner))
+        case Blocks(loop):
+            return ("blocks", _name(loop))
+        case Threads(loop):
+            return ("threads", _name(loop))
+        case Partials(loop, least):
+            return ("partials", _name(loop), least)
+        case Permute(loop, order):
+            return ("permute", _name(loop), *map(_name, order))
+        case Update(loop, tensor):
+            return ("update", _name(loop), tensor)
 
 
 def _spell(directive: Directive) -> str:
@@ -142,3 +220,13 @@ def _spell(directive: Directive) -> str:
             return f"jam({loop.name}, {factor})"
         case Flatten(loop, inner):
             return f"flatten({', '.join(symbol.name for symbol in (loop, *inner))})"
+        case Blocks(loop):
+            return f"blocks({loop.name})"
+        case Threads(loop):
+            return f"threads({loop.name})"
+        case Partials(loop, least):
+            return f"partials({loop.name}, {least})"
+        case Permute(_, order):
+            return f"permute({', '.join(symbol.name for symbol in order)})"
+        case Update(loop, tensor):
+            return f"update({loop.name}, {tensor})"

@@ -1,0 +1,218 @@
+"""A sane schedule for targets with a grid of threads, from what the analysis proved.
+
+Independent loops are one range of threads, each of which may run a few neighbouring iterations as lanes, so that it
+reads and writes as many bytes at once as the target can. Where the loops inside run along memory, each iteration gets a
+block of threads that share those out. Loops that accumulate at the top run in blocks, whose number depends on the
+sizes alone. Invariant: a schedule depends on no machine of the kind; sizes choose between bodies, in conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from brickwork.analysis.model import Access
+from brickwork.analysis.polynomial import of_atom
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.nodes import Block, Expression, For, If, Load, Random, Size, Store, Symbol, While
+from brickwork.ir.walk import read_symbols, walk
+from brickwork.target.target import Target
+from brickwork.transform.flatten import find_flat
+from brickwork.transform.schedule.in_step import runs_in_step
+from brickwork.transform.schedule.planner import Planner, access_cost, trip_count
+from brickwork.transform.schedule.schedule import (
+    Blocks,
+    Directive,
+    Flatten,
+    Jam,
+    Parallel,
+    Partials,
+    Permute,
+    Schedule,
+    Threads,
+    Vectorise,
+)
+
+MOST_LANES = 8
+DRAWN_LANES = 4
+"""Numbers that one block of the random generator makes."""
+JAMMED = 4
+"""Iterations of an outer loop that run together where they share what an accumulating loop reads."""
+LIGHT_PIECE = 4096
+"""Least iterations for a block of threads that accumulates."""
+SHORT = 32
+"""Loops of fewer iterations (where that is known) are not worth threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridPlanner(Planner):
+    """Chooses how the nests of a kernel are run on a grid. If not `flat` and `wide`, fewer conditions are needed."""
+
+    target: Target
+    flat: bool
+    wide: bool
+
+    def block(self, block: Block, *, inside: bool = False) -> Iterator[Directive]:
+        """Schedule the loops of a block that stands in no parallel loop; `inside` one that runs in order or not."""
+        for statement in block:
+            match statement:
+                case For():
+                    yield from self.nest(statement, inside=inside)
+                case If(then=then, otherwise=otherwise):
+                    yield from self.block((*then, *otherwise), inside=inside)
+                case While(prelude=prelude, body=body):
+                    yield from self.block((*prelude, *body), inside=True)
+                case _:
+                    pass
+
+    def nest(self, loop: For, *, inside: bool) -> Iterator[Directive]:
+        """Schedule a loop that stands in no parallel one."""
+        verdict = self.analysis.loops[loop.index]
+        flat = find_flat(loop, self.analysis) if self.flat else None
+        if flat is not None and verdict.reductions:
+            yield Flatten(loop.index, flat.loops[1:])
+            yield Partials(loop.index, LIGHT_PIECE)
+            yield Threads(loop.index)
+        elif flat is not None:
+            yield Flatten(loop.index, flat.loops[1:])
+            last = next(node for node in walk(loop) if isinstance(node, For) and node.index == flat.loops[-1])
+            yield from self.threads(loop, self.width(last))
+        elif not verdict.independent:
+            yield from self.block(loop.body, inside=True)
+        elif verdict.reductions:
+            yield from self.reduction(loop)
+        else:
+            yield from self.independent(loop, inside=inside)
+
+    # ------------------------------------------------------------ independent loops
+
+    def independent(self, loop: For, *, inside: bool) -> Iterator[Directive]:
+        """Schedule a band of loops: its iterations are for threads, or for blocks of them."""
+        band = [*self.rectangle(loop)]
+        if inside and _is_short(band):
+            return
+        chosen = self.lanes(band)
+        if chosen and chosen[0] not in band and self.fills_blocks(band[-1], chosen):
+            yield from (Blocks(node.index) for node in band)
+            yield from (Threads(node.index) for node in chosen)
+            return
+        innermost = min(reversed(band), key=lambda node: self.cost(loop, (node,)))
+        sharing = self.sharing(band, innermost) if self.wide else None
+        order = [*(node for node in band if node is not innermost), innermost]
+        if order != band:
+            yield Permute(loop.index, tuple(node.index for node in order))
+        elif sharing is not None and sharing is band[0]:
+            yield Jam(sharing.index, JAMMED)
+        yield from (Parallel(node.index) for node in order[:-1])
+        yield from self.threads(innermost, self.width(innermost))
+
+    def threads(self, loop: For, width: int) -> Iterator[Directive]:
+        """Give each iteration, or `width` neighbours, to a thread."""
+        yield Parallel(loop.index)
+        if width > 1:
+            yield Vectorise(loop.index, width)
+
+    def rectangle(self, loop: For) -> Iterator[For]:
+        """Yield the loops of a band whose bounds are fixed outside of it."""
+        fixed: set[Symbol] = set()
+        for node in self.band(loop):
+            bounds = (node.start, node.stop)
+            if fixed and (read_symbols(bounds) & fixed or any(isinstance(item, Load) for item in walk(bounds))):
+                return
+            fixed.add(node.index)
+            yield node
+
+    def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
+        """Whether loops inside of a band can be shared out among the threads of a block."""
+        counts = [trip_count(node) for node in chosen]
+        if all(count is not None and count < SHORT for count in counts):
+            return False
+        return runs_in_step(last.body, frozenset(node.index for node in chosen))
+
+    # ------------------------------------------------------------ lanes
+
+    def width(self, loop: For) -> int:
+        """Return how many neighbouring iterations a thread runs."""
+        draws = any(isinstance(node, Random) for node in walk(loop.body))
+        if (not self.wide and not draws) or not self.takes_lanes(loop):
+            return 1
+        elements = [node.tensor.type for node in walk(loop.body) if isinstance(node, Load | Store)]
+        widest = max((kind.dtype.size for kind in elements if kind.rank), default=4)
+        width = min(self.target.access_bytes // widest, MOST_LANES)
+        if draws:
+            width = max(width, DRAWN_LANES)
+        count = trip_count(loop)
+        while count is not None and width > count:
+            width //= 2
+        return max(width, 1)
+
+    def takes_lanes(self, loop: For) -> bool:
+        """Whether neighbouring iterations do the same, on neighbouring elements for the most part."""
+        for node in walk(loop.body):
+            if isinstance(node, While) or (isinstance(node, For) and not self.analysis.loops[node.index].reductions):
+                return False
+        inside = self.inside(loop)
+        cost = sum(access_cost(access, {loop.index}) for access in inside)
+        return 2 * cost <= sum(2.0 if access.store else 1.0 for access in inside)
+
+    def inside(self, loop: For) -> list[Access]:
+        """Return the accesses of a loop."""
+        return [
+            item for item in self.analysis.accesses if any(around.node.index == loop.index for around in item.loops)
+        ]
+
+    # ------------------------------------------------------------ accumulating loops
+
+    def reduction(self, loop: For) -> Iterator[Directive]:
+        """Schedule a loop that accumulates and stands in no parallel one."""
+        symbols = {reduction.symbol for reduction in self.analysis.loops[loop.index].reductions}
+        chain = [loop]
+        while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], For):
+            if not self.accumulates(inner, symbols):
+                break
+            chain.append(inner)
+        shared = min(reversed(chain), key=lambda node: self.cost(loop, (node,)))
+        if not runs_in_step((loop,), frozenset({shared.index})):
+            yield from self.block(loop.body, inside=True)
+            return
+        yield Partials(loop.index, LIGHT_PIECE if shared is loop else 1)
+        yield Threads(shared.index)
+
+
+def grid_schedule(
+    block: Block, analysis: Analysis, target: Target, *, flat: bool = True, wide: bool = True
+) -> Schedule:
+    """Return the schedule of a kernel's body on a grid; if `flat`, nests over whole tensors are run as one loop."""
+    return Schedule(tuple(GridPlanner(analysis, target, flat, wide).block(block)))
+
+
+def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[Expression, ...]:
+    """Return what must hold so that the lanes of a schedule's loops read and write aligned neighbours."""
+    found: dict[Expression, None] = {}
+    for loop in (node for node in walk(block) if isinstance(node, For) and schedule.parallel(node.index)):
+        width = schedule.width(loop.index)
+        for access in analysis.accesses:
+            kind = access.tensor.type
+            if width > 1 and kind.contiguous and kind.rank > 1 and _is_direct(access, loop.index):
+                rest = build.apply("mod", Size(tensor=access.tensor, axis=kind.rank - 1), build.integer(width))
+                found[build.apply("eq", rest, build.integer(0))] = None
+    return tuple(found)
+
+
+def _is_direct(access: Access, loop: Symbol) -> bool:
+    """Whether the last index of an access, and no other, is the index of a loop."""
+    atom = next((around.atom for around in access.loops if around.node.index == loop), None)
+    if atom is None or access.axes[-1].value != of_atom(atom):
+        return False
+    return not any(atom in axis.value.atoms() for axis in access.axes[:-1])
+
+
+def _is_short(band: Sequence[For]) -> bool:
+    total = 1
+    for node in band:
+        count = trip_count(node)
+        if count is None:
+            return False
+        total *= count
+    return total < SHORT

@@ -1,0 +1,65 @@
+"""Whether the threads of a block can run a body in step: no thread may write what another one has still to read.
+
+A barrier follows each loop that is shared out among the threads, and each store outside of such loops, which one thread
+does. Invariant: between an element's read by all threads and a write of its tensor there is a barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from brickwork.ir.nodes import Block, For, If, Load, Node, Statement, Store, Symbol, Tensor, While
+from brickwork.ir.walk import walk
+
+Tensors = frozenset[Tensor]
+NONE: Tensors = frozenset()
+
+
+def runs_in_step(block: Block, shared: frozenset[Symbol]) -> bool:
+    """Return whether a block can be run in step, with the loops of these indices shared out."""
+    return _after(block, shared, NONE) is not None
+
+
+def _after(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
+    """Return the tensors read since the last barrier, given those read before; None if one of them is written."""
+    for statement in block:
+        after = _step(statement, shared, read)
+        if after is None:
+            return None
+        read = after
+    return read
+
+
+def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
+    match statement:
+        case For(index=index) if index in shared:
+            read |= _loaded((statement.start, statement.stop))
+            return None if read & _stored(statement.body) else NONE
+        case For(start=start, stop=stop, body=body):
+            return _repeated(body, shared, read | _loaded((start, stop)))
+        case While(prelude=prelude, condition=condition, body=body):
+            whole = (*prelude, If(condition=condition, then=body))
+            return _repeated(whole, shared, read)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            read |= _loaded((condition,))
+            one, other = _after(then, shared, read), _after(otherwise, shared, read)
+            return None if one is None or other is None else one | other
+        case Store(tensor=tensor):
+            return None if tensor in read | _loaded((statement,)) else NONE
+        case _:
+            return read | _loaded((statement,))
+
+
+def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
+    """Return what is read since the last barrier after a block that runs any number of times."""
+    once = _after(block, shared, read)
+    again = None if once is None else _after(block, shared, read | once)
+    return None if again is None else read | again
+
+
+def _loaded(nodes: Iterable[Node]) -> Tensors:
+    return frozenset(node.tensor for node in walk(nodes) if isinstance(node, Load))
+
+
+def _stored(nodes: Iterable[Node]) -> Tensors:
+    return frozenset(node.tensor for node in walk(nodes) if isinstance(node, Store))

@@ -1,0 +1,182 @@
+"""What schedules of all targets are chosen by: bands of independent loops, and what lanes would cost.
+
+Nothing here knows a target; the choices are in `defaults.py` for processors and in `grid.py` for GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from brickwork.analysis.model import Access, depth_of
+from brickwork.analysis.polynomial import Atom, IndexAtom
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir.dtypes import value_dtype
+from brickwork.ir.nodes import (
+    Apply,
+    Block,
+    Constant,
+    For,
+    If,
+    Load,
+    Node,
+    Random,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    While,
+)
+from brickwork.ir.walk import walk
+
+LONG_OPERATORS = frozenset(
+    {
+        "pow",
+        "cbrt",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+    }
+    | {"sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma", "atan2", "hypot"}
+)
+"""The operators that take many instructions."""
+FEWEST_ITERATIONS = 4
+DEPTH_WEIGHT = 16.0
+"""How often an inner loop is taken to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Answers about the loops of an analysed kernel."""
+
+    analysis: Analysis
+
+    def band(self, loop: For) -> Iterator[For]:
+        """Yield the perfectly nested independent loops from `loop` inwards."""
+        yield loop
+        if len(loop.body) == 1 and isinstance(loop.body[0], For):
+            inner = loop.body[0]
+            verdict = self.analysis.loops[inner.index]
+            if verdict.independent and not verdict.reductions:
+                yield from self.band(inner)
+
+    def accumulates(self, loop: For, symbols: set[Symbol]) -> bool:
+        """Whether a loop accumulates into these variables and is independent otherwise."""
+        verdict = self.analysis.loops[loop.index]
+        return verdict.independent and {item.symbol for item in verdict.reductions} <= symbols
+
+    def lanes(self, band: list[For]) -> tuple[For, ...]:
+        """Return the loops of a band to run in lanes: one of the band, or those that stand apart inside it."""
+        inner = (*self.inner_lanes(band[-1].body),)
+        choices = [*((inner,) if inner else ()), *((node,) for node in reversed(band) if _is_long(node))]
+        return min(choices, key=lambda chosen: self.cost(band[0], chosen), default=())
+
+    def inner_lanes(self, block: Block) -> Iterator[For]:
+        """Yield the loops in a block that could run in lanes; they may be inside loops that run in order."""
+        for statement in _straight(block):
+            if isinstance(statement, For):
+                verdict = self.analysis.loops[statement.index]
+                if verdict.independent and not verdict.reductions:
+                    yield from self.lanes([*self.band(statement)])
+                elif verdict.independent and _runs_along_axis(statement):
+                    yield statement
+                else:
+                    yield from self.inner_lanes(statement.body)
+
+    def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
+        """Return about how long a nest takes if these loops run in lanes."""
+        chosen = {node.index for node in vectors}
+        return sum(
+            access_cost(access, chosen) * DEPTH_WEIGHT ** len(access.loops)
+            for access in self.analysis.accesses
+            if any(around.node.index == loop.index for around in access.loops)
+        )
+
+    def sharing(self, band: list[For], vector: For) -> For | None:
+        """Return the outer loop whose iterations read the same vectors in the accumulating loops of a vector loop."""
+        inner = {node.index for node in walk(vector.body) if isinstance(node, For)}
+        accumulating = {index for index in inner if self.analysis.loops[index].reductions}
+        if len(accumulating) != 1 or inner != accumulating:
+            return None
+        reads = [
+            access
+            for access in self.analysis.accesses
+            if not access.store and accumulating & {around.node.index for around in access.loops}
+        ]
+        vectors = [access for access in reads if varies_with(access, vector.index)]
+        for outer in (node for node in band if node is not vector):
+            shared = any(not varies_with(access, outer.index) for access in vectors)
+            if shared and any(varies_with(access, outer.index) for access in reads):
+                return outer
+        return None
+
+
+def _straight(block: Block) -> Iterator[Statement]:
+    """Yield the statements of a block and of the branches in it."""
+    for statement in block:
+        yield statement
+        if isinstance(statement, If):
+            yield from _straight((*statement.then, *statement.otherwise))
+
+
+def value_bytes(node: Load | Store) -> int:
+    """Return the bytes that a lane holds for an element: integers stay narrow, floats are computed wide."""
+    dtype = node.tensor.type.dtype
+    return value_dtype(dtype).size if dtype.is_float else dtype.size
+
+
+def access_cost(access: Access, vectors: set[Symbol]) -> float:
+    """Return about how long an access takes if these loops run in lanes; twice as long for a store."""
+    atom = next((around.atom for around in access.loops if around.node.index in vectors), None)
+    scale = 2.0 if access.store else 1.0
+    if atom is None:
+        return scale
+    varying = [place for place, axis in enumerate(access.axes) if any(_varies(a, atom) for a in axis.value.atoms())]
+    if not varying:
+        return scale / 16
+    if varying == [access.tensor.type.unit_axis]:
+        return scale / 8 if abs(access.axes[varying[0]].value.factor((atom,))) == 1 else scale / 2
+    return scale
+
+
+def varies_with(access: Access, loop: Symbol) -> bool:
+    """Whether the element that is accessed depends on a loop's index."""
+    atom = next((around.atom for around in access.loops if around.node.index == loop), None)
+    return atom is not None and any(_varies(item, atom) for axis in access.axes for item in axis.value.atoms())
+
+
+def _varies(atom: Atom, index: IndexAtom) -> bool:
+    return atom == index or (not isinstance(atom, IndexAtom) and depth_of(atom) >= index.depth)
+
+
+def trip_count(loop: For) -> int | None:
+    """Return how many iterations a loop has, where that is known."""
+    if isinstance(loop.start, Constant) and isinstance(loop.stop, Constant):
+        return max(int(loop.stop.value) - int(loop.start.value), 0)
+    return None
+
+
+def is_long_computation(node: Node) -> bool:
+    """Whether a node is a random number or a function that takes many instructions."""
+    return isinstance(node, Random) or (isinstance(node, Apply) and node.operator.name in LONG_OPERATORS)
+
+
+def _runs_along_axis(loop: For) -> bool:
+    """Whether an accumulating loop is worth lanes of its own: it is as long as an axis and holds no other loop."""
+    along = any(isinstance(node, Size) for node in walk(loop.stop))
+    return along and not any(isinstance(node, For | While) for node in walk(loop.body))
+
+
+def _is_long(loop: For) -> bool:
+    count = trip_count(loop)
+    return count is None or count >= FEWEST_ITERATIONS
