@@ -7,9 +7,12 @@ from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, value_dtype
 from brickwork.ir.nodes import (
     Allocate,
     Assign,
+    Break,
     Check,
+    Continue,
     Failure,
     FailureKind,
+    For,
     If,
     KeyParameter,
     ListParameter,
@@ -21,6 +24,7 @@ from brickwork.ir.nodes import (
     Symbol,
     TensorParameter,
     TensorType,
+    While,
 )
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.library import libraries
@@ -336,3 +340,57 @@ def test_many_failures_leak_nothing_and_break_nothing():
                 raised += 1
     assert raised == 20_000
     assert torch._C._storage_Use_Count(x.untyped_storage()._cdata) == before
+
+
+def looping():
+    """Return `out` with n squares: a host loop that skips 1 and stops at 4, then a countdown that negates."""
+
+    def factory(values):
+        x, n = tensor("x", type_of(values[0])), Symbol("n", 960, INT64)
+        t, left, total = (Symbol(name, 961 + index, INT64) for index, name in enumerate(("t", "left", "total")))
+        out = tensor("out", type_of(torch.empty(1, dtype=torch.int64)))
+        value = apply("add", Load(tensor=out, indices=(integer(0),), access=0, dtype=INT64), read(total))
+        body = (Store(tensor=out, indices=(integer(0),), value=value, access=1),)
+        square = (
+            If(condition=apply("eq", read(t), integer(1)), then=(Continue(),)),
+            If(condition=apply("eq", read(t), integer(4)), then=(Break(),)),
+            Assign(symbol=total, value=apply("add", read(total), apply("mul", read(t), read(t)))),
+        )
+        down = (
+            Assign(symbol=left, value=apply("sub", read(left), integer(1))),
+            kernel("accumulate", body, (out,), (total,)),
+            If(condition=apply("eq", read(left), integer(-100)), then=(Return(tensors=(out,)),)),
+        )
+        return Program(
+            name="looping",
+            parameters=(TensorParameter(x), ScalarParameter(n)),
+            body=(
+                Allocate(tensor=out, sizes=(integer(1),), fill=constant(0, INT64)),
+                Assign(symbol=total, value=integer(0)),
+                For(index=t, start=integer(0), stop=read(n), body=square),
+                Assign(symbol=left, value=read(n)),
+                While(prelude=(), condition=apply("gt", read(left), integer(0)), body=down),
+                Return(tensors=(out,)),
+            ),
+        )
+
+    return Operator("Tensor x, int n", "Tensor", [T, INT], factory)
+
+
+@pytest.mark.parametrize(("n", "total"), [(-3, 0), (0, 0), (1, 0), (3, 4 * 3), (4, 13 * 4), (9, 13 * 9)])
+def test_loops_of_the_host_program(n, total):
+    assert looping()(torch.empty(1), n).tolist() == [total]
+
+
+def test_tensors_that_a_host_loop_makes_again_are_given_up():
+    def factory(values):
+        x, n, t = tensor("x", type_of(values[0])), Symbol("n", 970, INT64), Symbol("t", 971, INT64)
+        out = tensor("out", type_of(torch.empty(3)))
+        made = Allocate(tensor=out, sizes=(read(t),), fill=constant(2.0, _kind(x)))
+        loop = For(index=t, start=integer(1), stop=read(n), body=(made,))
+        return Program(
+            name="again", parameters=(TensorParameter(x), ScalarParameter(n)), body=(loop, Return(tensors=(out,)))
+        )
+
+    again = Operator("Tensor x, int n", "Tensor", [T, INT], factory)
+    assert again(torch.empty(1), 5).tolist() == [2.0] * 4
