@@ -19,6 +19,18 @@ _FAST = "reassoc nsz arcp contract afn"
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What holds of an i64: its bounds, inclusive, and a power of two that divides it."""
+
+    low: int = -(2**63)
+    high: int = 2**63 - 1
+    multiple: int = 1
+
+
+ANYTHING = Known()
+
+
+@dataclass(frozen=True, slots=True)
 class FailureSite:
     """A check in the emitted code: what it raises, the types of the values that it records, and its place."""
 
@@ -175,6 +187,20 @@ class FunctionWriter:
         self.store("i64", self.emit(f"add nsw i64 {number}, 1"), counter)
         self.branch(head)
         self.place(after)
+
+    def learn(self, text: str, known: Known) -> None:
+        """Hear what is known of an i64 wherever it is used from here on; a plain writer has no use for it."""
+
+    def known(self, text: str) -> Known:
+        """Return what is known of an i64."""
+        del text
+        return ANYTHING
+
+    @contextmanager
+    def modular(self, *, narrow: bool = True) -> Generator[None]:
+        """Write arithmetic of which, if `narrow`, the last result fits 32 bits, whatever happens on the way."""
+        del narrow
+        yield
 
     def load(self, kind: str, address: str, note: str = "") -> str:
         """Emit a load."""

@@ -63,6 +63,9 @@ def read(state: State, symbol: Symbol) -> Value:
     slot_number = state.layout.scalars[symbol]
     if symbol.dtype is BOOL:
         return Uniform(state.writer.once(f"trunc i64 {state.slot_value(slot_number)} to i1"), BOOL)
+    if symbol.dtype is FLOAT32 and state.target.grid:
+        bits = state.writer.once(f"trunc i64 {state.slot_value(slot_number)} to i32")
+        return Uniform(state.writer.once(f"bitcast i32 {bits} to float"), FLOAT32)
     if symbol.dtype is FLOAT32:
         wide = state.slot_value(slot_number, "double")
         return Uniform(state.writer.once(f"fptrunc double {wide} to float"), FLOAT32)

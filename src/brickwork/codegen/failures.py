@@ -1,16 +1,32 @@
-"""Checks: the record of a failure is written once, by the failed iteration of lowest order, and the function left."""
+"""Checks: a failed one writes the record of failures and leaves the function.
+
+On the CPU the failed iteration of lowest order stays in the record; on a GPU the first one does. All checks of a device
+kernel share one piece of code that writes the record.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from brickwork.codegen import lanes
-from brickwork.codegen.builder import FailureSite
-from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_ORDER, RECORD_SITE, RECORD_VALUES
+from brickwork.codegen.builder import FailureSite, FunctionWriter
+from brickwork.codegen.convention import (
+    RECORD_FAILED,
+    RECORD_LOCK,
+    RECORD_ORDER,
+    RECORD_OWNER,
+    RECORD_SITE,
+    RECORD_VALUES,
+)
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.operators import cast
-from brickwork.codegen.state import State, metadata
+from brickwork.codegen.state import FailurePath, State, metadata
 from brickwork.codegen.values import Uniform, Value, scalar_type
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
 from brickwork.ir.nodes import Check
+
+MOST_VALUES = 8
+"""Values that a record holds."""
 
 _HEAD = "define internal void @bw_fail(ptr %record, i64 %order, i64 %site, ptr %values, i64 %count)"
 _WRITE = f"""{_HEAD} cold noinline nounwind {{
@@ -71,7 +87,7 @@ def emit_check(state: State, check: Check) -> None:
         writer.place(failed)
     lane = "0" if mask is None else lanes.first_lane(state, mask)
     _record(state, check, emit_all(state, check.values), lane)
-    writer.terminate("ret void")
+    writer.terminate(f"br label %{state.failure.label}" if state.failure else "ret void")
     writer.place(passed)
 
 
@@ -95,19 +111,58 @@ def emit_leave_if_failed(state: State) -> None:
 
 def _record(state: State, check: Check, values: tuple[Value, ...], lane: str) -> None:
     writer, module = state.writer, state.module
-    if _WRITE not in module.functions:
-        module.functions.append(_WRITE)
     dtypes = tuple(value.dtype for value in values)
     site = module.site(FailureSite(check.failure, dtypes, check.loc))
+    if state.failure is not None:
+        _store_words(state, values, lane, state.failure.values)
+        writer.store("i64", state.order, state.failure.order)
+        writer.store("i64", str(site), state.failure.site)
+        return
+    if _WRITE not in module.functions:
+        module.functions.append(_WRITE)
     words = writer.alloca("i64", max(len(values), 1))
-    for number, value in enumerate(values):
+    _store_words(state, values, lane, [writer.slot(words, number) for number in range(len(values))])
+    record = state.slot_value(state.layout.record, "ptr")
+    arguments = (f"ptr {record}", f"i64 {state.order}", f"i64 {site}", f"ptr {words}", f"i64 {len(values)}")
+    writer.call("void", "@bw_fail", arguments)
+
+
+def _store_words(state: State, values: tuple[Value, ...], lane: str, addresses: Sequence[str]) -> None:
+    """Store the values of a lane as words of the record."""
+    writer = state.writer
+    for address, value in zip(addresses, values, strict=False):
         kind = scalar_type(value.dtype)
         if isinstance(value, Uniform):
             text = value.text
         else:
             text = writer.emit(f"extractelement <{state.width} x {kind}> {lanes.vector(state, value)}, i64 {lane}")
         wide = FLOAT64 if value.dtype.is_float else INT64 if value.dtype is BOOL else value.dtype
-        writer.store(scalar_type(wide), cast(state, text, value.dtype, wide, 1), writer.slot(words, number))
-    record = state.slot_value(state.layout.record, "ptr")
-    arguments = (f"ptr {record}", f"i64 {state.order}", f"i64 {site}", f"ptr {words}", f"i64 {len(values)}")
-    writer.call("void", "@bw_fail", arguments)
+        writer.store(scalar_type(wide), cast(state, text, value.dtype, wide, 1), address)
+
+
+def begin_failure_path(writer: FunctionWriter) -> FailurePath:
+    """Make room for what a failed check of a device kernel records."""
+    slots = [writer.alloca("i64") for _ in range(2 + MOST_VALUES)]
+    return FailurePath(writer.label("failed"), slots[0], slots[1], tuple(slots[2:]))
+
+
+def emit_failure_path(state: State, path: FailurePath) -> None:
+    """Write where failed checks of a device kernel end: the first to claim the record fills it; the thread is done."""
+    writer = state.writer
+    record, owner = state.slot_value(state.layout.record, "ptr"), state.slot_value(state.layout.owner or 0)
+    writer.place(path.label)
+    lock = writer.slot(record, RECORD_LOCK)
+    pair = writer.emit(f"cmpxchg ptr {lock}, i64 0, i64 1 monotonic monotonic")
+    fill, leave = writer.label("fill"), writer.label("leave")
+    writer.branch_if(writer.emit(f"extractvalue {{ i64, i1 }} {pair}, 1"), fill, leave)
+    writer.place(fill)
+    items = {RECORD_ORDER: path.order, RECORD_SITE: path.site}
+    items |= {RECORD_VALUES + number: slot for number, slot in enumerate(path.values)}
+    for word, slot in items.items():
+        writer.store("i64", writer.load("i64", slot), writer.slot(record, word))
+    writer.store("i64", owner, writer.slot(record, RECORD_OWNER))
+    writer.effect("fence seq_cst")
+    writer.effect(f"store atomic volatile i64 1, ptr {writer.slot(record, RECORD_FAILED)} monotonic, align 8")
+    writer.branch(leave)
+    writer.place(leave)
+    writer.terminate("ret void")

@@ -41,7 +41,7 @@ def emit_geometry(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> Geo
         blocks, block = total, _threads(scalar, writer, kernel)
     x = writer.emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
     y = _divided(writer, blocks, MOST_BLOCKS)
-    return Geometry(*(writer.emit(f"trunc i64 {text} to i32") for text in (x, y)), block)
+    return Geometry(writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block)
 
 
 def _steps(scalar: Scalar, writer: FunctionWriter, loop: For, width: int) -> str:

@@ -5,11 +5,20 @@ Invariant: text is verified before any pass sees it, so that a mistake is an `In
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from brickwork.diagnostics.errors import InternalError
+from brickwork.diagnostics.errors import DeviceError, InternalError
 from brickwork.target.target import Target
+
+PREFIX = "__nv_"
+"""How names of libdevice's functions begin."""
+_DECLARED = re.compile(rf"^declare .*@({PREFIX}\w+)\(", re.MULTILINE)
+_DEVICE_TRIPLE = "nvptx64-nvidia-cuda"
+_EXTRACTED = 1 << 18
+"""Bitcode of so many bytes is the whole of libdevice."""
 
 
 def compile_module(text: str, target: Target) -> bytes:
@@ -35,10 +44,66 @@ def assembly(text: str, target: Target) -> str:
     return machine.emit_assembly(_optimise(text, machine))
 
 
-def _optimise(text: str, machine: Any) -> Any:
-    llvm = _binding()
+def compile_device(text: str, target: Target, library: bytes | None) -> str:
+    """Return the PTX of a module of device kernels; `library` is libdevice, or what `extract` made of it."""
+    machine = _machine(target)
     module = _parse(text, machine)
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    if needed := device_functions(text):
+        module.link_in(_library(library, needed, machine))
+    for function in module.functions:
+        if not function.is_declaration and function.name.startswith(PREFIX):
+            function.linkage = "internal"
+    for variable in module.global_variables:
+        variable.linkage = "internal"
+    return machine.emit_assembly(_optimised(module, machine, 3))
+
+
+def device_functions(text: str) -> tuple[str, ...]:
+    """Return the functions of libdevice that a module declares."""
+    return tuple(sorted(set(_DECLARED.findall(text))))
+
+
+def extract(library: bytes, names: Sequence[str]) -> bytes:
+    """Return bitcode of the functions `names` of libdevice, of what they call, and of nothing else."""
+    llvm = _binding()
+    module = llvm.parse_bitcode(library)
+    wanted = set(names)
+    if missing := wanted - {function.name for function in module.functions}:
+        msg = f"libdevice has no {', '.join(sorted(missing))}"
+        raise InternalError(msg)
+    for function in module.functions:
+        if not function.is_declaration and function.name not in wanted:
+            function.linkage = "internal"
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    machine = llvm.Target.from_triple(_DEVICE_TRIPLE).create_target_machine()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0)))
+    return module.as_bitcode()
+
+
+def _library(library: bytes | None, names: Sequence[str], machine: Any) -> Any:
+    """Return a module with the functions `names` of libdevice."""
+    if library is None:
+        wanted = ", ".join(name.removeprefix(PREFIX) for name in names)
+        msg = (
+            f"the GPU's library of mathematical functions, libdevice, is needed for {wanted} and was not found: "
+            "install the package triton or nvidia-nvvm, or a CUDA toolkit"
+        )
+        raise DeviceError(msg)
+    llvm = _binding()
+    module = llvm.parse_bitcode(library if len(library) < _EXTRACTED else extract(library, names))
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return module
+
+
+def _optimise(text: str, machine: Any) -> Any:
+    return _optimised(_parse(text, machine), machine, 2)
+
+
+def _optimised(module: Any, machine: Any, level: int) -> Any:
+    llvm = _binding()
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_interleaving = False
@@ -63,9 +128,13 @@ def _parse(text: str, machine: Any) -> Any:
 @cache
 def _machine(target: Target, level: int = 3) -> Any:
     llvm = _binding()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
+    if target.grid:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    else:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
     triple = target.triple or llvm.get_process_triple()
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"

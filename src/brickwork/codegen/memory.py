@@ -6,12 +6,15 @@ the rest are gathers and scatters. Nothing but elements of active lanes is ever 
 
 from __future__ import annotations
 
+from math import gcd
+
 from brickwork.codegen import lanes
 from brickwork.codegen.operators import constant
 from brickwork.codegen.state import State, metadata
 from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, type_suffix, vector_type
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType, Kind, value_dtype
 from brickwork.ir.nodes import Tensor
+from brickwork.ir.signature import ALIGNMENT
 
 _FULL = "splat (i1 true)"
 _KINDS = {BOOL: "i8", FLOAT16: "half", BFLOAT16: "i16", FLOAT32: "float", FLOAT64: "double"}
@@ -33,14 +36,14 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
     if isinstance(offset, Uniform):
         address = _address(state, tensor, offset.text)
         text = state.writer.load(kind, address, f", align {tensor.type.dtype.size}{_scope(state, tensor)}")
-        return Uniform(_widened(state, text, tensor.type.dtype, 1), value_dtype(tensor.type.dtype))
+        return Uniform(widened(state, text, tensor.type.dtype, 1), value_dtype(tensor.type.dtype))
     if isinstance(offset, Strided) and abs(offset.stride) == 1:
         text = _load_run(state, tensor, offset, state.mask)
     elif isinstance(offset, Wrapped) and abs(offset.stride) == 1:
         text = _load_wrapped(state, tensor, offset)
     else:
         text = _gather(state, tensor, offset)
-    return Varying(_widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
+    return Varying(widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
 
 
 def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], value: Value) -> None:
@@ -49,18 +52,19 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
     kind, note = memory_type(dtype), f", align {dtype.size}{_scope(state, tensor)}"
     if isinstance(offset, Uniform):
         text, width = (value.text, 1) if isinstance(value, Uniform) else (lanes.vector(state, value), state.width)
-        text = _narrowed(state, text, dtype, width)
+        text = narrowed(state, text, dtype, width)
         if width > 1:
             text = state.writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lanes.last_active(state)}")
         state.writer.store(kind, text, _address(state, tensor, offset.text), note)
         return
-    text = _narrowed(state, lanes.vector(state, value), dtype, state.width)
+    text = narrowed(state, lanes.vector(state, value), dtype, state.width)
     whole = f"<{state.width} x {kind}>"
     if isinstance(offset, Strided) and abs(offset.stride) == 1:
         address, mask = _run(state, tensor, offset, state.mask)
         if offset.stride < 0:
             text = _reversed(state, text, kind)
         if mask is None:
+            note = f", align {_alignment(state, tensor, offset)}{_scope(state, tensor)}"
             state.writer.store(whole, text, address, note)
             return
         name = f"@llvm.masked.store.{type_suffix(kind, state.width)}.p0"
@@ -81,8 +85,21 @@ def mask_argument(state: State, mask: str) -> str:
     return f"<{state.width} x i1> {mask}"
 
 
+def element_addresses(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> str:
+    """Return the addresses of elements as a vector of pointers; at width 1, as a pointer."""
+    offset = _offset(state, tensor, indices)
+    if state.width == 1 and isinstance(offset, Uniform):
+        return _address(state, tensor, offset.text)
+    return _addresses(state, tensor, offset)
+
+
 def _offset(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
-    """Return the distance in elements from the tensor's first element."""
+    """Return the distance in elements from the tensor's first element; what leads to it may be modulo 2**32."""
+    with state.writer.modular(narrow=tensor in state.kernel.narrow):
+        return _distance(state, tensor, indices)
+
+
+def _distance(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
     offset: Value = Uniform("0", INT64)
     for axis, index in enumerate(indices):
         if tensor.type.contiguous and axis:
@@ -120,9 +137,10 @@ def _address(state: State, tensor: Tensor, offset: str, *, inside: bool = True) 
 
 def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
     emit, kind = state.writer.emit, memory_type(tensor.type.dtype)
-    if isinstance(offset, Strided):
-        first = _address(state, tensor, offset.base, inside=state.mask is None)
-        steps = lanes.lane_numbers(state.width, stride=offset.stride)
+    if isinstance(offset, Uniform | Strided):
+        base = offset.text if isinstance(offset, Uniform) else offset.base
+        first = _address(state, tensor, base, inside=state.mask is None)
+        steps = lanes.lane_numbers(state.width, stride=offset.stride if isinstance(offset, Strided) else 0)
         return emit(f"getelementptr {kind}, ptr {first}, <{state.width} x i64> {steps}")
     data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
     return emit(f"getelementptr {kind}, ptr {data}, <{state.width} x i64> {lanes.vector(state, offset)}")
@@ -136,6 +154,15 @@ def _run(state: State, tensor: Tensor, offset: Strided, mask: str | None) -> tup
     return _address(state, tensor, low, inside=mask is None), None if mask is None else _reversed(state, mask, "i1")
 
 
+def _alignment(state: State, tensor: Tensor, offset: Strided) -> int:
+    """Return the bytes of which the lowest address of a run is known to be a multiple."""
+    size = tensor.type.dtype.size
+    if tensor not in state.kernel.aligned:
+        return size
+    first = gcd(state.writer.known(offset.base).multiple, 1 if offset.stride < 0 else ALIGNMENT)
+    return max(size, gcd(first * size, ALIGNMENT))
+
+
 def _reversed(state: State, text: str, kind: str) -> str:
     whole, picks = f"<{state.width} x {kind}>", ", ".join(f"i32 {lane}" for lane in reversed(range(state.width)))
     return state.writer.emit(f"shufflevector {whole} {text}, {whole} poison, <{state.width} x i32> <{picks}>")
@@ -147,7 +174,8 @@ def _load_run(state: State, tensor: Tensor, offset: Strided, mask: str | None, o
     whole = f"<{state.width} x {kind}>"
     address, mask = _run(state, tensor, offset, mask)
     if mask is None:
-        text = state.writer.load(whole, address, f", align {dtype.size}{_scope(state, tensor)}")
+        alignment = _alignment(state, tensor, offset)
+        text = state.writer.load(whole, address, f", align {alignment}{_scope(state, tensor)}")
     else:
         # Zeros, not poison: masked lanes go through the same arithmetic, where they must not trap or spread.
         passed = otherwise or "zeroinitializer"
@@ -203,7 +231,7 @@ def _scope(state: State, tensor: Tensor) -> str:
     return f", !alias.scope {own}, !noalias {metadata(module, f'!{{{others}}}')}"
 
 
-def _widened(state: State, text: str, dtype: DType, width: int) -> str:
+def widened(state: State, text: str, dtype: DType, width: int) -> str:
     """Return an element from memory as a value."""
     emit, old = state.writer.emit, vector_type(memory_type(dtype), width)
     if dtype is BOOL:
@@ -219,7 +247,7 @@ def _widened(state: State, text: str, dtype: DType, width: int) -> str:
     return emit(f"{'sext' if dtype.kind is Kind.INT else 'zext'} {old} {text} to {vector_type('i64', width)}")
 
 
-def _narrowed(state: State, text: str, dtype: DType, width: int) -> str:
+def narrowed(state: State, text: str, dtype: DType, width: int) -> str:
     """Return a value as an element in memory: rounded to nearest even, integers wrapped."""
     emit, new = state.writer.emit, vector_type(memory_type(dtype), width)
     if dtype is BOOL:

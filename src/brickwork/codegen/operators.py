@@ -18,7 +18,7 @@ from brickwork.codegen.values import scalar_type, type_suffix, vector_type
 from brickwork.ir.dtypes import BOOL, INT64, UINT64, DType
 
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}
-_FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv", "fmod": "frem"}
+_FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}
 _BITWISE = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor", "logical_and": "and", "logical_or": "or"}
 _COMPARE_INTEGER = {"eq": "eq", "ne": "ne", "lt": "{}lt", "le": "{}le", "gt": "{}gt", "ge": "{}ge"}
 _COMPARE_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
@@ -112,6 +112,8 @@ def _apply_float(state: State, name: str, dtype: DType, operands: Sequence[str],
     emit, kind = state.writer.emit, vector_type(scalar_type(dtype), width)
     suffix = type_suffix(scalar_type(dtype), width)
     first, last = operands[0], operands[-1]
+    if name == "fmod":
+        return _remainder(state, dtype, first, last, width)
     if name in _FLOAT:
         return emit(f"{_FLOAT[name]} {kind} {first}, {last}")
     if name in _COMPARE_FLOAT:
@@ -142,11 +144,19 @@ def _apply_float(state: State, name: str, dtype: DType, operands: Sequence[str],
             raise NotImplementedError(name)
 
 
+def _remainder(state: State, dtype: DType, left: str, right: str, width: int) -> str:
+    """Return C's fmod, which is exact."""
+    kind = scalar_type(dtype)
+    if state.target.vector_library == "libdevice":
+        return call_function(state, "fmod", kind, (left, right), width)
+    return state.writer.emit(f"frem {vector_type(kind, width)} {left}, {right}")
+
+
 def _floor_modulo(state: State, dtype: DType, left: str, right: str, width: int) -> str:
     """Return Python's float %: the sign of the divisor, and zero with that sign."""
     emit, kind, flags = state.writer.emit, vector_type(scalar_type(dtype), width), vector_type("i1", width)
     zero = _literal(dtype, 0.0, width)
-    rest = emit(f"frem {kind} {left}, {right}")
+    rest = _remainder(state, dtype, left, right, width)
     differ = emit(f"xor {flags} {emit(f'fcmp olt {kind} {rest}, {zero}')}, {emit(f'fcmp olt {kind} {right}, {zero}')}")
     shifted = emit(f"select {flags} {differ}, {kind} {emit(f'fadd {kind} {rest}, {right}')}, {kind} {rest}")
     signed = apply(state, "copysign", dtype, (zero, right), width)
@@ -158,7 +168,7 @@ def _floor_quotient(state: State, dtype: DType, left: str, right: str, width: in
     """Return Python's float //, and left / right for a zero divisor."""
     emit, kind, flags = state.writer.emit, vector_type(scalar_type(dtype), width), vector_type("i1", width)
     zero, one = _literal(dtype, 0.0, width), _literal(dtype, 1.0, width)
-    rest = emit(f"frem {kind} {left}, {right}")
+    rest = _remainder(state, dtype, left, right, width)
     quotient = emit(f"fdiv {kind} {emit(f'fsub {kind} {left}, {rest}')}, {right}")
     differ = emit(f"xor {flags} {emit(f'fcmp olt {kind} {rest}, {zero}')}, {emit(f'fcmp olt {kind} {right}, {zero}')}")
     low = emit(f"and {flags} {differ}, {emit(f'fcmp une {kind} {rest}, {zero}')}")

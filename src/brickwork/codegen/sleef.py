@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brickwork.codegen import trigonometry
+from brickwork.codegen import libdevice, trigonometry
 from brickwork.codegen.state import State, unlikely
 from brickwork.codegen.values import vector_type
 
@@ -27,6 +27,8 @@ FUNCTIONS = frozenset(_VARIANTS) - {"tgamma"} | frozenset(_NAMES)
 
 def call_function(state: State, name: str, scalar: str, operands: Sequence[str], width: int) -> str:
     """Return a library function of operands of `width` lanes of `scalar` (`float` or `double`)."""
+    if state.target.vector_library == "libdevice":
+        return libdevice.call_function(state, name, scalar, operands, width)
     stem = _NAMES.get(name, name)
     if stem in {"sin", "cos"} and scalar == "float" and state.target.fused:
         return _trigonometric(state, stem, operands[0], width)

@@ -45,6 +45,30 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class FailurePath:
+    """Where threads of a device kernel go when a check fails: a block, and slots for what it records."""
+
+    label: str
+    order: str
+    site: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads of a block that runs an iteration together.
+
+    `thread` is the number of this one and `size` that of all, as i64. `alone` says that this code is run for an
+    iteration of a THREAD loop, and so not by all threads with the same values. `repeated` says that it may run again.
+    """
+
+    thread: str
+    size: str
+    alone: bool = False
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """The place of emission; `mask` is None where all lanes are active.
 
@@ -71,7 +95,10 @@ class State:
     """Variables that may differ between lanes."""
     frame: Frame | None = None
     parallel: bool = False
-    """Whether this code runs on torch's threads already."""
+    """Whether this code runs on torch's threads, or on those of a grid, already."""
+    failure: FailurePath | None = None
+    """For device kernels."""
+    team: Team | None = None
 
     def inner(self) -> State:
         """Return a state for a region of its own."""
@@ -84,11 +111,18 @@ class State:
         )
 
     def slot_value(self, index: int, kind: str = "i64") -> str:
-        """Return a slot of the kernel's context; read once a function."""
+        """Return a slot of the kernel's context; read once a function. A device kernel has it as a parameter."""
+        if self.target.grid:
+            return f"%{parameter(index)}"
         address = self.context
         if index:
             address = self.writer.once(f"getelementptr inbounds i64, ptr {self.context}, i64 {index}")
         return self.writer.once(f"load {kind}, ptr {address}, !invariant.load {empty_metadata(self.module)}")
+
+
+def parameter(index: int) -> str:
+    """Return the name of a device kernel's parameter for a slot of the context."""
+    return f"slot{index}"
 
 
 def empty_metadata(module: Module) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from brickwork.codegen import lanes, loops
+from brickwork.codegen import lanes, loops, team
+from brickwork.codegen.atomics import emit_update
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.failures import emit_check
 from brickwork.codegen.memory import element_store
@@ -58,14 +59,13 @@ def emit_statement(state: State, statement: Statement) -> None:
         case Assign():
             assign(state, statement.symbol, emit_expression(state, statement.value))
         case Store():
-            indices = emit_all(state, statement.indices)
-            element_store(state, statement.tensor, indices, emit_expression(state, statement.value))
+            _emit_store(state, statement)
         case If():
             _emit_if(state, statement)
         case For():
             _emit_for(state, statement)
         case While():
-            loops.emit_while(state, statement, emit_block)
+            loops.emit_while(team.repeated(state), statement, emit_block)
         case Break() | Continue():
             loops.emit_leave(state, stop=isinstance(statement, Break))
         case Check():
@@ -96,9 +96,23 @@ def assign(state: State, symbol: Symbol, value: Value) -> None:
     writer.store(kind, text, slot.address)
 
 
+def _emit_store(state: State, statement: Store) -> None:
+    indices = emit_all(state, statement.indices)
+    value = emit_expression(state, statement.value)
+    with team.by_one_thread(state):
+        if statement.combine is None:
+            element_store(state, statement.tensor, indices, value)
+        else:
+            emit_update(state, statement.tensor, indices, value, statement.combine)
+
+
 def _emit_for(state: State, loop: For) -> None:
     if state.width == 1 and not state.parallel and loop.role is Role.PARALLEL:
         emit_parallel(state, loop, emit_block)
+    elif state.team is not None and not state.team.alone and loop.role is Role.THREAD:
+        team.emit_shared(state, state.team, loop, emit_block)
+    elif state.target.grid:
+        loops.emit_for(team.repeated(state), loop, emit_block)
     elif state.width == 1 and loop.width > 1 and loop.role is not Role.SEQUENTIAL:
         emit_vector(state, loop, emit_all(state, (loop.start, loop.stop)), emit_block)
     else:

@@ -17,8 +17,8 @@ def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: 
     """Emit a loop of which each lane runs an iteration; `bounds` are its start and stop."""
     start, stop = (value.text for value in bounds if isinstance(value, Uniform))
     writer, width = state.writer, loop.width
-    inner = _lane_state(state, loop)
-    slots = {item.symbol: _reduction_slot(inner, item) for item in loop.reductions}
+    inner = lane_state(state, loop)
+    slots = {item.symbol: reduction_slot(inner, item) for item in loop.reductions}
     inner.slots.update(slots)
     for symbol in slots:
         inner.values.pop(symbol, None)
@@ -34,7 +34,7 @@ def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: 
     enough = writer.emit(f"icmp sge i64 {left}, {width if twice else 1}")
     writer.branch_if(enough, body, rest)
     writer.place(body)
-    _emit_lanes(_masked(inner, None if twice else left), loop, first, latch, emit_block)
+    emit_lanes(_masked(inner, None if twice else left), loop, first, latch, emit_block)
     writer.place(latch)
     writer.store("i64", writer.emit(f"add i64 {first}, {width}"), counter)
     writer.branch(head)
@@ -42,7 +42,7 @@ def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: 
     if twice:
         writer.branch_if(writer.emit(f"icmp sgt i64 {left}, 0"), tail, done)
         writer.place(tail)
-        _emit_lanes(_masked(inner, left), loop, first, done, emit_block)
+        emit_lanes(_masked(inner, left), loop, first, done, emit_block)
     writer.place(done)
     for reduction in loop.reductions:
         _combine(state, inner, reduction)
@@ -66,7 +66,8 @@ def _limit(dtype: DType, *, largest: bool) -> str:
     return constant(2**64 - 1 if largest else 0, dtype)
 
 
-def _lane_state(state: State, loop: For) -> State:
+def lane_state(state: State, loop: For) -> State:
+    """Return the state in which each lane runs an iteration of `loop`, with its private variables."""
     varying = varying_symbols(loop)
     inner = replace(state.inner(), width=loop.width, mask=None, tail=None, divergent=False, varying=varying, frame=None)
     for symbol in private_symbols(loop) - state.bound:
@@ -86,7 +87,8 @@ def _masked(state: State, left: str | None) -> State:
     return replace(state, mask=loops.beyond(state, Strided("0", -1), limit), tail=count)
 
 
-def _emit_lanes(state: State, loop: For, first: str, latch: str, emit_block: loops.EmitBlock) -> None:
+def emit_lanes(state: State, loop: For, first: str, latch: str, emit_block: loops.EmitBlock) -> None:
+    """Emit the body once for all lanes, the first of which runs iteration `first`; it ends at the label `latch`."""
     inner = state.inner()
     inner = replace(inner, frame=loops.frame_of(inner, loop.body, latch, latch))
     if inner.frame is not None and inner.frame.broken is not None:
@@ -95,16 +97,26 @@ def _emit_lanes(state: State, loop: For, first: str, latch: str, emit_block: loo
     emit_block(inner, loop.body)
 
 
-def _reduction_slot(state: State, reduction: Reduction) -> Slot:
+def reduction_slot(state: State, reduction: Reduction) -> Slot:
+    """Return memory for the partial results of a reduction in lanes, set to the operator's identity."""
     kind = scalar_type(reduction.symbol.dtype)
     address = state.writer.alloca(vector_type(kind, state.width))
     start = lanes.splat(state, kind, identity(reduction))
     state.writer.store(vector_type(kind, state.width), start, address)
-    return Slot(address, reduction.symbol.dtype, varying=True, reduction=True)
+    return Slot(address, reduction.symbol.dtype, varying=state.width > 1, reduction=True)
 
 
 def _combine(state: State, inner: State, reduction: Reduction) -> None:
-    """Fold the lanes of a reduction in halves, and that into the variable outside."""
+    """Fold the lanes of a reduction into the variable outside."""
+    writer, dtype, kind = state.writer, reduction.symbol.dtype, scalar_type(reduction.symbol.dtype)
+    text = fold_lanes(state, inner, reduction)
+    slot = state.slots[reduction.symbol]
+    old = writer.load(kind, slot.address)
+    writer.store(kind, apply(state, reduction.operator.name, dtype, (old, text), 1), slot.address)
+
+
+def fold_lanes(state: State, inner: State, reduction: Reduction) -> str:
+    """Return the result of a reduction over the lanes of `inner`, which are folded in halves."""
     writer, dtype, width = state.writer, reduction.symbol.dtype, inner.width
     kind, name = scalar_type(dtype), reduction.operator.name
     text = writer.load(vector_type(kind, width), inner.slots[reduction.symbol].address)
@@ -117,9 +129,7 @@ def _combine(state: State, inner: State, reduction: Reduction) -> None:
         text = items[0]
         for item in items[1:]:
             text = apply(state, name, dtype, (text, item), 1)
-    slot = state.slots[reduction.symbol]
-    old = writer.load(kind, slot.address)
-    writer.store(kind, apply(state, name, dtype, (old, text), 1), slot.address)
+    return text
 
 
 def _half(state: State, text: str, kind: str, width: int, start: int) -> str:

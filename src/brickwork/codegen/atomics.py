@@ -1,0 +1,88 @@
+"""Updates of an element in one indivisible step, which other threads may update at the same time.
+
+Where the machine has the operation it is one instruction, else a loop that tries until no other thread was in between.
+The result is `combine(element, value)` as the operator has it, narrowed to the element. Order between threads is free.
+"""
+
+from __future__ import annotations
+
+from brickwork.codegen import lanes
+from brickwork.codegen.memory import element_addresses, memory_type, narrowed, widened
+from brickwork.codegen.operators import apply
+from brickwork.codegen.state import State
+from brickwork.codegen.values import Value, scalar_type
+from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, Kind, value_dtype
+from brickwork.ir.nodes import Tensor
+from brickwork.ir.operators import Operator
+
+
+def emit_update(state: State, tensor: Tensor, indices: tuple[Value, ...], value: Value, operator: Operator) -> None:
+    """Emit the update of an element by each active lane."""
+    writer, dtype = state.writer, tensor.type.dtype
+    places, text = element_addresses(state, tensor, indices), lanes.vector(state, value)
+    if state.width == 1:
+        _update(state, dtype, places, text, operator.name)
+        return
+    kind = scalar_type(value.dtype)
+    for lane in range(state.width):
+        address = writer.emit(f"extractelement <{state.width} x ptr> {places}, i64 {lane}")
+        item = writer.emit(f"extractelement <{state.width} x {kind}> {text}, i64 {lane}")
+        if state.mask is None:
+            _update(state, dtype, address, item, operator.name)
+            continue
+        with writer.when(writer.emit(f"extractelement <{state.width} x i1> {state.mask}, i64 {lane}")):
+            _update(state, dtype, address, item, operator.name)
+
+
+def _update(state: State, dtype: DType, address: str, value: str, name: str) -> None:
+    native = _native(dtype, name)
+    if native is None:
+        _retry(state, dtype, address, value, name)
+        return
+    writer, kind = state.writer, memory_type(dtype)
+    item = narrowed(state, value, dtype, 1)
+    if name == "add" or dtype.bits == 64:
+        writer.emit(f"atomicrmw {native} ptr {address}, {kind} {item}{_order(state)}, align {dtype.size}")
+        return
+    whole = widened(state, item, dtype, 1)
+    fits, loop, after = writer.label("fits"), writer.label("loop"), writer.label("updated")
+    writer.branch_if(writer.emit(f"icmp eq i64 {whole}, {value}"), fits, loop)
+    writer.place(fits)
+    writer.emit(f"atomicrmw {native} ptr {address}, {kind} {item}{_order(state)}, align {dtype.size}")
+    writer.branch(after)
+    writer.place(loop)
+    _retry(state, dtype, address, value, name)
+    writer.place(after)
+
+
+def _native(dtype: DType, name: str) -> str | None:
+    """Return LLVM's name of an update that is one instruction; None if there is none."""
+    if dtype in {FLOAT32, FLOAT64}:
+        return "fadd" if name == "add" else None
+    if dtype in {BOOL, FLOAT16, BFLOAT16} or dtype.bits < 32:
+        return None
+    sign = "" if dtype.kind is Kind.INT else "u"
+    return {"add": "add", "minimum": f"{sign}min", "maximum": f"{sign}max"}.get(name)
+
+
+def _order(state: State) -> str:
+    return ' syncscope("device") monotonic' if state.target.grid else " monotonic"
+
+
+def _retry(state: State, dtype: DType, address: str, value: str, name: str) -> None:
+    """Load, combine, and store if nothing has changed; again if something has."""
+    writer, kind, word = state.writer, memory_type(dtype), f"i{dtype.size * 8}"
+    seen = writer.alloca(word)
+    writer.store(word, writer.load(word, address, f", align {dtype.size}"), seen)
+    again, done = writer.label("again"), writer.label("done")
+    writer.place(again)
+    bits = writer.load(word, seen)
+    old = bits if kind == word else writer.emit(f"bitcast {word} {bits} to {kind}")
+    new = apply(state, name, value_dtype(dtype), (widened(state, old, dtype, 1), value), 1)
+    new = narrowed(state, new, dtype, 1)
+    new = new if kind == word else writer.emit(f"bitcast {kind} {new} to {word}")
+    scope = _order(state)
+    pair = writer.emit(f"cmpxchg ptr {address}, {word} {bits}, {word} {new}{scope} monotonic, align {dtype.size}")
+    writer.store(word, writer.emit(f"extractvalue {{ {word}, i1 }} {pair}, 0"), seen)
+    writer.branch_if(writer.emit(f"extractvalue {{ {word}, i1 }} {pair}, 1"), done, again)
+    writer.place(done)

@@ -1,0 +1,335 @@
+"""A device kernel as a PTX kernel `@name`, with one 8-byte parameter for each slot of its context.
+
+Threads find their step of the grid (`grid.py`) and run its iterations by the emitter that the CPU's kernels use; blocks
+that share an iteration are written in `team.py`. Invariant: a thread touches memory for iterations of its step alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from brickwork.codegen.builder import ANYTHING, Known, Module
+from brickwork.codegen.convention import ContextLayout, context_layout
+from brickwork.codegen.expressions import emit_scalar
+from brickwork.codegen.failures import begin_failure_path, emit_failure_path
+from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, WARP, Form, Grid, grid_of
+from brickwork.codegen.narrowing import NarrowingWriter
+from brickwork.codegen.state import Frame, Slot, State, Team, parameter
+from brickwork.codegen.statements import emit_block
+from brickwork.codegen.values import Uniform, scalar_type
+from brickwork.codegen.variables import bound_symbols
+from brickwork.codegen.vectors import emit_lanes, lane_state
+from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
+from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
+from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
+from brickwork.ir.walk import walk
+from brickwork.target.target import Target
+
+_SIZE = Known(0, 2**48 - 1)
+"""More elements than a memory has."""
+_NARROW_SIZE = Known(0, NARROW_SIZE - 1)
+_NARROW_STRIDE = Known(0, NARROW_EXTENT - 1)
+_NARROW_SCALAR = Known(-NARROW_SIZE, NARROW_SIZE)
+_REGISTERS = "llvm.nvvm.read.ptx.sreg"
+
+
+def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
+    """Add a device kernel to the module; return its name."""
+    name, grid = module.fresh(f"{kernel.name}.kernel").replace(".", "_"), grid_of(kernel)
+    layout = context_layout(kernel, device=True)
+    threads = {Form.PARALLEL: PARALLEL_THREADS, Form.BLOCK: MOST_THREADS, Form.SERIAL: 1}[grid.form]
+    header = f'nounwind "nvvm.maxntid"="{threads}"'
+    writer = NarrowingWriter(module, name, "ptx_kernel void", _parameters(kernel, layout, grid), header)
+    state = State(
+        module=module,
+        target=target,
+        kernel=kernel,
+        layout=layout,
+        writer=writer,
+        context="",
+        order="0",
+        bound=bound_symbols(kernel.body),
+        parallel=True,
+        failure=begin_failure_path(writer),
+    )
+    _learn(state)
+    match grid.form:
+        case Form.SERIAL:
+            _declare(state, grid)
+            emit_block(state, grid.body)
+        case Form.PARALLEL:
+            _emit_parallel(state, grid)
+        case Form.BLOCK:
+            _emit_team(state, grid)
+    writer.terminate("ret void")
+    if state.failure is not None:
+        emit_failure_path(state, state.failure)
+    writer.close()
+    return name
+
+
+def _parameters(kernel: Kernel, layout: ContextLayout, grid: Grid) -> tuple[tuple[str, str], ...]:
+    """Return the types and names of the parameters, by slot."""
+    kinds = ["i64"] * layout.length
+    kinds[layout.record] = "ptr noalias"
+    written = {node.tensor for node in walk(kernel.body) if isinstance(node, Store)}
+    narrow = {item for item in kernel.narrow if isinstance(item, Tensor)}
+    for tensor, slots in layout.tensors.items():
+        kinds[slots.data] = _pointer(kernel, tensor, stored=tensor in written, shared=grid.form is Form.BLOCK)
+        size, stride = (_NARROW_SIZE, _NARROW_STRIDE) if tensor in narrow else (_SIZE, ANYTHING)
+        for slot in slots.sizes:
+            kinds[slot] = _ranged(size)
+        for slot in slots.strides:
+            kinds[slot] = _ranged(stride)
+    for symbol, slot in layout.scalars.items():
+        if symbol.dtype is FLOAT64:
+            kinds[slot] = "double"
+        elif symbol in kernel.narrow:
+            kinds[slot] = _ranged(_NARROW_SCALAR)
+    return tuple((kind, parameter(slot)) for slot, kind in enumerate(kinds))
+
+
+def _pointer(kernel: Kernel, tensor: Tensor, *, stored: bool, shared: bool) -> str:
+    """Return the type of a tensor's data.
+
+    What threads of a block store and others load after a barrier is not `noalias`: that would let LLVM keep values
+    across the barrier.
+    """
+    text = "ptr"
+    if not kernel.may_alias and not (stored and shared):
+        text += " noalias"
+    if not stored:
+        text += " readonly"
+    if tensor in kernel.aligned:
+        text += f" align {ALIGNMENT}"
+    return text
+
+
+def _ranged(known: Known) -> str:
+    if known == ANYTHING:
+        return "i64"
+    return f"i64 range(i64 {known.low}, {known.high + 1})"
+
+
+def _learn(state: State) -> None:
+    """Tell the writer what the parameters are known to be, and what the facts say of divisors."""
+    kernel, writer, layout = state.kernel, state.writer, state.layout
+    for tensor, slots in layout.tensors.items():
+        narrow = tensor in kernel.narrow
+        for slot in slots.sizes:
+            writer.learn(state.slot_value(slot), _NARROW_SIZE if narrow else _SIZE)
+        for slot in slots.strides:
+            writer.learn(state.slot_value(slot), _NARROW_STRIDE if narrow else ANYTHING)
+    for symbol, slot in layout.scalars.items():
+        if symbol in kernel.narrow and symbol.dtype not in {BOOL, FLOAT32, FLOAT64}:
+            writer.learn(state.slot_value(slot), _NARROW_SCALAR)
+    for fact in kernel.facts:
+        if (divided := _divided(fact)) is not None:
+            number, divisor = divided
+            if (text := _slot(state, number)) is not None:
+                writer.learn(text, Known(multiple=divisor & -divisor))
+    for fact in kernel.facts:
+        if isinstance(fact, Apply) and fact.operator.name == "eq":
+            texts = [text for operand in fact.operands if (text := _slot(state, operand)) is not None]
+            if len(texts) == 2:
+                both = Known(multiple=max(writer.known(text).multiple for text in texts))
+                for text in texts:
+                    writer.learn(text, both)
+
+
+def _divided(fact: Expression) -> tuple[Expression, int] | None:
+    """Return x and c of the fact x % c == 0."""
+    match fact:
+        case Apply(
+            operator=equal,
+            operands=(Apply(operator=modulo, operands=(number, Constant(value=divisor))), Constant(value=0)),
+        ) if equal.name == "eq" and modulo.name == "mod" and divisor > 0:
+            return number, int(divisor)
+        case _:
+            return None
+
+
+def _slot(state: State, expression: Expression) -> str | None:
+    """Return the parameter that an expression is, if it is one."""
+    match expression:
+        case Size():
+            return state.slot_value(state.layout.tensors[expression.tensor].sizes[expression.axis])
+        case Read() if expression.symbol in state.layout.scalars:
+            return state.slot_value(state.layout.scalars[expression.symbol])
+        case _:
+            return None
+
+
+def _register(state: State, name: str) -> str:
+    """Return a special register as i32."""
+    state.module.declare(f"{_REGISTERS}.{name}", "i32", ())
+    return state.writer.once(f"call i32 @{_REGISTERS}.{name}()")
+
+
+def _block_number(state: State) -> str:
+    """Return the number of this block, as i64."""
+    emit, x, y = state.writer.emit, _register(state, "ctaid.x"), _register(state, "ctaid.y")
+    row = emit(f"zext i32 {y} to i64")
+    width = emit(f"zext i32 {_register(state, 'nctaid.x')} to i64")
+    return emit(f"add i64 {emit(f'mul i64 {row}, {width}')}, {emit(f'zext i32 {x} to i64')}")
+
+
+def _emit_parallel(state: State, grid: Grid) -> None:
+    writer = state.writer
+    _declare(state, grid)
+    thread = writer.emit(f"zext i32 {_register(state, 'tid.x')} to i64")
+    step = writer.emit(f"mul i64 {_block_number(state)}, {PARALLEL_THREADS}")
+    step = writer.emit(f"add i64 {step}, {thread}")
+    inner = _begin_step(state, grid, step)
+    if grid.width == 1:
+        _emit_iteration(inner, grid)
+        return
+    loop, width = grid.loops[-1], grid.width
+    first = _text(inner, loop)
+    stop = emit_scalar(state, loop.stop)
+    beyond = writer.emit(f"add i64 {first}, {width}")
+    if writer.known(first).multiple % width == 0 and writer.known(stop).multiple % width == 0:
+        _emit_lanes(inner, loop, first)
+        return
+    whole, tail = writer.label("whole"), writer.label("tail")
+    writer.branch_if(writer.emit(f"icmp sle i64 {beyond}, {stop}"), whole, tail)
+    writer.place(whole)
+    _emit_lanes(inner, loop, first)
+    writer.terminate("ret void")
+    writer.place(tail)
+    _emit_rest(inner, grid, first, stop)
+
+
+def _emit_team(state: State, grid: Grid) -> None:
+    writer = state.writer
+    _declare(state, grid)
+    inner = _begin_step(state, grid, _block_number(state))
+    thread, size = (writer.emit(f"zext i32 {_register(state, name)} to i64") for name in ("tid.x", "ntid.x"))
+    writer.learn(thread, Known(0, MOST_THREADS - 1))
+    writer.learn(size, Known(WARP, MOST_THREADS, WARP))
+    _emit_iteration(replace(inner, team=Team(thread, size)), grid)
+
+
+def _text(state: State, loop: For) -> str:
+    value = state.values[loop.index]
+    return value.text if isinstance(value, Uniform) else ""
+
+
+def _emit_rest(state: State, grid: Grid, first: str, stop: str) -> None:
+    """Emit the last iterations of a loop one by one, where there are fewer than lanes."""
+    writer, loop = state.writer, grid.loops[-1]
+    counter = writer.alloca("i64")
+    writer.store("i64", first, counter)
+    head, body, done = (writer.label(stem) for stem in ("rest", "one", "done"))
+    after = writer.label("next")
+    writer.place(head)
+    place = writer.load("i64", counter)
+    writer.learn(place, Known(writer.known(first).low, writer.known(stop).high))
+    writer.branch_if(writer.emit(f"icmp slt i64 {place}, {stop}"), body, done)
+    writer.place(body)
+    inner = replace(state.inner(), frame=Frame(after, after, None))
+    inner.values[loop.index] = Uniform(place, INT64)
+    emit_block(inner, loop.body)
+    writer.place(after)
+    writer.store("i64", writer.emit(f"add i64 {place}, 1"), counter)
+    writer.branch(head)
+    writer.place(done)
+
+
+def _emit_lanes(state: State, loop: For, first: str) -> None:
+    """Emit `width` iterations of a loop as lanes."""
+    inner = lane_state(state, loop)
+    after = inner.writer.label("next")
+    emit_lanes(inner, loop, first, after, emit_block)
+    inner.writer.place(after)
+
+
+def _emit_iteration(state: State, grid: Grid) -> None:
+    after = state.writer.label("next")
+    emit_block(replace(state, frame=Frame(after, after, None)), grid.body)
+    state.writer.place(after)
+
+
+def _begin_step(state: State, grid: Grid, step: str) -> State:
+    """Return the state of a step, whose number is an i64, with the loops' indices; leave if there is none."""
+    writer = state.writer
+    starts = [emit_scalar(state, loop.start) for loop in grid.loops]
+    counts = [_count(state, loop, start) for loop, start in zip(grid.loops, starts, strict=True)]
+    if grid.width > 1:
+        rounded = writer.emit(f"add i64 {counts[-1]}, {grid.width - 1}")
+        counts[-1] = writer.emit(f"udiv i64 {rounded}, {grid.width}")
+    total = counts[0]
+    for count in counts[1:]:
+        total = writer.emit(f"mul i64 {total}, {count}")
+    inside, outside = writer.label("inside"), writer.label("outside")
+    writer.branch_if(writer.emit(f"icmp slt i64 {step}, {total}"), inside, outside)
+    writer.place(outside)
+    writer.terminate("ret void")
+    writer.place(inside)
+    places = _places(state, step, total, counts)
+    inner = replace(state.inner(), order=step)
+    for number, (loop, start, place) in enumerate(zip(grid.loops, starts, places, strict=True)):
+        if number + 1 == len(grid.loops) and grid.width > 1:
+            offset = writer.emit(f"mul i64 {place}, {grid.width}")
+        else:
+            offset = place
+        index = writer.emit(f"add i64 {start}, {offset}") if start != "0" else offset
+        inner.values[loop.index] = Uniform(index, INT64)
+    return inner
+
+
+def _count(state: State, loop: For, start: str) -> str:
+    writer = state.writer
+    length = writer.emit(f"sub i64 {emit_scalar(state, loop.stop)}, {start}")
+    if writer.known(length).low >= 0:
+        return length
+    return writer.emit(f"call i64 @llvm.smax.i64(i64 {length}, i64 0)")
+
+
+def _places(state: State, step: str, total: str, counts: list[str]) -> list[str]:
+    """Return the places in each loop of a step: by divisions of 32 bits where all steps have such numbers."""
+    writer = state.writer
+    if len(counts) == 1:
+        if (known := writer.known(counts[0])).high < 2**31:
+            word = writer.emit(f"trunc i64 {step} to i32")
+            step = writer.emit(f"sext i32 {word} to i64")
+            writer.learn(step, Known(0, max(known.high - 1, 0)))
+        return [step]
+    narrow, wide, found = writer.label("narrow"), writer.label("wide"), writer.label("found")
+    slots = [writer.alloca("i64") for _ in counts]
+    writer.branch_if(writer.emit(f"icmp ule i64 {total}, {2**31 - 1}"), narrow, wide)
+    for label, kind in ((narrow, "i32"), (wide, "i64")):
+        writer.place(label)
+        for slot, place in zip(slots, _divisions(state, step, counts, kind), strict=True):
+            writer.store("i64", place, slot)
+        writer.branch(found)
+    writer.place(found)
+    places = [writer.load("i64", slot) for slot in slots]
+    for number, (place, count) in enumerate(zip(places, counts, strict=True)):
+        known = writer.known(count)
+        if known.high < 2**31:
+            word = writer.emit(f"trunc i64 {place} to i32")
+            places[number] = writer.emit(f"sext i32 {word} to i64")
+        writer.learn(places[number], Known(0, max(known.high - 1, 0)))
+    return places
+
+
+def _divisions(state: State, step: str, counts: list[str], kind: str) -> list[str]:
+    """Divide a step's number by the loops' lengths, innermost first, in integers of `kind`."""
+    emit, texts = state.writer.emit, [step, *counts]
+    if kind == "i32":
+        texts = [emit(f"trunc i64 {text} to i32") for text in texts]
+    left, places = texts[0], list[str]()
+    for count in reversed(texts[2:]):
+        places.append(emit(f"urem {kind} {left}, {count}"))
+        left = emit(f"udiv {kind} {left}, {count}")
+    places = [left, *reversed(places)]
+    return [emit(f"zext i32 {place} to i64") for place in places] if kind == "i32" else places
+
+
+def _declare(state: State, grid: Grid) -> None:
+    """Give memory to the variables that need it."""
+    assigned = {node.symbol for node in walk(grid.body) if isinstance(node, Assign)}
+    assigned |= {item.symbol for node in walk(grid.body) if isinstance(node, For) for item in node.reductions}
+    for symbol in sorted(assigned - state.bound, key=lambda symbol: symbol.number):
+        state.slots[symbol] = Slot(state.writer.alloca(scalar_type(symbol.dtype)), symbol.dtype, varying=False)

@@ -1,0 +1,207 @@
+"""A writer that computes 64-bit integers in 32 bits where their values are known to fit.
+
+Every i64 that is written is noted with its bounds and a power of two that divides it, as far as its operands tell.
+Where operands and result fit an i32, the operation is done in 32 bits and its result extended; what nobody reads of
+this LLVM removes. Invariant: the value of each name is what plain arithmetic would give, except inside `modular`,
+where it is right modulo 2**32 and extended by its sign.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from math import gcd
+
+from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known, Module
+
+_LEAST, _MOST = -(2**31), 2**31 - 1
+_LARGEST_MULTIPLE = 1 << 20
+_BINARY = re.compile(
+    r"(add|sub|mul|sdiv|udiv|srem|urem|shl|ashr|and) (?:nsw |nuw |exact )*(i64|<\d+ x i64>) (.+), (\S+)$"
+)
+_COMPARE = re.compile(r"icmp (\w+) i64 (\S+), (\S+)$")
+_SELECT = re.compile(r"select i1 (\S+), i64 (\S+), i64 (\S+)$")
+_EXTREME = re.compile(r"call i64 @llvm\.([su])(min|max)\.i64\(i64 (\S+), i64 (\S+)\)$")
+_EXTEND = re.compile(r"(zext|sext) (i1|i8|i16|i32) (\S+) to i64$")
+_SIMPLE = {"add", "sub", "mul"}
+
+
+class NarrowingWriter(FunctionWriter):
+    """A `FunctionWriter` that narrows what it is told to write."""
+
+    def __init__(
+        self, module: Module, name: str, result: str, parameters: Sequence[tuple[str, str]], header: str = ""
+    ) -> None:
+        """Begin a function of which nothing is known."""
+        super().__init__(module, name, result, parameters, header)
+        self._known: dict[str, Known] = {}
+        self._words: dict[str, str] = {}
+        self._modular = False
+
+    def learn(self, text: str, known: Known) -> None:
+        """Note what is known of an i64, on top of what was."""
+        old = self.known(text)
+        self._known[text] = Known(max(old.low, known.low), min(old.high, known.high), max(old.multiple, known.multiple))
+
+    def known(self, text: str) -> Known:
+        """Return what is known of an i64."""
+        if _is_number(text):
+            return _exactly(int(text))
+        return self._known.get(text, ANYTHING)
+
+    @contextmanager
+    def modular(self, *, narrow: bool = True) -> Generator[None]:
+        """Write sums and products modulo 2**32, if `narrow`."""
+        before, self._modular = self._modular, narrow
+        yield
+        self._modular = before
+
+    def word(self, text: str) -> str:
+        """Return the low half of an i64 as an i32."""
+        if _is_number(text):
+            return str((int(text) + 2**31) % 2**32 - 2**31)
+        if text in self._words:
+            return self._words[text]
+        return super().emit(f"trunc i64 {text} to i32")
+
+    def emit(self, text: str) -> str:
+        """Append an instruction, in 32 bits if that is enough; return the name of its result."""
+        if "i64" not in text:
+            return super().emit(text)
+        if match := _BINARY.match(text):
+            return self._binary(text, *match.groups())
+        if match := _COMPARE.match(text):
+            return self._compare(text, *match.groups())
+        if match := _SELECT.match(text):
+            return self._select(text, *match.groups())
+        if match := _EXTREME.match(text):
+            return self._extreme(text, *match.groups())
+        if match := _EXTEND.match(text):
+            return self._extend(text, *match.groups())
+        return super().emit(text)
+
+    def _binary(self, text: str, operation: str, kind: str, left: str, right: str) -> str:
+        if kind != "i64":
+            if self._modular and operation in _SIMPLE:
+                return self._modular_lanes(operation, kind, left, right)
+            return super().emit(text)
+        first, second = self.known(left), self.known(right)
+        result = _result(operation, first, second)
+        if operation in _SIMPLE and (self._modular or (_fits(first, second) and _fits(result))):
+            return self._extended(f"{operation} i32 {self.word(left)}, {self.word(right)}", result)
+        if not (_fits(first, second, result)):
+            return self._noted(super().emit(text), result)
+        if operation in {"sdiv", "udiv", "srem", "urem"}:
+            return self._division(text, operation, left, right, result)
+        if operation == "and":
+            return self._extended(f"and i32 {self.word(left)}, {self.word(right)}", result)
+        return self._noted(super().emit(text), result)
+
+    def _division(self, text: str, operation: str, left: str, right: str, result: Known) -> str:
+        first, second = self.known(left), self.known(right)
+        if first.low >= 0 and second.low >= 0:
+            operation = "u" + operation[1:]
+        elif operation[0] == "u" or second.low <= 0 <= second.high or (first.low == _LEAST and second.low < 0):
+            return self._noted(super().emit(text), result)
+        return self._extended(f"{operation} i32 {self.word(left)}, {self.word(right)}", result)
+
+    def _modular_lanes(self, operation: str, kind: str, left: str, right: str) -> str:
+        narrow = kind.replace("i64", "i32")
+        words = [self._lane_words(kind, narrow, text) for text in (left, right)]
+        name = super().emit(f"{operation} {narrow} {words[0]}, {words[1]}")
+        wide = super().emit(f"sext {narrow} {name} to {kind}")
+        self._words[wide] = name
+        return wide
+
+    def _lane_words(self, kind: str, narrow: str, text: str) -> str:
+        if text in self._words:
+            return self._words[text]
+        return super().emit(f"trunc {kind} {text} to {narrow}")
+
+    def _compare(self, text: str, predicate: str, left: str, right: str) -> str:
+        first, second = self.known(left), self.known(right)
+        if _fits(first, second):
+            return super().emit(f"icmp {predicate} i32 {self.word(left)}, {self.word(right)}")
+        return super().emit(text)
+
+    def _select(self, text: str, condition: str, left: str, right: str) -> str:
+        first, second = self.known(left), self.known(right)
+        result = Known(min(first.low, second.low), max(first.high, second.high), min(first.multiple, second.multiple))
+        if _fits(result):
+            return self._extended(f"select i1 {condition}, i32 {self.word(left)}, i32 {self.word(right)}", result)
+        return self._noted(super().emit(text), result)
+
+    def _extreme(self, text: str, sign: str, which: str, left: str, right: str) -> str:
+        first, second = self.known(left), self.known(right)
+        multiple = min(first.multiple, second.multiple)
+        if sign == "u" and (first.low < 0 or second.low < 0):
+            return super().emit(text)
+        pick = min if which == "min" else max
+        result = Known(pick(first.low, second.low), pick(first.high, second.high), multiple)
+        if _fits(first, second):
+            words = f"i32 {self.word(left)}, i32 {self.word(right)}"
+            return self._extended(f"call i32 @llvm.{sign}{which}.i32({words})", result)
+        return self._noted(super().emit(text), result)
+
+    def _extend(self, text: str, operation: str, kind: str, operand: str) -> str:
+        bits = int(kind[1:])
+        signed = operation == "sext"
+        known = Known(-(2 ** (bits - 1)) if signed else 0, 2 ** (bits - signed) - 1)
+        name = self._noted(super().emit(text), known)
+        if kind == "i32" and signed:
+            self._words[name] = operand
+        return name
+
+    def _extended(self, text: str, known: Known) -> str:
+        """Write an operation in 32 bits and extend its result."""
+        name = super().emit(text)
+        wide = super().emit(f"sext i32 {name} to i64")
+        self._words[wide] = name
+        return self._noted(wide, known if _fits(known) else Known(_LEAST, _MOST, known.multiple))
+
+    def _noted(self, name: str, known: Known) -> str:
+        if known != ANYTHING:
+            self._known[name] = known
+        return name
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def _exactly(value: int) -> Known:
+    multiple = value & -value if value else _LARGEST_MULTIPLE
+    return Known(value, value, min(multiple, _LARGEST_MULTIPLE))
+
+
+def _fits(*items: Known) -> bool:
+    return all(item.low >= _LEAST and item.high <= _MOST for item in items)
+
+
+def _result(operation: str, left: Known, right: Known) -> Known:
+    """Return what is known of the result of an operation; `ANYTHING` where it may wrap."""
+    low, high, multiple = ANYTHING.low, ANYTHING.high, 1
+    match operation:
+        case "add":
+            low, high, multiple = left.low + right.low, left.high + right.high, gcd(left.multiple, right.multiple)
+        case "sub":
+            low, high, multiple = left.low - right.high, left.high - right.low, gcd(left.multiple, right.multiple)
+        case "mul":
+            corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
+            low, high = min(corners), max(corners)
+            multiple = min(left.multiple * right.multiple, _LARGEST_MULTIPLE)
+        case "sdiv" | "udiv" if left.low >= 0 and right.low >= 0:
+            low, high = left.low // max(right.high, 1), left.high // max(right.low, 1)
+        case "sdiv" if left.low > ANYTHING.low:
+            most = max(abs(left.low), abs(left.high))
+            low, high = -most, most
+        case "srem" | "urem" if left.low >= 0 and right.low >= 0:
+            low, high, multiple = 0, max(min(left.high, right.high - 1), 0), gcd(left.multiple, right.multiple)
+        case "and" if right.low == right.high >= 0:
+            low, high, multiple = 0, right.high, max(right.multiple, left.multiple)
+        case _:
+            pass
+    if low < ANYTHING.low or high > ANYTHING.high:
+        low, high = ANYTHING.low, ANYTHING.high
+    return Known(low, high, multiple)

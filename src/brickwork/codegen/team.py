@@ -1,0 +1,231 @@
+"""Iterations that a block of threads runs together: loops whose iterations its threads share out, and stores by one.
+
+All threads run the code around such loops, in step and with the same values. Neighbouring threads take neighbouring
+iterations. Reductions are joined in a fixed order: lanes, then the threads of a warp by shuffles, then warps through
+shared memory; every thread has the result. Barriers keep what one thread stores apart from what others load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from brickwork.codegen.builder import FunctionWriter, Known
+from brickwork.codegen.expressions import emit_scalar
+from brickwork.codegen.grid import MOST_THREADS, WARP
+from brickwork.codegen.loops import EmitBlock
+from brickwork.codegen.operators import apply
+from brickwork.codegen.state import Frame, Slot, State, Team
+from brickwork.codegen.values import Uniform, scalar_type
+from brickwork.codegen.variables import private_symbols
+from brickwork.codegen.vectors import emit_lanes, fold_lanes, identity, lane_state, reduction_slot
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import For, Load, Reduction, Store
+from brickwork.ir.walk import walk
+
+_BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
+_WARPS = MOST_THREADS // WARP
+
+
+def barrier(state: State) -> None:
+    """Wait for all threads of the block."""
+    state.module.declare(_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
+    state.writer.effect(f"call void @{_BARRIER}(i32 0)")
+
+
+def repeated(state: State) -> State:
+    """Return the state of code that may run more than once."""
+    return state if state.team is None else replace(state, team=replace(state.team, repeated=True))
+
+
+@contextmanager
+def by_one_thread(state: State) -> Generator[None]:
+    """Write the body, a store, for the first thread of a team; by whoever is there outside of teams."""
+    team = state.team
+    if team is None or team.alone:
+        yield
+        return
+    barrier(state)
+    with state.writer.when(state.writer.emit(f"icmp eq i64 {team.thread}, 0")):
+        yield
+    barrier(state)
+
+
+def emit_shared(state: State, team: Team, loop: For, emit_block: EmitBlock) -> None:
+    """Emit a loop whose iterations the threads of a team share out."""
+    writer = state.writer
+    start, stop = emit_scalar(state, loop.start), emit_scalar(state, loop.stop)
+    single = _private(replace(state.inner(), team=replace(team, alone=True)), loop)
+    wide = lane_state(single, loop) if loop.width > 1 else single
+    for each in (single, wide) if loop.width > 1 else (single,):
+        _begin_reductions(each, loop)
+    if _stores(loop):
+        barrier(state)
+    counter = writer.alloca("i64")
+    first = writer.emit(f"add i64 {start}, {writer.emit(f'mul i64 {team.thread}, {loop.width}')}")
+    writer.store("i64", first, counter)
+    known = Known(writer.known(start).low, writer.known(stop).high, writer.known(first).multiple)
+    step = writer.emit(f"mul i64 {team.size}, {loop.width}")
+    head, body, latch, rest = (writer.label(stem) for stem in ("share", "lanes", "next", "rest"))
+    writer.place(head)
+    place = writer.load("i64", counter)
+    writer.learn(place, known)
+    last = writer.emit(f"add i64 {place}, {loop.width - 1}") if loop.width > 1 else place
+    writer.branch_if(writer.emit(f"icmp slt i64 {last}, {stop}"), body, rest)
+    writer.place(body)
+    _emit_body(wide, loop, place, latch, emit_block)
+    writer.place(latch)
+    writer.store("i64", writer.emit(f"add i64 {place}, {step}"), counter)
+    writer.branch(head)
+    writer.place(rest)
+    if loop.width > 1 and not _whole(writer, start, stop, loop.width):
+        _emit_rest(single, loop, place, stop, emit_block)
+    totals = [_joined(state, single, wide, loop, item) for item in loop.reductions]
+    _finish(state, team, loop, totals)
+
+
+def _private(state: State, loop: For) -> State:
+    for symbol in private_symbols(loop) - state.bound:
+        kind = scalar_type(symbol.dtype)
+        state.slots[symbol] = Slot(state.writer.alloca(kind), symbol.dtype, varying=False)
+        state.values.pop(symbol, None)
+    return state
+
+
+def _begin_reductions(state: State, loop: For) -> None:
+    for item in loop.reductions:
+        state.slots[item.symbol] = reduction_slot(state, item)
+        state.values.pop(item.symbol, None)
+
+
+def _whole(writer: FunctionWriter, start: str, stop: str, width: int) -> bool:
+    """Return whether a loop is known to have a multiple of `width` iterations."""
+    return all(writer.known(text).multiple % width == 0 for text in (start, stop))
+
+
+def _emit_body(state: State, loop: For, place: str, latch: str, emit_block: EmitBlock) -> None:
+    if loop.width > 1:
+        emit_lanes(state, loop, place, latch, emit_block)
+        return
+    inner = replace(state.inner(), frame=Frame(latch, latch, None))
+    inner.values[loop.index] = Uniform(place, INT64)
+    emit_block(inner, loop.body)
+
+
+def _emit_rest(state: State, loop: For, place: str, stop: str, emit_block: EmitBlock) -> None:
+    """Emit the iterations from `place` on one by one: fewer than lanes, and for one thread at most."""
+    writer = state.writer
+    counter = writer.alloca("i64")
+    writer.store("i64", place, counter)
+    head, body, latch, done = (writer.label(stem) for stem in ("few", "one", "next", "done"))
+    writer.place(head)
+    here = writer.load("i64", counter)
+    writer.learn(here, replace(writer.known(place), multiple=1))
+    writer.branch_if(writer.emit(f"icmp slt i64 {here}, {stop}"), body, done)
+    writer.place(body)
+    inner = replace(state.inner(), frame=Frame(latch, latch, None))
+    inner.values[loop.index] = Uniform(here, INT64)
+    emit_block(inner, loop.body)
+    writer.place(latch)
+    writer.store("i64", writer.emit(f"add i64 {here}, 1"), counter)
+    writer.branch(head)
+    writer.place(done)
+
+
+def _stores(loop: For) -> bool:
+    return any(isinstance(node, Store) for node in walk(loop))
+
+
+def _joined(state: State, single: State, wide: State, loop: For, item: Reduction) -> str:
+    """Return the partial result of a reduction over this thread's iterations and its warp's, in the first lane."""
+    writer, kind = state.writer, scalar_type(item.symbol.dtype)
+    text = writer.load(kind, single.slots[item.symbol].address)
+    if loop.width > 1:
+        lanes = fold_lanes(state, wide, item)
+        text = apply(state, item.operator.name, item.symbol.dtype, (lanes, text), 1)
+    return _fold_warp(state, item, text)
+
+
+def _fold_warp(state: State, item: Reduction, text: str, threads: int = WARP) -> str:
+    distance = threads // 2
+    while distance:
+        other = _shuffled(state, scalar_type(item.symbol.dtype), text, "down", distance)
+        text = apply(state, item.operator.name, item.symbol.dtype, (text, other), 1)
+        distance //= 2
+    return text
+
+
+def _shuffled(state: State, kind: str, text: str, mode: str, lane: int) -> str:
+    """Return another thread's value: of the one `lane` further in the warp (`down`), or of number `lane` (`idx`)."""
+    emit, name = state.writer.emit, f"llvm.nvvm.shfl.sync.{mode}.i32"
+    state.module.declare(name, "i32", ("i32", "i32", "i32", "i32"))
+
+    def word(text: str) -> str:
+        return emit(f"call i32 @{name}(i32 -1, i32 {text}, i32 {lane}, i32 31)")
+
+    match kind:
+        case "float":
+            return emit(f"bitcast i32 {word(emit(f'bitcast float {text} to i32'))} to float")
+        case "i1":
+            return emit(f"trunc i32 {word(emit(f'zext i1 {text} to i32'))} to i1")
+        case _:
+            pass
+    bits = text if kind == "i64" else emit(f"bitcast {kind} {text} to i64")
+    low, high = emit(f"trunc i64 {bits} to i32"), emit(f"trunc i64 {emit(f'lshr i64 {bits}, 32')} to i32")
+    low, high = emit(f"zext i32 {word(low)} to i64"), emit(f"zext i32 {word(high)} to i64")
+    bits = emit(f"or i64 {emit(f'shl i64 {high}, 32')}, {low}")
+    return bits if kind == "i64" else emit(f"bitcast i64 {bits} to {kind}")
+
+
+def _finish(state: State, team: Team, loop: For, totals: list[str]) -> None:
+    """Join the warps' results and give them to all threads; wait where others may read what was stored."""
+    writer = state.writer
+    if not loop.reductions:
+        if _stores(loop) or any(isinstance(node, Load) for node in walk(loop)):
+            barrier(state)
+        return
+    lane = writer.emit(f"and i64 {team.thread}, {WARP - 1}")
+    warp = writer.emit(f"udiv i64 {team.thread}, {WARP}")
+    places = [_shared(state, item) for item in loop.reductions]
+    with writer.when(writer.emit(f"icmp eq i64 {lane}, 0")):
+        for item, total, place in zip(loop.reductions, totals, places, strict=True):
+            kind = _word(item)
+            value = total if kind == scalar_type(item.symbol.dtype) else writer.emit(f"zext i1 {total} to i8")
+            address = writer.emit(f"getelementptr {kind}, ptr addrspace(3) {place}, i64 {warp}")
+            writer.effect(f"store {kind} {value}, ptr addrspace(3) {address}")
+    barrier(state)
+    warps = writer.emit(f"udiv i64 {team.size}, {WARP}")
+    active = writer.emit(f"icmp slt i64 {lane}, {warps}")
+    for item, place in zip(loop.reductions, places, strict=True):
+        _give(state, item, place, lane, active)
+    if team.repeated or _stores(loop):
+        barrier(state)
+
+
+def _give(state: State, item: Reduction, place: str, lane: str, active: str) -> None:
+    """Fold the warps' results in each warp, and that into the variable, in all threads."""
+    writer, dtype, kind, word = state.writer, item.symbol.dtype, scalar_type(item.symbol.dtype), _word(item)
+    near = writer.emit(f"and i64 {lane}, {_WARPS - 1}")
+    address = writer.emit(f"getelementptr {word}, ptr addrspace(3) {place}, i64 {near}")
+    text = writer.emit(f"load {word}, ptr addrspace(3) {address}")
+    if word != kind:
+        text = writer.emit(f"trunc i8 {text} to i1")
+    text = writer.emit(f"select i1 {active}, {kind} {text}, {kind} {identity(item)}")
+    text = _shuffled(state, kind, _fold_warp(state, item, text, _WARPS), "idx", 0)
+    slot = state.slots[item.symbol]
+    old = writer.load(kind, slot.address)
+    writer.store(kind, apply(state, item.operator.name, dtype, (old, text), 1), slot.address)
+
+
+def _word(item: Reduction) -> str:
+    kind = scalar_type(item.symbol.dtype)
+    return "i8" if kind == "i1" else kind
+
+
+def _shared(state: State, item: Reduction) -> str:
+    """Return the address of shared memory for a result of each warp; each reduction has its own."""
+    name = state.module.fresh("bw_warps").replace(".", "_")
+    kind = f"[{_WARPS} x {_word(item)}]"
+    state.module.globals[name] = f"@{name} = internal addrspace(3) global {kind} poison, align 8"
+    return f"@{name}"
