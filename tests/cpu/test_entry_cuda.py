@@ -399,6 +399,15 @@ def test_a_refused_launch_gives_everything_up(add):
     assert add.call(torch.ones(3))[0].tolist() == [2, 2, 2]
 
 
+def test_memory_that_torch_does_not_have(add):
+    add.gpu.full = True
+    add.gpu.contexts.clear()
+    with pytest.raises(RuntimeError, match="error -1 in specialisation 0"):
+        add.call(torch.ones(3))
+    assert add.gpu.handles == 0
+    assert not add.gpu.launches
+
+
 def test_checks_of_the_host_between_launches_fail_at_once():
     x, out, n = tensor("x", type_of(torch.empty(3))), tensor("out", type_of(torch.empty(3))), symbol("n")
     check = Check(
@@ -493,6 +502,18 @@ def test_keys_of_another_kind_miss(draw):
     assert draw.call(x, draw.place(torch.ones(1, dtype=torch.int64), 1, 1)) is None
     assert draw.call(x, draw.place(torch.ones(1, dtype=torch.int64), 2, 0)) is None
     assert draw.gpu.handles == 0
+
+
+def test_keys_that_cannot_be_made(draw):
+    draw.gpu.full = True
+    draw.gpu.contexts.clear()
+    with pytest.raises(RuntimeError, match="error -1"):
+        draw.call(torch.ones(1), None)
+    draw.gpu.full, draw.gpu.exhausted = False, True
+    with pytest.raises(RuntimeError, match="error -2"):
+        draw.call(torch.ones(1), None)
+    assert draw.gpu.handles == 0
+    assert draw.gpu.contexts == []
 
 
 def test_a_call_that_fails_gives_the_key_up(draw):

@@ -76,6 +76,10 @@ class Gpu:
     """Kind and index of the device of each tensor that was made."""
     refused: int = 0
     """The driver's answer to launches."""
+    full: bool = False
+    """Whether torch finds no memory."""
+    exhausted: bool = False
+    """Whether torch's generator refuses."""
     deterministic: bool = False
     warns: bool = False
 
@@ -225,7 +229,8 @@ class CudaRig:
         return self._exception(exception_of(list((_WORD * RECORD_WORDS).from_address(record)), failures, operator))
 
     def _cuda_failed(self, number: int, error: int) -> int:
-        return self._exception(RuntimeError(f"the driver's error {error} in specialisation {number}"))
+        code = ctypes.c_int64(error).value
+        return self._exception(RuntimeError(f"the driver's error {code} in specialisation {number}"))
 
     def _cuda_pending(self) -> int:
         self.asked += 1
@@ -287,9 +292,11 @@ class CudaRig:
     def _draw(self, handle: int, low: int, high: int, sizes: int, count: int) -> int:
         assert (low, high, count, ctypes.c_int64.from_address(sizes).value) == (0, 2**63 - 1, 1, 1)
         library.tensor_of(handle).fill_(DRAWN)
-        return 0
+        return int(self.gpu.exhausted)
 
     def _empty(self, rank: int, sizes: int, strides: int, dtype: int, kind: int, index: int, out: int) -> int:
+        if self.gpu.full:
+            return 1
         self.gpu.allocated.append((kind, index))
         real = library.libraries()[0].aoti_torch_empty_strided
         arguments = (_WORD(rank), _POINTER(sizes), _POINTER(strides), _INT(dtype), _INT(0), _INT(0), _POINTER(out))

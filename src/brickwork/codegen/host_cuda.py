@@ -13,16 +13,7 @@ from brickwork.codegen.convention import RECORD_FAILED, ContextLayout, context_l
 from brickwork.codegen.failures import weights
 from brickwork.codegen.geometry import emit_geometry
 from brickwork.codegen.host_state import Cuda, Host, fail, scalar, word
-from brickwork.codegen.support import (
-    CUDA_ALLOCATE,
-    CUDA_DATA,
-    CUDA_DRAW,
-    CUDA_FUNCTIONS,
-    NEXT,
-    SESSION_WORDS,
-    TABLE,
-    block_words,
-)
+from brickwork.codegen.support import CUDA_DATA, CUDA_FUNCTIONS, NEXT, SESSION_WORDS, TABLE, block_words
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Failure, FailureKind, Kernel, Read, Symbol, Tensor
 from brickwork.ir.signature import NARROW_SIZE
@@ -35,10 +26,6 @@ _UNORDERED = (
     " turn off determinism just for this operation, or you can use the 'warn_only=True' option, if that's acceptable"
     " for your application."
 )
-_KEY_FAILURES = {
-    CUDA_ALLOCATE: Failure(FailureKind.RUNTIME, "cannot allocate the random key"),
-    CUDA_DRAW: Failure(FailureKind.RUNTIME, "torch's generator cannot draw a random key"),
-}
 
 
 def begin_cuda(writer: FunctionWriter, target: Target) -> Cuda:
@@ -117,9 +104,6 @@ def emit_key(host: Host, cuda: Cuda, cell: Tensor, optional: str) -> None:
     device = writer.load("i32", cuda.device)
     places = (f"ptr {local.block}", f"ptr {local.handle}", f"ptr {cuda.session}")
     code = writer.call("i64", "@bw_cuda_key", (f"ptr {optional}", f"i32 {device}", *places))
-    for error, failure in _KEY_FAILURES.items():
-        with writer.when(writer.emit(f"icmp eq i64 {code}, {error}")):
-            fail(host, failure, (), host.program.loc)
     _require_success(host, cuda, code)
 
 
@@ -163,6 +147,12 @@ def emit_exception(host: Host, cuda: Cuda, number: str) -> str:
     return writer.load("i64", exception)
 
 
+def refuse(host: Host, cuda: Cuda, error: str) -> None:
+    """End the call with an error of the driver, or one of `support.CUDA_ALLOCATE`, `CUDA_DRAW`."""
+    host.state.writer.store("i64", error, cuda.error)
+    host.state.writer.branch(host.failed)
+
+
 def _begin(host: Host, cuda: Cuda) -> None:
     """Begin the session on ways on which it has not been."""
     writer = host.state.writer
@@ -181,8 +171,7 @@ def _require_success(host: Host, cuda: Cuda, error: str) -> None:
     good, bad = writer.label("good"), writer.label("bad")
     writer.branch_if(writer.emit(f"icmp eq i64 {error}, 0"), good, bad, weights(host.state))
     writer.place(bad)
-    writer.store("i64", error, cuda.error)
-    writer.branch(host.failed)
+    refuse(host, cuda, error)
     writer.place(good)
 
 

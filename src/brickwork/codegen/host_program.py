@@ -14,12 +14,13 @@ from typing import assert_never
 
 from brickwork.codegen.convention import RECORD_FAILED, context_layout
 from brickwork.codegen.failures import weights
-from brickwork.codegen.host_cuda import emit_end, emit_launch
+from brickwork.codegen.host_cuda import emit_end, emit_launch, refuse
 from brickwork.codegen.host_state import Host, Local, Loop, fail, scalar, store_scalar, word
 from brickwork.codegen.support import (
     ALLOCATE_FAILED,
     ALLOCATE_LAYOUT,
     ALLOCATE_NEGATIVE,
+    CUDA_ALLOCATE,
     TABLE,
     block_words,
     type_word,
@@ -250,8 +251,11 @@ def _check_allocated(host: Host, statement: Allocate, code: str, sizes: list[str
         writer.place(other)
     writer.branch(last)
     writer.place(last)
-    message = f"cannot allocate a tensor of shape{where or ' (too large)'} (error {ALLOCATE_FAILED})"
-    fail(host, Failure(FailureKind.RUNTIME, message), values, statement.loc)
+    if host.cuda is not None:
+        refuse(host, host.cuda, str(CUDA_ALLOCATE))
+    else:
+        message = f"cannot allocate a tensor of shape{where or ' (too large)'} (error {ALLOCATE_FAILED})"
+        fail(host, Failure(FailureKind.RUNTIME, message), values, statement.loc)
     writer.place(made)
 
 

@@ -77,7 +77,7 @@ DTYPE_NUMBERS = {
 """torch's numbers of element types; a test compares them with torch's `aoti_torch_dtype_*` functions."""
 
 CUDA_ALLOCATE, CUDA_DRAW = -1, -2
-"""Errors of `bw_cuda_key` that are not the driver's: no memory, and torch's generator refuses."""
+"""Errors besides the driver's: torch has no memory on the device, and its generator refuses."""
 
 NEXT = "bw_next"
 """Two words: the address of the next function of the chain, and the number of this specialisation."""

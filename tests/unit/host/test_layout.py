@@ -1,6 +1,16 @@
 import pytest
 
-from brickwork.host.layout import Placement, extent, is_contiguous, may_alias, overlap, tensor_type, unit_axis
+from brickwork.host.layout import (
+    Placement,
+    extent,
+    is_aligned,
+    is_contiguous,
+    is_narrow,
+    may_alias,
+    overlap,
+    tensor_type,
+    unit_axis,
+)
 from brickwork.ir.dtypes import FLOAT32
 
 
@@ -47,3 +57,22 @@ def test_memory_overlaps_if_the_ranges_do():
 def test_tensors_without_data_share_no_memory():
     nowhere = Placement(0, (4,), (1,), 4)
     assert not may_alias([nowhere, nowhere], [0, 1])
+
+
+def test_narrow_calls_have_small_sizes_places_and_integers():
+    most = 1 << 28
+    small = Placement(0, (most - 1, 2), (1, most), 4)
+    assert is_narrow([small], [most, -most])
+    assert is_narrow([], [])
+    assert not is_narrow([small], [most + 1])
+    assert not is_narrow([small], [-most - 1])
+    assert not is_narrow([small, Placement(0, (most,), (0,), 4)], [])
+    assert not is_narrow([Placement(0, (9, 2), (1 << 28, 1), 1)], [])
+    assert is_narrow([Placement(0, (8, 2), (1 << 28, 1), 8)], [])
+    assert not is_narrow([Placement(0, (1,), (1 << 31,), 4)], [])
+
+
+def test_aligned_calls_have_tensors_that_begin_at_a_multiple_of_16_bytes():
+    assert is_aligned([Placement(address, (4,), (1,), 4) for address in (0, 16, 4096)])
+    assert not is_aligned([Placement(address, (4,), (1,), 4) for address in (16, 40)])
+    assert is_aligned([])
