@@ -1,0 +1,131 @@
+"""Device kernels run on the host, thread by thread, against the interpreter."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from brickwork.ir.build import cast, read
+from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
+from brickwork.ir.nodes import Kernel, Reduction, Role
+from brickwork.ir.operators import OPERATORS
+from cpu.test_codegen_random_kernels import COUNT, Generator
+from support.emulated import Emulated
+from support.machine import interpreted, named, scheduled
+from support.written import check, extent, kernel, let, load, loop, op, store, symbol
+
+
+def narrow(whole: Kernel) -> Kernel:
+    """Return the kernel for tensors that are small and aligned."""
+    return replace(whole, narrow=(*whole.tensors, *whole.scalars), aligned=whole.tensors)
+
+
+def assert_same(whole, roles, tensors, scalars=(), *, narrowed=True, **tolerance):
+    """The kernel with these roles writes what the interpreter writes."""
+    made = scheduled(whole, roles)
+    results = [data.clone() for data in tensors]
+    assert Emulated(narrow(made) if narrowed else made)(results, scalars) is None
+    for result, expected in zip(results, interpreted(whole, tensors, scalars), strict=True):
+        torch.testing.assert_close(
+            result, expected.as_strided(result.shape, expected.stride()), **tolerance or {"rtol": 0, "atol": 0}
+        )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_kernel(seed):
+    x = torch.randint(-50, 50, (COUNT,), generator=torch.Generator().manual_seed(seed))
+    out = torch.zeros(3, COUNT).long()
+    tensor, to = named("x", 0, x), named("out", 1, out)
+    made = Generator(seed, tensor)
+    whole = kernel((tensor, to), loop(made.i, 0, extent(tensor), *made.body(to)), scalars=(made.uniform,))
+    for width in (1, 4):
+        for narrowed in (False, True):
+            assert_same(whole, {"i": (Role.PARALLEL, width)}, [x, out], (5,), narrowed=narrowed)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 7), (1, 1, 1), (2, 3, 8), (0, 3, 4), (4, 2, 0), (5, 1, 300)])
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("narrowed", [False, True])
+def test_nest(shape, width, narrowed):
+    x = torch.arange(torch.Size(shape).numel()).reshape(shape)
+    x, out = (x.double() / 7).transpose(0, 1).contiguous().transpose(0, 1), torch.zeros(shape, dtype=torch.float64)
+    tensor, to = named("x", 0, x), named("out", 1, out)
+    i, j, k = symbol("i"), symbol("j"), symbol("k")
+    value = op("add", load(tensor, i, j, k), cast(read(k), FLOAT64))
+    nest = loop(
+        i, 0, extent(tensor), loop(j, 0, extent(tensor, 1), loop(k, 0, extent(tensor, 2), store(to, (i, j, k), value)))
+    )
+    roles = {"i": (Role.PARALLEL, 1), "j": (Role.PARALLEL, 1), "k": (Role.PARALLEL, width)}
+    result = torch.zeros_like(out)
+    made = scheduled(kernel((tensor, to), nest), roles)
+    assert Emulated(narrow(made) if narrowed else made)([x, result]) is None
+    torch.testing.assert_close(result, x + torch.arange(shape[2]), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["add", "minimum", "maximum", "mul"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize("width", [1, 4])
+def test_block_reduction(name, dtype, width):
+    for columns in (1, 30, 200):
+        x = torch.randint(-4, 5, (2, columns)).to(dtype)
+        out, copy = torch.zeros(2, dtype=dtype), torch.zeros(2, columns, dtype=dtype)
+        tensor, to, other = named("x", 0, x), named("out", 1, out), named("copy", 2, copy)
+        i, j, s = symbol("i"), symbol("j"), symbol("s", tensor.type.dtype)
+        inner = loop(
+            j, 0, extent(tensor, 1), let(s, op(name, s, load(tensor, i, j))), store(other, (i, j), load(tensor, i, j))
+        )
+        inner = replace(inner, reductions=(Reduction(s, OPERATORS[name]),))
+        last = loop(symbol("l"), 0, 1, store(other, (i, 0), op("add", load(other, i, 0), s)))
+        first = cast(load(tensor, i, 0), tensor.type.dtype)
+        nest = loop(i, 0, extent(tensor), let(s, first), inner, store(to, (i,), s), last)
+        roles = {"i": (Role.BLOCK, 1), "j": (Role.THREAD, width)}
+        made = scheduled(kernel((tensor, to, other), nest), roles)
+        results = [x.clone(), out.clone(), copy.clone()]
+        assert Emulated(narrow(made))(results) is None
+        expected = interpreted(kernel((tensor, to, other), nest), [x, out, copy])
+        for result, want in zip(results, expected, strict=True):
+            torch.testing.assert_close(result, want, rtol=0, atol=0)
+
+
+def test_failure_is_recorded_once():
+    x, out = torch.arange(1000), torch.zeros(1000).long()
+    tensor, to = named("x", 0, x), named("out", 1, out)
+    i = symbol("i")
+    body = (
+        check(op("lt", load(tensor, i), 900), "late {0} {1}", read(i), cast(load(tensor, i), FLOAT32)),
+        store(to, (i,), i),
+    )
+    for width in (1, 4):
+        whole = scheduled(kernel((tensor, to), loop(i, 0, extent(tensor), *body)), {"i": (Role.PARALLEL, width)})
+        result = torch.full_like(out, -1)
+        failed = Emulated(narrow(whole))([x, result])
+        assert failed is not None
+        assert failed.values[0] == 900
+        assert failed.site.values == (INT64, FLOAT32)
+        assert result.tolist() == [*range(900), *[-1] * 100]
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "minimum", "maximum"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64"]
+)
+@pytest.mark.parametrize("width", [1, 4])
+def test_update_of_elements(name, dtype, width):
+    out = torch.randint(1, 5, (7,)).to(getattr(torch, dtype))
+    x, index = torch.randint(1, 3, (50,)).to(out.dtype), torch.randint(0, 7, (50,))
+    to, tensor, places = named("out", 0, out), named("x", 1, x), named("index", 2, index)
+    i = symbol("i")
+    plain = store(to, (load(places, i),), op(name, load(to, load(places, i)), load(tensor, i)))
+    update = replace(plain, value=load(tensor, i), combine=OPERATORS[name])
+    whole = kernel((to, tensor, places), loop(i, 0, extent(tensor), update))
+    results = [out.clone(), x, index]
+    assert Emulated(narrow(scheduled(whole, {"i": (Role.PARALLEL, width)})))(results) is None
+    expected = interpreted(kernel((to, tensor, places), loop(i, 0, extent(tensor), plain)), [out, x, index])
+    torch.testing.assert_close(results[0], expected[0], rtol=0, atol=0)
+
+
+def test_serial_kernel():
+    x = torch.arange(5.0)
+    tensor, i = named("x", 0, x), symbol("i")
+    body = loop(i, 1, extent(tensor), store(tensor, (i,), op("add", load(tensor, i), load(tensor, op("sub", i, 1)))))
+    assert_same(kernel((tensor,), let(symbol("unused"), 1), body), {}, [x])

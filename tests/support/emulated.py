@@ -1,0 +1,227 @@
+"""Runs device kernels without a GPU: their LLVM as host code, once for each thread of each block.
+
+Special registers, barriers and shuffles are answered by Python; the threads of a block are threads of this process.
+Functions of libdevice are those of the C library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, cast
+
+import llvmlite.binding
+import torch
+
+from brickwork.codegen.builder import FunctionWriter, Module
+from brickwork.codegen.convention import (
+    RECORD_FAILED,
+    RECORD_LOCK,
+    RECORD_ORDER,
+    RECORD_OWNER,
+    RECORD_SITE,
+    RECORD_VALUES,
+    RECORD_WORDS,
+    ContextLayout,
+    context_layout,
+)
+from brickwork.codegen.device import emit_device_kernel
+from brickwork.codegen.expressions import emit_scalar
+from brickwork.codegen.geometry import emit_geometry
+from brickwork.codegen.llvm import compile_module
+from brickwork.codegen.state import State
+from brickwork.ir.dtypes import FLOAT32
+from brickwork.ir.nodes import Kernel
+from brickwork.target.cpu import host_target
+from brickwork.target.cuda import cuda_target
+from support.machine import Failed, Number
+
+llvm = cast("Any", llvmlite.binding)
+OWNER = 4711
+_PARAMETER = re.compile(r"(ptr|i64|double)(?: range\([^)]*\)| \w+| align \d+)*? %(slot\d+)")
+
+
+@dataclass
+class _Place:
+    """Where a thread of the grid stands."""
+
+    registers: dict[str, int]
+    lane: int = 0
+    team: Any = None
+
+
+@dataclass
+class _Team:
+    """The threads of a block: their barrier, and what they show one another."""
+
+    size: int
+    barrier: threading.Barrier
+    warps: list[threading.Barrier]
+    shown: list[int] = field(default_factory=list)
+
+
+_place = threading.local()
+
+
+def _register(name: str) -> Any:
+    return ctypes.CFUNCTYPE(ctypes.c_int32)(lambda: _place.here.registers[name])
+
+
+def _barrier(number: int) -> None:
+    assert number == 0
+    if _place.here.team is not None:
+        _place.here.team.barrier.wait(20)
+
+
+def _shuffle(*, down: bool) -> Any:
+    def exchange(mask: int, value: int, lane: int, clamp: int) -> int:
+        assert (mask, clamp) == (-1, 31)
+        here = _place.here
+        here.team.shown[here.lane] = value
+        warp = here.team.warps[here.lane // 32]
+        warp.wait(20)
+        source = here.lane + lane if down else here.lane // 32 * 32 + lane
+        found = here.team.shown[source] if source // 32 == here.lane // 32 else value
+        warp.wait(20)
+        return found
+
+    word = ctypes.c_int32
+    return ctypes.CFUNCTYPE(word, word, word, word, word)(exchange)
+
+
+_ANSWERS = {
+    **{f"sreg_{name}": _register(name) for name in ("tid_x", "ntid_x", "ctaid_x", "ctaid_y", "nctaid_x")},
+    "barrier": ctypes.CFUNCTYPE(None, ctypes.c_int32)(_barrier),
+    "shuffle_down": _shuffle(down=True),
+    "shuffle_idx": _shuffle(down=False),
+}
+
+
+@cache
+def _load_answers() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.load_library_permanently("libm.so.6")
+    for name, function in _ANSWERS.items():
+        llvm.add_symbol(f"emulated_{name}", ctypes.cast(function, ctypes.c_void_p).value)
+
+
+class Emulated:
+    """A device kernel compiled for the host."""
+
+    def __init__(self, kernel: Kernel, capability: tuple[int, int] = (9, 0)) -> None:
+        """Emit the kernel for a GPU, and compile what was emitted for this host."""
+        _load_answers()
+        self.kernel, self.module = kernel, Module()
+        name = emit_device_kernel(self.module, kernel, cuda_target(capability))
+        self.layout = context_layout(kernel, device=True)
+        self.text = self.module.text()
+        text = _for_host(self.text, name, self.layout)
+        text += _geometry(kernel, self.layout)
+        host = host_target(16)
+        self._engine = llvm.create_mcjit_compiler(
+            llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine(codemodel="small")
+        )
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(compile_module(text, host)))
+        self._engine.finalize_object()
+        address = self._engine.get_function_address
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address("run"))
+        self._geometry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address("geometry"))
+
+    def __call__(self, tensors: Sequence[torch.Tensor], scalars: Sequence[Number] = ()) -> Failed | None:
+        """Run on tensors and scalars in the order in which the kernel names them."""
+        record = (ctypes.c_int64 * RECORD_WORDS)()
+        context = self._context(record, tensors, scalars)
+        x, y, block = self.geometry(context)
+        for number in range(x * y if x else 0):
+            self._run_block({"ctaid_x": number % x, "ctaid_y": number // x, "nctaid_x": x}, block, context)
+        if not record[RECORD_FAILED]:
+            assert not any(record)
+            return None
+        assert record[RECORD_LOCK] == 1
+        assert record[RECORD_OWNER] == OWNER
+        site = self.module.failures[int(record[RECORD_SITE])]
+        return Failed(site, record[RECORD_ORDER], tuple(record[RECORD_VALUES : RECORD_VALUES + len(site.values)]))
+
+    def geometry(self, context: Any) -> tuple[int, int, int]:
+        """Return blocks along x and y, and threads."""
+        found = (ctypes.c_int32 * 3)()
+        self._geometry(ctypes.addressof(context), ctypes.addressof(found))
+        return found[0], found[1], found[2]
+
+    def _context(self, record: Any, tensors: Sequence[torch.Tensor], scalars: Sequence[Number]) -> Any:
+        context = (ctypes.c_int64 * self.layout.length)()
+        context[self.layout.record] = ctypes.addressof(record)
+        context[self.layout.owner or 0] = OWNER
+        for tensor, data in zip(self.kernel.tensors, tensors, strict=True):
+            slots = self.layout.tensors[tensor]
+            numbers = (data.data_ptr(), *data.shape, *data.stride())
+            for slot, value in zip((slots.data, *slots.sizes, *slots.strides), numbers, strict=True):
+                context[slot] = value
+        for symbol, value in zip(self.kernel.scalars, scalars, strict=True):
+            context[self.layout.scalars[symbol]] = _bits(symbol.dtype is FLOAT32, symbol.dtype.is_float, value)
+        return context
+
+    def _run_block(self, registers: dict[str, int], size: int, context: Any) -> None:
+        shared = "sync" in self.text
+        team = _Team(size, threading.Barrier(size), [threading.Barrier(32) for _ in range(size // 32)], [0] * size)
+
+        def run(thread: int) -> None:
+            _place.here = _Place({**registers, "tid_x": thread, "ntid_x": size}, thread, team if shared else None)
+            self._run(ctypes.addressof(context))
+
+        if not shared:
+            for thread in range(size):
+                run(thread)
+            return
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+
+
+def _bits(single: bool, floating: bool, value: Number) -> int:
+    if single:
+        return struct.unpack("<I", struct.pack("<f", value))[0]
+    return struct.unpack("<q", struct.pack("<d", value))[0] if floating else int(value)
+
+
+def _for_host(text: str, name: str, layout: ContextLayout) -> str:
+    """Return a device module's text with the host's names for what only GPUs have."""
+    text = text.replace("ptx_kernel ", "").replace(' syncscope("device")', "").replace("addrspace(3) ", "")
+    text = re.sub(
+        r"@llvm\.nvvm\.read\.ptx\.sreg\.([\w.]+?)\(", lambda m: f"@emulated_sreg_{m[1].replace('.', '_')}(", text
+    )
+    text = re.sub(r"@llvm\.nvvm\.barrier\.[\w.]+\(", "@emulated_barrier(", text)
+    text = re.sub(r"@llvm\.nvvm\.shfl\.sync\.(\w+)\.i32\(", r"@emulated_shuffle_\1(", text)
+    text = text.replace("@__nv_", "@")
+    head = next(line for line in text.splitlines() if f"@{name}(" in line)
+    kinds = {match[2]: match[1] for match in _PARAMETER.finditer(head)}
+    assert len(kinds) == layout.length, head
+    lines = ["define void @run(ptr %context) {"]
+    for slot in range(layout.length):
+        lines.append(f"  %at{slot} = getelementptr i64, ptr %context, i64 {slot}")
+        lines.append(f"  %v{slot} = load {kinds[f'slot{slot}']}, ptr %at{slot}")
+    arguments = ", ".join(f"{kinds[f'slot{slot}']} %v{slot}" for slot in range(layout.length))
+    lines += [f"  call void @{name}({arguments})", "  ret void", "}", ""]
+    return text + "\n".join(lines)
+
+
+def _geometry(kernel: Kernel, layout: ContextLayout) -> str:
+    """Return a function that writes the grid and block for a context."""
+    module = Module()
+    writer = FunctionWriter(module, "geometry", "void", (("ptr", "context"), ("ptr", "out")))
+    state = State(module, host_target(16), kernel, layout, writer, "%context", "0")
+    found = emit_geometry(lambda expression: emit_scalar(state, expression), writer, kernel)
+    for number, text in enumerate((found.x, found.y, found.block)):
+        writer.store("i32", text, writer.emit(f"getelementptr i32, ptr %out, i64 {number}"))
+    writer.terminate("ret void")
+    writer.close()
+    text = re.sub(r", !invariant\.load !\d+", "", module.text())
+    return "\n".join(line for line in text.splitlines() if not line.startswith("!")) + "\n"
