@@ -62,7 +62,7 @@ class _Team:
     size: int
     barrier: threading.Barrier
     warps: list[threading.Barrier]
-    shown: list[int] = field(default_factory=list)
+    shown: list[int] = field(default_factory=list[int])
 
 
 _place = threading.local()
