@@ -194,6 +194,8 @@ def test_aligned_entries_take_aligned_tensors_alone():
         ((0, 3), (1 << 31, 1), False),
         ((0, (1 << 28) - 1), (1, 1), True),
         ((0, 1 << 28), (1, 1), False),
+        ((0, 1 << 27), (1, 1 << 30), True),
+        ((1, 1 << 27), (1, 1 << 30), False),
         ((), (), True),
     ],
 )
@@ -216,6 +218,14 @@ def scaled(dtype=INT64):
         device="cuda",
         narrow=True,
     )
+
+
+def test_narrow_entries_take_narrow_tensors_alone():
+    far, near = torch.ones(1).expand(1 << 28), torch.ones(1).expand(2)
+    rig = CudaRig([T])
+    rig.add(adding(far, narrow=True))
+    assert rig.call(far) is None
+    assert rig.call(near)[0].tolist() == [2, 2]
 
 
 @pytest.mark.parametrize(("value", "fits"), [(0, True), (1 << 28, True), (-(1 << 28), True), ((1 << 28) + 1, False)])

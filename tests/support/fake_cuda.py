@@ -296,6 +296,7 @@ class CudaRig:
 
     def _empty(self, rank: int, sizes: int, strides: int, dtype: int, kind: int, index: int, out: int) -> int:
         if self.gpu.full:
+            _WORD.from_address(out).value = 0xBAD
             return 1
         self.gpu.allocated.append((kind, index))
         real = library.libraries()[0].aoti_torch_empty_strided
