@@ -105,6 +105,8 @@ def _text(node: ast.expr) -> str:
 
 
 def _whole(node: ast.expr) -> int:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_whole(node.operand)
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else _fail(node)
 
 

@@ -13,6 +13,7 @@ from brickwork.diagnostics.errors import InternalError
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, INT64, VALUE_DTYPES, DType, Kind, value_dtype
 from brickwork.ir.nodes import (
+    FLAT_ACCESS,
     Allocate,
     Apply,
     Assign,
@@ -94,7 +95,7 @@ def _unique_accesses(kernel: Kernel) -> None:
     """Check that an access number means one place: copies are equal, or stand at one place of the source."""
     seen: dict[int, Load | Store] = {}
     for node in walk(kernel):
-        if not isinstance(node, Load | Store):
+        if not isinstance(node, Load | Store) or node.access == FLAT_ACCESS:
             continue
         other = seen.setdefault(node.access, node)
         same_place = type(node) is type(other) and node.loc == other.loc and node.loc != NOWHERE

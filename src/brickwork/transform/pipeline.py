@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Analysis
-from brickwork.ir.nodes import Block, Kernel
+from brickwork.ir.nodes import Block, Kernel, Launch, Node, Program
+from brickwork.ir.walk import rewrite, walk
 from brickwork.target.target import Target
 from brickwork.transform.claims import take_claims
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
+from brickwork.transform.pieces import cut
 from brickwork.transform.promote import promote
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
@@ -52,3 +54,19 @@ def schedule_kernel(kernel: Kernel, target: Target) -> ScheduledKernel:
 
 def _fast(body: Block, analysis: Analysis, schedule: Schedule) -> Block:
     return specialise(apply_schedule(fast_body(body, analysis), schedule, analysis), guards(analysis))
+
+
+def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[ScheduledKernel, ...]]:
+    """Return the program as it is to run on `target`, and its kernels as they were scheduled, for explanations.
+
+    Every kernel to emit is one that a launch in the program names.
+    """
+    kernels = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
+    scheduled = {kernel.name: schedule_kernel(kernel, target) for kernel in kernels}
+    if target.grid:
+        return cut(program, {name: item.kernel for name, item in scheduled.items()}), tuple(scheduled.values())
+
+    def visit(node: Node) -> Node:
+        return replace(node, kernel=scheduled[node.kernel.name].kernel) if isinstance(node, Launch) else node
+
+    return rewrite(program, visit), tuple(scheduled.values())

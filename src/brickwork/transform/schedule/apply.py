@@ -16,7 +16,20 @@ from itertools import count
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Block, Break, Check, Continue, Expression, For, Reduction, Role, Statement, Symbol, While
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Break,
+    Check,
+    Continue,
+    Expression,
+    For,
+    Reduction,
+    Role,
+    Statement,
+    Symbol,
+    While,
+)
 from brickwork.ir.walk import assigned_symbols, rewrite_statements, walk
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.permute import permute
@@ -38,7 +51,11 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
         if not isinstance(statement, For):
             return (statement,)
         loops = schedule.flat(statement.index)
-        applied = _apply(flatten(statement, loops) if loops else statement, schedule, analysis)
+        flat = flatten(statement, loops) if loops else statement
+        if schedule.partials(statement.index):
+            size = Symbol(f"{statement.index.name}_size", next(numbers), INT64)
+            return _share(flat, schedule, analysis, size)
+        applied = _apply(flat, schedule, analysis)
         order = schedule.order(statement.index)
         if order:
             return (permute(applied, order),)
@@ -54,12 +71,12 @@ def _jammed(loop: For, factor: int, numbers: Iterator[int]) -> Block:
 
 
 def _apply(loop: For, schedule: Schedule, analysis: Analysis) -> For:
-    width, size, least = schedule.width(loop.index), schedule.chunk(loop.index), schedule.partials(loop.index)
+    width, size = schedule.width(loop.index), schedule.chunk(loop.index)
     role = _role(loop.index, schedule)
     reductions = analysis.loops[loop.index].reductions
-    if size or least:
+    if size:
         inner = replace(loop, role=role, width=max(width, 1), reductions=() if role is Role.SEQUENTIAL else reductions)
-        return _cut(inner, reductions, size) if size else _share(inner, reductions, least)
+        return _cut(inner, reductions, size)
     if role is Role.SEQUENTIAL:
         return loop
     return replace(loop, role=role, width=max(width, 1), reductions=reductions)
@@ -80,11 +97,16 @@ def _cut(loop: For, reductions: tuple[Reduction, ...], size: int) -> For:
     return _pieces(loop, reductions, build.integer(size), Role.PARALLEL)
 
 
-def _share(loop: For, reductions: tuple[Reduction, ...], least: int) -> For:
-    """Return the loop in at most MOST_PIECES pieces of at least `least` iterations, each for a block of threads."""
+def _share(loop: For, schedule: Schedule, analysis: Analysis, size: Symbol) -> Block:
+    """Return the loop in at most MOST_PIECES pieces of at least so many iterations, each for a block of threads."""
+    reductions = analysis.loops[loop.index].reductions
+    role = _role(loop.index, schedule)
+    inner = replace(loop, role=role, reductions=() if role is Role.SEQUENTIAL else reductions)
     length = build.sub(loop.stop, loop.start)
     even = build.apply("floordiv", build.add(length, build.integer(MOST_PIECES - 1)), build.integer(MOST_PIECES))
-    return _pieces(loop, reductions, build.apply("maximum", even, build.integer(least)), Role.BLOCK)
+    least = build.apply("maximum", even, build.integer(schedule.partials(loop.index)))
+    pieces = _pieces(inner, reductions, build.read(size), Role.BLOCK)
+    return (Assign(symbol=size, value=least, loc=loop.loc), pieces)
 
 
 def _pieces(loop: For, reductions: tuple[Reduction, ...], step: Expression, role: Role) -> For:

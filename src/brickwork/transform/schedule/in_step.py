@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brickwork.ir.nodes import Block, For, If, Load, Node, Statement, Store, Symbol, Tensor, While
+from brickwork.ir.nodes import Block, For, If, Load, Node, Role, Statement, Store, Symbol, Tensor, While
 from brickwork.ir.walk import walk
 
 Tensors = frozenset[Tensor]
 NONE: Tensors = frozenset()
 
 
-def runs_in_step(block: Block, shared: frozenset[Symbol]) -> bool:
-    """Return whether a block can be run in step, with the loops of these indices shared out."""
+def runs_in_step(block: Block, shared: frozenset[Symbol] = frozenset()) -> bool:
+    """Return whether a block can be run in step, with THREAD loops and those of these indices shared out."""
     return _after(block, shared, NONE) is not None
 
 
@@ -32,7 +32,7 @@ def _after(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | 
 
 def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
     match statement:
-        case For(index=index) if index in shared:
+        case For() if statement.index in shared or statement.role is Role.THREAD:
             read |= _loaded((statement.start, statement.stop))
             return None if read & _stored(statement.body) else NONE
         case For(start=start, stop=stop, body=body):
