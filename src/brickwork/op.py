@@ -22,10 +22,12 @@ from brickwork.frontend.definition import Definition, define
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
-from brickwork.pytorch.gate import thunk_object
-from brickwork.pytorch.random_keys import draw_key
+from brickwork.pytorch.devices import devices
+from brickwork.pytorch.gate import ArgumentKind, thunk_name, thunk_object
+from brickwork.pytorch.random_keys import device_of, draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, OUT, derive
+from brickwork.pytorch.specialise import Specialiser, place_of
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation, cached_object, compile_operator
 from brickwork.runtime.signature import signature_text
@@ -35,8 +37,11 @@ from brickwork.target.target import Target
 if TYPE_CHECKING:
     from brickwork.pytorch.host import PythonHost
 
-Stage: TypeAlias = Literal["ir", "schedule", "llvm", "asm"]
-"""What `Op.inspect` shows."""
+Stage: TypeAlias = Literal["ir", "schedule", "llvm", "asm", "device", "ptx", "sass", "resources"]
+"""What `Op.inspect` shows; the last four for GPUs."""
+
+DEVICE = "device"
+"""The argument of `warmup`, `inspect` and `explain` that names a device, unless the operator has one of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +72,12 @@ class Op:
         self._fast_math = fast_math
         self.definition: Definition = define(function)
         self._schema = derive(name.partition("::")[2], self.definition)
-        self._artifacts: dict[tuple[str, Signature], Artifact] = {}
         self._specialisations: list[Specialisation] = []
+        self._specialiser = Specialiser(self.definition, self._compile, self._note)
         target = _target()
 
         def thunks() -> bytes:
-            return cached_object("gate", lambda: thunk_object(target), target)
+            return cached_object(thunk_name(), lambda: thunk_object(target), target)
 
         python = self.definition.host == "python"
         self._python_host = self._host_in_python(thunks) if python else None
@@ -124,7 +129,7 @@ class Op:
 
     def miss(self, overload: str, values: tuple[object, ...]) -> None:
         """Compile for these arguments and put the code in front of the overload's chain."""
-        self._specialise(overload, self._signature(overload, values))
+        self._specialiser.miss(self._registration.gates[overload], overload, self._kinds(overload), values)
 
     def fake(self, overload: str) -> Callable[..., Any]:
         """Return the fake implementation of an overload."""
@@ -139,15 +144,15 @@ class Op:
         return room.implementation(self.definition, self._registration.overload(overload), signature)
 
     def _host_in_python(self, thunks: Callable[[], bytes]) -> PythonHost:
-        def compile_piece(definition: Definition, signature: Signature) -> Compilation:
-            return compile_operator(definition, signature, _target(), fast_math=self._fast_math)
-
-        def note(signature: Signature, made: Compilation) -> None:
-            text = signature_text(signature)
-            self._specialisations.append(Specialisation(text, DEFAULT, made.cached, made.seconds))
-
         room = importlib.import_module("brickwork.pytorch.host")
-        return room.PythonHost(self.name, self.definition, self._schema, room.Tools(compile_piece, thunks, note))
+        return room.PythonHost(self.name, self.definition, self._schema, room.Tools(self._compile, thunks, self._note))
+
+    def _compile(self, definition: Definition, signature: Signature, gpu: Target | None) -> Compilation:
+        return compile_operator(definition, signature, gpu or _target(), fast_math=self._fast_math, host=_target())
+
+    def _note(self, signature: Signature, overload: str, made: Compilation) -> None:
+        text = signature_text(signature)
+        self._specialisations.append(Specialisation(text, overload, made.cached, made.seconds))
 
     @functools.cached_property
     def _fakes(self) -> dict[str, Callable[..., Any]]:
@@ -157,27 +162,22 @@ class Op:
             fakes[OUT] = room.fake_out(self.definition, self._schema.out.outputs)
         return fakes
 
-    def _signature(self, overload: str, values: tuple[object, ...]) -> Signature:
+    def _kinds(self, overload: str) -> tuple[ArgumentKind, ...]:
         found = self._schema.default if overload == DEFAULT else self._schema.out
         assert found is not None, overload  # noqa: S101  # the overload was registered from this schema
-        return signature_of_call(self.definition, found.arguments, values)
+        return found.arguments
 
-    def _specialise(self, overload: str, signature: Signature) -> Artifact:
-        known = self._artifacts.get((overload, signature))
-        if known is not None:
-            return known
-        made = compile_operator(self.definition, signature, _target(), fast_math=self._fast_math)
-        if self._registration.behaviour is self:
-            self._registration.gates[overload].add(made.artifact.code, made.artifact.description)
-        self._artifacts[overload, signature] = made.artifact
-        text = signature_text(signature)
-        self._specialisations.append(Specialisation(text, overload, made.cached, made.seconds))
-        return made.artifact
+    def _signature(self, overload: str, values: tuple[object, ...]) -> Signature:
+        return signature_of_call(self.definition, self._kinds(overload), values)
 
     # ------------------------------------------------------------ what the user asks
 
     def python(self, *arguments: Any, **named: Any) -> Any:
         """Run the body as Python, with element reads as values: slow, and the reference for compiled code."""
+        if self._schema.random and named.get(KEY) is None:
+            device, generator = device_of((*arguments, *named.values())), named.get("generator")
+            if generator is not None or (device is not None and device.type != "cpu"):
+                named = {**named, KEY: draw_key(named.pop("generator", None), device=device)}
         return self._reference(*arguments, **named)
 
     @functools.cached_property
@@ -187,7 +187,10 @@ class Op:
         return importlib.import_module("brickwork.frontend.reference").python_function(self.definition)
 
     def explain(self, *arguments: Any, **named: Any) -> str:
-        """Say how each loop runs and why, and which accesses are checked; without arguments, as last compiled."""
+        """Say how each loop runs and why, and which accesses are checked; without arguments, as last compiled.
+
+        `device=` is as in `warmup`.
+        """
         artifact = self._artifact(arguments, named)
         if self._python_host is not None:
             return self._python_host.explanation()
@@ -196,18 +199,30 @@ class Op:
         return artifact.explanation
 
     def inspect(self, stage: Stage, *arguments: Any, **named: Any) -> str:
-        """Return a stage of the compilation for these arguments; without arguments, of the last one."""
+        """Return a stage of the compilation for these arguments; without arguments, of the last one.
+
+        `device=` is as in `warmup`.
+        """
         artifact = self._artifact(arguments, named)
         if artifact is None:
             raise ValueError(f"{self.name} is not compiled yet: pass arguments to inspect")
+        if stage in artifact.stages:
+            return artifact.stages[stage]
         if stage == "asm":
             return assembly(artifact.stages["llvm"], _target())
-        if stage not in artifact.stages:
-            raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm'))}")
-        return artifact.stages[stage]
+        if artifact.kernels and stage in {"sass", "resources"}:
+            room = importlib.import_module("brickwork.runtime.inspection")
+            gpu = devices().like(room.architecture(artifact))
+            return room.sass(artifact, gpu) if stage == "sass" else room.resources(artifact, gpu)
+        more = ("sass", "resources") if artifact.kernels else ()
+        raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")
 
     def warmup(self, *arguments: Any, **named: Any) -> None:
-        """Compile for arguments like these, which may be meta tensors; nothing is run."""
+        """Compile for arguments like these, which may be meta or fake tensors; nothing is run.
+
+        Code is made for the device that real tensors are on; `device=` names another one (`cuda`, `cuda:1`), or an
+        architecture of GPUs that need not be here (`sm_90`). Calls on a GPU can be captured in graphs from then on.
+        """
         self._artifact(arguments, named)
 
     def check(self, *arguments: Any, **named: Any) -> None:
@@ -219,24 +234,34 @@ class Op:
         return Stats(self.name, tuple(self._specialisations))
 
     def _artifact(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Artifact | None:
+        """Return the code for these arguments, or what was compiled last."""
         if not arguments and not named:
-            made = [*self._artifacts.values()] if self._python_host is None else self._python_host.artifacts()
-            return made[-1] if made else None
+            return next(reversed(self._artifacts()), None)
         named = dict(named)
+        own = DEVICE in {parameter.name for parameter in self.definition.parameters}
+        device = None if own else named.pop(DEVICE, None)
         out = named.pop(OUT, None) if self._schema.out is not None else None
         named.pop(KEY, None)
         bound = self.__signature__.bind(*arguments, **named)
         bound.apply_defaults()
         values = [bound.arguments[parameter.name] for parameter in self.definition.parameters]
+        place = place_of(values, device)
         if self._python_host is not None:
-            self._python_host.dry_run(values)
-            return next(reversed(self._python_host.artifacts()), None)
+            self._python_host.dry_run(values, place)
+            return next(reversed(self._artifacts()), None)
         if self._schema.random:
             values.append(None)
         if out is not None:
             values += out if isinstance(out, list | tuple) else [out]
         label = DEFAULT if out is None else OUT
-        return self._specialise(label, self._signature(label, tuple(values)))
+        signature = signature_of_call(self.definition, self._kinds(label), values, place.kind)
+        gate = self._registration.gates.get(label) if self._registration.behaviour is self else None
+        return self._specialiser.specialise(label, signature, place, gate)
+
+    def _artifacts(self) -> list[Artifact]:
+        if self._python_host is not None:
+            return self._python_host.artifacts()
+        return [*self._specialiser.artifacts.values()]
 
     # ------------------------------------------------------------ what Python asks
 

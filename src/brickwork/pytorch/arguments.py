@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
@@ -138,10 +139,14 @@ def _tensor(definition: Definition, name: str, value: object, position: int | No
         raise TypeError(f"{definition.name}(): argument '{name}' must be Tensor, not {type(value).__name__}")
     loc = definition.loc if position is None else definition.parameters[position].loc
     dtype = _dtype(definition, name, value, loc)
-    address = 0 if value.device.type == "meta" else value.data_ptr()
+    address = value.data_ptr() if _has_data(value) else 0
     if position is None or name in definition.mutated:
         check_written(definition.name, name, value)
     return TensorArgument(dtype, Placement(address, tuple(value.shape), value.stride(), value.element_size()))
+
+
+def _has_data(tensor: torch.Tensor) -> bool:
+    return tensor.device.type != "meta" and not isinstance(tensor, FakeTensor)
 
 
 def _dtype(definition: Definition, name: str, tensor: torch.Tensor, loc: Location) -> DType:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from brickwork.pytorch import library
-from brickwork.pytorch.random_keys import draw_key
+from brickwork.pytorch.random_keys import device_of, draw_key
 from brickwork.pytorch.schema import KEY
 
 _MODE = "FuncTorchVmapMode"
@@ -37,10 +37,10 @@ def _with_randomness(
     interpreter: Any, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a call that draws what the mode allows: one key for all samples, or one for each."""
-    randomness = interpreter.randomness()
+    randomness, device = interpreter.randomness(), device_of((*arguments, *named.values()))
     if randomness == "error":
         raise RuntimeError(_REFUSED)
     if randomness == "same":
-        return arguments, {**named, KEY: draw_key()}
-    keys = draw_key(shape=(interpreter.batch_size(),))
+        return arguments, {**named, KEY: draw_key(device=device)}
+    keys = draw_key(shape=(interpreter.batch_size(),), device=device)
     return arguments, {**named, KEY: library.private("_C._functorch._add_batch_dim")(keys, 0, interpreter.level())}

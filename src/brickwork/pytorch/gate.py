@@ -22,11 +22,12 @@ from torch._ops import OpOverload
 from brickwork.codegen.convention import RECORD_WORDS
 from brickwork.codegen.description import EntryDescription
 from brickwork.codegen.llvm import translate_module
-from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE
+from brickwork.codegen.support import CUDA_FUNCTIONS, FUNCTIONS, NEXT, TABLE
 from brickwork.diagnostics.errors import BrickworkError, InternalError
 from brickwork.host import support
 from brickwork.host.failure import exception_of
 from brickwork.pytorch import library
+from brickwork.pytorch.devices import devices, driver_error, own_symbols
 from brickwork.runtime.loader import LoadedObject, load
 from brickwork.target.target import Target
 
@@ -51,7 +52,7 @@ next walk of the chain match: `gate.add(...)`; if it has added an entry for such
 at the same time), it just returns. What it raises reaches the caller of the operator."""
 
 OnAutograd: TypeAlias = Callable[[tuple[object, ...], bool], object]
-"""Called at the autograd key instead of the chain when an argument is no plain dense CPU tensor (a FakeTensor, a
+"""Called at the autograd key instead of the chain when an argument is no plain dense tensor (a FakeTensor, a
 functorch wrapper, a subclass, a neg/conj view), a dispatch mode is active, or a gradient is asked for (second argument
 True: grad mode is on and an argument requires grad, or one has a forward gradient). Returns the operator's result."""
 
@@ -73,6 +74,7 @@ _ITEMS = {
     ArgumentKind.BOOL_LIST: ArgumentKind.BOOL,
 }
 _REFUSED = ("SparseCPU", "SparseCsrCPU", "QuantizedCPU", "MkldnnCPU", "NestedTensorCPU", "AutogradNestedTensor")
+_REFUSED_ON_CUDA = ("SparseCUDA", "SparseCsrCUDA", "QuantizedCUDA", "NestedTensorCUDA")
 """Dispatch keys of tensors that no entry takes: a call always misses, and `OnMiss` says why it cannot be served."""
 _MODES = ("Python", "PythonDispatcher", "Functionalize", "FuncTorchDynamicLayerBackMode")
 """Dispatch keys below autograd that a mode, not a tensor, brings in."""
@@ -84,13 +86,19 @@ _WORD = ctypes.c_uint64
 _ON_MISS = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
 _ON_AUTOGRAD = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD, _WORD)
 _ON_FAILURE = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD)
+_ON_PENDING = ctypes.CFUNCTYPE(_WORD)
 _EXCEPTION = ctypes.PYFUNCTYPE(_WORD, _WORD, _WORD, _WORD, ctypes.c_char_p, _WORD)
 _RELEASE = ctypes.PYFUNCTYPE(None, _WORD, _WORD)
 
 
 def thunk_object(target: Target) -> bytes:
     """Return the object code that every gate is made of; the same for all gates, so it can be cached on disk."""
-    return translate_module(support.support_text(), target)
+    return translate_module(support.support_text(cuda=library.can_launch()), target)
+
+
+def thunk_name() -> str:
+    """Return what `thunk_object` makes on this machine, for cache keys."""
+    return "gate with CUDA" if library.can_launch() else "gate"
 
 
 def refuse_gradients(overload: OpOverload) -> OnAutograd:
@@ -136,7 +144,7 @@ class Gate:
         self._numbers = count()
         self._descriptions: dict[int, EntryDescription] = {}
         self._kept: list[object] = []
-        self._served: dict[tuple[int, int], int] = {}
+        self._served: dict[tuple[int, int], tuple[int, int]] = {}
         self._head = (_WORD * 2)()
         name = support.PYTHON_ERROR if library.knows_python_error() else support.OTHER_ERROR
         self._type_name = ctypes.create_string_buffer(name)
@@ -160,25 +168,32 @@ class Gate:
             "bw_on_miss": _ON_MISS(self._missed),
             "bw_on_autograd": _ON_AUTOGRAD(self._at_autograd),
             "bw_failed": _ON_FAILURE(self._failed),
+            "bw_cuda_failed": _ON_FAILURE(self._refused),
+            "bw_cuda_pending": _ON_PENDING(self._pending),
         }
         self._kept += callbacks.values()
         own = {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in callbacks.items()}
+        own |= own_symbols()
         own |= {NEXT: ctypes.addressof(self._head), TABLE: ctypes.addressof(self._table)}
         own[support.TYPE_NAME] = ctypes.addressof(self._type_name)
         self._thunks: LoadedObject = load(thunks, library.TorchSymbols(own))
         self._make_exception = _EXCEPTION(self._thunks.address("bw_exception"))
         self._release = _RELEASE(self._thunks.address("bw_release"))
-        return own | {name: self._thunks.address(name) for name in FUNCTIONS if name not in own}
+        functions = (*FUNCTIONS, *CUDA_FUNCTIONS) if library.can_launch() else FUNCTIONS
+        return own | {name: self._thunks.address(name) for name in functions if name not in own}
 
     def register(self) -> None:
         """Register with the dispatcher, for ever; the schema must have been defined.
 
-        Tensors bring a call to the CPU's keys; where no argument has to be one, every call passes BackendSelect.
+        Tensors bring a call to their device's keys; where no argument has to be one, every call passes BackendSelect.
         """
         tensors = {ArgumentKind.TENSOR, ArgumentKind.TENSOR_LIST} & {*self._kinds}
         places = {"BackendSelect": "bw_gate"}
         if tensors:
             places = {"CPU": "bw_gate", "AutogradCPU": "bw_autograd"} | dict.fromkeys(_REFUSED, "bw_miss")
+            if library.made_for_cuda():
+                places |= {"CUDA": "bw_gate", "AutogradCUDA": "bw_autograd"}
+                places |= dict.fromkeys(_REFUSED_ON_CUDA, "bw_miss")
         namespace, _, name = self.operator.partition("::")
         functions = library.libraries()[0]
         functions.aoti_torch_abi_version.restype = ctypes.c_uint64
@@ -192,14 +207,16 @@ class Gate:
                 msg = f"torch does not accept a kernel for {self.operator} at the dispatch key {key}"
                 raise RuntimeError(msg)
 
-    def add(self, object_bytes: bytes, description: EntryDescription) -> None:
-        """Load a specialisation and put it in front of the chain."""
+    def add(self, object_bytes: bytes, description: EntryDescription, symbols: Mapping[str, int] | None = None) -> None:
+        """Load a specialisation and put it in front of the chain; `symbols` are what it links with besides."""
         with self._lock:
             number = next(self._numbers)
             cell = (_WORD * 2)(self._head[0], number)
-            entry = load(object_bytes, library.TorchSymbols({**self._symbols, NEXT: ctypes.addressof(cell)}))
+            own = {**self._symbols, **(symbols or {}), NEXT: ctypes.addressof(cell)}
+            entry = load(object_bytes, library.TorchSymbols(own))
             self._kept += (cell, entry)
             self._descriptions[number] = description
+            devices().owners[ctypes.addressof(cell)] = description
             self._head[0] = entry.address(description.symbol)
 
     def clear(self) -> None:
@@ -213,7 +230,7 @@ class Gate:
 
         def answer() -> None:
             with self._lock:
-                before = self._head[0]
+                before = self._progress()
                 self._on_miss(self._values(stack))
                 self._check_progress((threading.get_ident(), stack), before)
 
@@ -222,17 +239,21 @@ class Gate:
             self._release(stack, ctypes.addressof(self._table))
         return code
 
-    def _check_progress(self, call: tuple[int, int], head: int) -> None:
+    def _progress(self) -> tuple[int, int]:
+        """Return what changes when a miss helps: the head of the chain, or how many GPUs are ready."""
+        return self._head[0], len(devices().gpus)
+
+    def _check_progress(self, call: tuple[int, int], before: tuple[int, int]) -> None:
         """Raise if a call misses again though nothing was added: Python and machine code disagree about its arguments.
 
         A miss adds nothing if another thread has just added what this one needs; the next walk of the chain must match.
         """
-        if self._head[0] != head:
+        if self._progress() != before:
             self._served.pop(call, None)
-        elif self._served.get(call) == head:
+        elif self._served.get(call) == before:
             raise InternalError(f"no code of {self.operator} takes the arguments that it was compiled for")
         else:
-            self._served[call] = head
+            self._served[call] = before
 
     def _at_autograd(self, stack: int, inputs: int, outputs: int, reasons: int) -> int:
         """Serve a call that needs Python at the autograd key; 0, or the exception to throw."""
@@ -261,6 +282,24 @@ class Gate:
         def answer() -> None:
             description = self._descriptions[number]
             raise exception_of(list(words), description.failures, description.operator)
+
+        return self._answered(answer, frames=False)
+
+    def _refused(self, number: int, error: int) -> int:
+        """Return the exception for what the driver refused to specialisation `number`."""
+
+        def answer() -> None:
+            raise driver_error(self._descriptions[number].operator, ctypes.c_int64(error).value)
+
+        return self._answered(answer, frames=False)
+
+    def _pending(self) -> int:
+        """Return the exception for what an earlier launch has recorded; 0 if another thread has told it."""
+
+        def answer() -> None:
+            error = devices().take_failure()
+            if error is not None:
+                raise error
 
         return self._answered(answer, frames=False)
 

@@ -22,15 +22,14 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.lift import Piece
 from brickwork.frontend.pieces import Input, InputKind, piece_definition, python_body, scalar_names
 from brickwork.ir.dtypes import value_dtype
-from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import check_devices, check_written, signature_of_call
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.fake import check_result, fake_default
-from brickwork.pytorch.random_keys import draw_key
+from brickwork.pytorch.random_keys import device_of, draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, Schema, derive
+from brickwork.pytorch.specialise import Compile, Note, Place, Specialiser
 from brickwork.runtime.artifact import Artifact
-from brickwork.runtime.compile import Compilation
 
 _SCALARS: tuple[tuple[tuple[type, ...], InputKind], ...] = (
     ((bool, torch.SymBool), "bool"),
@@ -44,10 +43,9 @@ _LISTS: dict[InputKind, InputKind] = {"bool": "list[bool]", "int": "list[int]", 
 class Tools:
     """What the pieces of an operator are compiled and registered with."""
 
-    compile: Callable[[Definition, Signature], Compilation]
+    compile: Compile
     thunks: Callable[[], bytes]
-    note: Callable[[Signature, Compilation], None]
-    """Told of each specialisation."""
+    note: Note
 
 
 class PieceOperator:
@@ -56,8 +54,7 @@ class PieceOperator:
     def __init__(self, name: str, definition: Definition, tools: Tools) -> None:
         """Register it under `name`."""
         self.definition = definition
-        self.artifacts: dict[Signature, Artifact] = {}
-        self._tools = tools
+        self.specialiser = Specialiser(definition, tools.compile, tools.note)
         self._schema = derive(name.partition("::")[2], definition)
         self._fake: Callable[..., Any] = fake_default(definition)
         self._registration: Registration = register(name, self._schema, self, tools.thunks)
@@ -65,26 +62,23 @@ class PieceOperator:
 
     def miss(self, overload: str, values: tuple[object, ...]) -> None:
         """Compile for these arguments."""
-        made = self.specialise(self.signature(values))
-        self._registration.gates[overload].add(made.code, made.description)
+        self.specialiser.miss(self._registration.gates[overload], overload, self._schema.default.arguments, values)
 
     def fake(self, overload: str) -> Callable[..., Any]:
         """Return the fake implementation; the overload with given results is never called."""
         del overload
         return self._fake
 
-    def signature(self, values: Sequence[object]) -> Signature:
-        """Return the signature of a call."""
-        return signature_of_call(self.definition, self._schema.default.arguments, values)
+    def prepare(self, values: Sequence[object], place: Place) -> None:
+        """Compile for arguments like these, which have no data."""
+        signature = signature_of_call(self.definition, self._schema.default.arguments, values, place.kind)
+        gate = self._registration.gates[DEFAULT]
+        self.specialiser.specialise(DEFAULT, replace(signature, may_alias=False), place, gate)
 
-    def specialise(self, signature: Signature) -> Artifact:
-        """Return the code for a signature."""
-        known = self.artifacts.get(signature)
-        if known is None:
-            made = self._tools.compile(self.definition, signature)
-            known = self.artifacts[signature] = made.artifact
-            self._tools.note(signature, made)
-        return known
+    @property
+    def artifacts(self) -> list[Artifact]:
+        """What was compiled, oldest first."""
+        return [*self.specialiser.artifacts.values()]
 
 
 class PythonHost:
@@ -115,8 +109,7 @@ class PythonHost:
         given = {name: named.pop(name) for name in ("out", KEY, "generator") if name in named and name not in declared}
         key = given.get(KEY)
         if self._schema.random and key is None:
-            generator = given.get("generator")
-            key = draw_key(generator)
+            key = draw_key(given.get("generator"), device=device_of((*arguments, *named.values())))
         values = dict(zip((item.name for item in self.definition.parameters), arguments, strict=False)) | named
         returned = self._body(_ReferenceRun(self, key, values), *arguments, **named)
         results, out = self._checked(returned), given.get("out")
@@ -128,14 +121,14 @@ class PythonHost:
             return None
         return tuple(results) if self.definition.returns_tuple else results[0]
 
-    def dry_run(self, values: Sequence[object]) -> None:
-        """Compile the pieces for arguments like these; nothing is computed."""
+    def dry_run(self, values: Sequence[object], place: Place) -> None:
+        """Compile the pieces for arguments like these at a place; nothing is computed."""
         arguments = [_meta(value) for value in values]
         split = [item.keyword_only for item in self.definition.parameters]
         positional = [value for value, keyword in zip(arguments, split, strict=True) if not keyword]
         names = [item.name for item in self.definition.parameters]
         named = {name: value for name, value, keyword in zip(names, arguments, split, strict=True) if keyword}
-        self._body(_DryRun(self), *positional, **named)
+        self._body(_DryRun(self, place), *positional, **named)
 
     def explanation(self) -> str:
         """Say why the host part is Python, and of each piece how its loops run."""
@@ -144,7 +137,7 @@ class PythonHost:
             made = [item for (number, _), item in self._operators.items() if number == piece.number]
             first, last = piece.statements[0].lineno, piece.statements[-1].end_lineno
             lines.append(f"lines {first} to {last}: compiled, as {self.name}__loop{piece.number}")
-            artifacts = [artifact for operator in made for artifact in operator.artifacts.values()]
+            artifacts = [artifact for operator in made for artifact in operator.artifacts]
             texts = [artifact.explanation.split("\n") for artifact in artifacts[-1:]]
             lines += [f"  {line}" for text in texts for line in text if not line.startswith("host part:")]
             lines += [] if artifacts else ["  not compiled yet: pass arguments to explain"]
@@ -152,7 +145,7 @@ class PythonHost:
 
     def artifacts(self) -> list[Artifact]:
         """Return what was compiled."""
-        return [artifact for operator in self._operators.values() for artifact in operator.artifacts.values()]
+        return [artifact for operator in self._operators.values() for artifact in operator.artifacts]
 
     def piece(self, number: int, values: Mapping[str, Any]) -> tuple[PieceOperator, list[Any]]:
         """Return the operator for a piece, and its arguments."""
@@ -206,7 +199,7 @@ class PythonHost:
         """Run the body on real tensors."""
         key = named.pop(KEY, None)
         if self._schema.random and key is None:
-            key = draw_key()
+            key = draw_key(device=device_of((*arguments, *named.values())))
         values = dict(zip((item.name for item in self.definition.parameters), arguments, strict=False)) | named
         check_devices(self.definition.name, _tensors(values.values()))
         for name in self.definition.mutated:
@@ -336,10 +329,14 @@ class _FakeRun(_Launcher):
 class _DryRun(_Launcher):
     """A run on meta tensors that compiles the pieces."""
 
+    def __init__(self, host: PythonHost, place: Place) -> None:
+        super().__init__(host)
+        self._place = place
+
     def __call__(self, number: int, values: dict[str, Any]) -> tuple[Any, ...]:
         """Compile a piece; its outputs have no data."""
         operator, arguments = self.host.piece(number, values)
-        operator.specialise(replace(operator.signature(arguments), may_alias=False))
+        operator.prepare(arguments, self._place)
         return self.results(number, operator.call(*arguments))
 
 

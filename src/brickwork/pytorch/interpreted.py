@@ -1,7 +1,8 @@
 """Runs operators in the checking interpreter on torch's tensors: slow, and it finds what a broken word does.
 
 This is what `BRICKWORK_CHECK=interpret` asks for: a `prange` whose iterations collide on real data raises a `RaceError`
-with two iterations and the element. Tensors that share a storage share it in the interpreter, too.
+with two iterations and the element. Tensors that share a storage share it in the interpreter, too. Those on a GPU are
+copied to the CPU for it, and results back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from brickwork.ir.interpret import Argument, Memory, run_program
 from brickwork.ir.scalars import Number
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.dtypes import from_torch, to_torch
-from brickwork.pytorch.random_keys import draw_key
+from brickwork.pytorch.random_keys import device_of, draw_key
 from brickwork.pytorch.register import in_order, schema_arguments
 
 
@@ -57,7 +58,8 @@ def interpret(definition: Definition, signature: Signature, values: Sequence[obj
     finally:
         for tensor, memory in (*written, *zip(given, out, strict=True)):
             tensor.copy_(_tensor(memory))
-    return () if signature.out else tuple(map(_tensor, results))
+    device = device_of(values)
+    return () if signature.out else tuple(_tensor(result).to(device or "cpu") for result in results)
 
 
 def _key(definition: Definition, values: Sequence[object]) -> int:
@@ -67,7 +69,7 @@ def _key(definition: Definition, values: Sequence[object]) -> int:
     given = values[len(definition.parameters)]
     if isinstance(given, torch.Tensor):
         return int(given.item())
-    return int(draw_key().item())
+    return int(draw_key(device=device_of(values)).item())
 
 
 def _memory(tensor: torch.Tensor, storages: dict[tuple[int, DType], list[Number]]) -> Memory:
@@ -77,7 +79,7 @@ def _memory(tensor: torch.Tensor, storages: dict[tuple[int, DType], list[Number]
     data = storages.get((storage.data_ptr(), dtype))
     if data is None:
         flat = tensor.detach().as_strided((storage.nbytes() // tensor.element_size(),), (1,), 0)
-        data = storages[storage.data_ptr(), dtype] = [item.item() for item in flat]
+        data = storages[storage.data_ptr(), dtype] = [item.item() for item in flat.cpu()]
     return Memory(data, tuple(tensor.shape), tensor.stride(), dtype, int(tensor.storage_offset()))
 
 

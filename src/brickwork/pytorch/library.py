@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from brickwork.host.driver import open_library
+
 _PYTHON_ERROR_RELEASES = ((2, 11), (2, 13))
 """The first and the last torch release whose `python_error` is known to have the layout of `host/support.py`."""
 
@@ -32,7 +34,26 @@ def libraries() -> tuple[ctypes.CDLL, ...]:
     """Return torch's native libraries; looking a name up in the first finds those of all that it depends on."""
     folder = Path(torch.__file__).parent / "lib"
     names = {"linux": "lib{}.so", "darwin": "lib{}.dylib"}.get(sys.platform, "{}.dll")
-    return tuple(ctypes.CDLL(str(folder / names.format(name))) for name in ("torch_cpu", "c10"))
+    rooms = ("torch_cpu", "c10", "torch_cuda", "c10_cuda") if made_for_cuda() else ("torch_cpu", "c10")
+    return tuple(ctypes.CDLL(str(folder / names.format(name))) for name in rooms)
+
+
+@functools.cache
+def made_for_cuda() -> bool:
+    """Whether this torch can have tensors on NVIDIA GPUs; nothing of CUDA is started to find out."""
+    return private("version.cuda") is not None
+
+
+@functools.cache
+def can_launch() -> bool:
+    """Whether native code can launch kernels: torch is made for CUDA, and the machine has NVIDIA's driver."""
+    if not made_for_cuda():
+        return False
+    try:
+        open_library()
+    except OSError:
+        return False
+    return True
 
 
 class TorchSymbols(Mapping[str, int]):
@@ -46,7 +67,8 @@ class TorchSymbols(Mapping[str, int]):
         """Return an address; KeyError if no library has the name."""
         if name in self._first:
             return self._first[name]
-        for library in (*libraries(), ctypes.pythonapi):
+        driver = (open_library(),) if can_launch() else ()
+        for library in (*libraries(), ctypes.pythonapi, *driver):
             try:
                 address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
             except AttributeError:
@@ -89,9 +111,12 @@ def dispatch_key(name: str) -> int:
 
 @functools.cache
 def plain_keys() -> int:
-    """Return the bits that the key set of a plain dense CPU tensor may have."""
+    """Return the bits that the key set of a plain dense tensor may have, on the CPU or on a GPU."""
     key, key_set = private("_C.DispatchKey"), private("_C.DispatchKeySet")
-    keys = key_set(key.CPU) | key_set(key.AutogradCPU) | key_set(key.ADInplaceOrView) | key_set(key.AutocastCPU)
+    keys = key_set(key.ADInplaceOrView)
+    for device in ("CPU", "CUDA") if made_for_cuda() else ("CPU",):
+        for kind in ("", "Autograd", "Autocast"):
+            keys |= key_set(getattr(key, kind + device))
     return int(keys.raw_repr())
 
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 
 KEY_LIMIT = (1 << 63) - 1
 """Keys are drawn from [0, KEY_LIMIT); any int64 may be given."""
 
 
-def draw_key(generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> torch.Tensor:
-    """Return keys (int64) drawn from a generator, by default torch's own for the CPU."""
-    return torch.randint(0, KEY_LIMIT, shape, generator=generator, dtype=torch.int64)
+def draw_key(
+    generator: torch.Generator | None = None, shape: tuple[int, ...] = (), device: torch.device | None = None
+) -> torch.Tensor:
+    """Return keys (int64) drawn from a generator, by default torch's own for a device, by default the CPU.
+
+    They are on the generator's device.
+    """
+    place = device or torch.device("cpu") if generator is None else generator.device
+    return torch.randint(0, KEY_LIMIT, shape, generator=generator, dtype=torch.int64, device=place)
+
+
+def device_of(values: Iterable[object]) -> torch.device | None:
+    """Return the device of the first tensor among the arguments of a call; None if there is none."""
+    return next((value.device for value in values if isinstance(value, torch.Tensor)), None)

@@ -17,6 +17,7 @@ import torch
 
 from brickwork.pytorch.batching import follow_randomness
 from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, refuse_gradients
+from brickwork.pytorch.library import made_for_cuda
 from brickwork.pytorch.schema import OUT, Overload, Schema
 
 DEFAULT = "default"
@@ -149,7 +150,7 @@ def _implement(
 def _implement_in_python(registration: Registration, label: str, library: Any, name: str) -> None:
     """Register the Python implementation of an overload, and what refuses gradients in front of it.
 
-    Tensors bring a call to the CPU's keys; where no argument has to be one, any call is served.
+    Tensors bring a call to their device's keys; where no argument has to be one, any call is served.
     """
 
     def run(*arguments: Any, **named: Any) -> Any:
@@ -164,8 +165,9 @@ def _implement_in_python(registration: Registration, label: str, library: Any, n
         return on_autograd(values, asks_for_gradient(values))
 
     if any(str(each.type) == "Tensor" for each in arguments):
-        library.impl(name, run, "CPU")
-        library.impl(name, at_autograd, "AutogradCPU")
+        for device in ("CPU", "CUDA") if made_for_cuda() else ("CPU",):
+            library.impl(name, run, device)
+            library.impl(name, at_autograd, f"Autograd{device}")
     else:
         library.impl(name, run, "CompositeExplicitAutograd")
 

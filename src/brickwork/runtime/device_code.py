@@ -40,14 +40,15 @@ def machine_code(driver: Driver, ptx: str, gpu: Gpu) -> bytes:
     return entry.blobs[_BLOB]
 
 
-def load_kernels(driver: Driver, artifact: Artifact, gpus: Sequence[Gpu]) -> tuple[int, ...]:
+def load_kernels(driver: Driver, artifact: Artifact, gpus: Sequence[Gpu], *, alike: bool = True) -> tuple[int, ...]:
     """Return the kernels of an artifact, in the order of their cells, loaded on these GPUs.
 
-    Where GPUs of different kinds share one PTX, it is loaded as it is, so that each gets machine code of its own.
+    Where a machine has GPUs of different capabilities that share one PTX (they are not `alike`), it is loaded as it is,
+    so that each gets machine code of its own.
     """
     if not artifact.kernels:
         return ()
-    ptx, alike = artifact.stages["ptx"], len({gpu.capability for gpu in gpus}) == 1
+    ptx = artifact.stages["ptx"]
     library = driver.load(machine_code(driver, ptx, gpus[0]) if alike else ptx.encode())
     kernels = tuple(driver.kernel(library, name) for name in artifact.kernels)
     for gpu in gpus:

@@ -1,0 +1,118 @@
+"""The specialisations of one operator: which call asks for which code, compiled once and linked into its gates.
+
+Code for a GPU is compiled for an architecture and linked where there is a GPU of it; for one that is not here it stays
+PTX, which can be looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+import torch
+
+from brickwork.diagnostics.errors import DeviceError
+from brickwork.frontend.definition import Definition
+from brickwork.ir.signature import Signature
+from brickwork.pytorch.arguments import device_kind, signature_of_call
+from brickwork.pytorch.devices import devices, index_of, refuse_capture, target_of
+from brickwork.pytorch.gate import ArgumentKind, Gate
+from brickwork.runtime.artifact import Artifact
+from brickwork.runtime.compile import Compilation
+from brickwork.target.cuda import OLDEST, cuda_target
+from brickwork.target.target import Target
+
+Compile: TypeAlias = Callable[[Definition, Signature, Target | None], Compilation]
+"""Returns the code of a definition for a signature, on a GPU or, for None, on this processor."""
+Note: TypeAlias = Callable[[Signature, str, Compilation], None]
+"""Told of each specialisation and its overload."""
+
+_Key: TypeAlias = tuple[str, Signature, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where code is to run: on this processor (no `gpu`), or on a kind of GPU; `index` is one that is here, if any."""
+
+    gpu: Target | None = None
+    index: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of device, as signatures have it."""
+        return "cpu" if self.gpu is None else "cuda"
+
+    @property
+    def here(self) -> bool:
+        """Whether the code can be loaded."""
+        return self.gpu is None or self.index is not None
+
+
+@dataclass(slots=True)
+class Specialiser:
+    """What was compiled for an operator, and what of it is linked."""
+
+    definition: Definition
+    compile: Compile
+    note: Note
+    artifacts: dict[_Key, Artifact] = field(default_factory=dict[_Key, Artifact])
+    """By overload, signature and architecture, oldest first."""
+    linked: set[_Key] = field(default_factory=set[_Key])
+
+    def miss(self, gate: Gate, overload: str, kinds: Sequence[ArgumentKind], values: Sequence[object]) -> None:
+        """Compile and link code for a call that no code takes yet."""
+        signature = signature_of_call(self.definition, kinds, values)
+        index = index_of([value for value in values if isinstance(value, torch.Tensor)])
+        if signature.device == "cuda" and index is not None:
+            refuse_capture(self.definition.name, index)
+            self.specialise(overload, signature, gpu(index), gate)
+        else:
+            self.specialise(overload, signature, Place(), gate)
+
+    def specialise(self, overload: str, signature: Signature, place: Place, gate: Gate | None) -> Artifact:
+        """Return the code for a signature; with a gate, linked into it where it can run here."""
+        key = (overload, signature, "" if place.gpu is None else place.gpu.cpu)
+        artifact = self.artifacts.get(key)
+        if artifact is None:
+            made = self.compile(self.definition, signature, place.gpu)
+            artifact = self.artifacts[key] = made.artifact
+            self.note(signature, overload, made)
+        if gate is not None and place.here and key not in self.linked:
+            symbols = None if place.index is None else devices().load(artifact, place.index)
+            gate.add(artifact.code, artifact.description, symbols)
+            self.linked.add(key)
+        return artifact
+
+
+def gpu(index: int) -> Place:
+    """Return a GPU of this machine, ready for calls."""
+    return Place(target_of(devices().ready(index)), index)
+
+
+def place_of(values: Sequence[object], name: str | torch.device | None) -> Place:
+    """Return the place that code for these arguments is made for, by its name or else by where the tensors are."""
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    if name is None and device_kind(tensors) == "cpu":
+        return Place()
+    return place_named(tensors[0].device if name is None else name)
+
+
+def place_named(name: str | torch.device) -> Place:
+    """Return the place that a name stands for: a device of torch's, or an architecture such as `sm_90`."""
+    found = re.fullmatch(r"sm_(\d+)(\d)", str(name))
+    if found is not None:
+        capability = (int(found[1]), int(found[2]))
+        if capability < OLDEST:
+            raise DeviceError(f"code for GPUs is made for sm_{OLDEST[0]}{OLDEST[1]} or later, not for {name}")
+        return Place(cuda_target(capability))
+    device = torch.device(name)
+    if device.type == "cpu":
+        return Place()
+    if device.type != "cuda":
+        raise ValueError(f"brickwork makes code for cpu and cuda, not for {device.type}")
+    if not torch.cuda.is_available():
+        raise DeviceError(f"there is no GPU here for device={str(name)!r}: name an architecture, such as 'sm_90'")
+    index = cast("int | None", device.index)
+    return gpu(torch.cuda.current_device() if index is None else index)
