@@ -1,15 +1,21 @@
-"""`python -m benchmarks [name ...]`: measure, print tables, write records to `benchmarks/results/`."""
+"""`python -m benchmarks [--device cuda] [name ...]`: measure, print tables, write records to `benchmarks/results/`."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import brick_pad, first_call, launch, sample_normal, sin, timex
-from brickwork.bench.record import record, save
-from brickwork.bench.report import show
+import torch
+
+from benchmarks import brick_pad, cuda, first_call, launch, sample_normal, sin, timex
+from brickwork.bench.record import Case, Record, record, save, save_all
+from brickwork.bench.report import show, verdicts
 
 BENCHMARKS = {
     "brick_pad": brick_pad.cases,
@@ -28,22 +34,68 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def main() -> None:
+def main() -> int:
     """Run the benchmarks that were named, or all."""
     parser = argparse.ArgumentParser(description="Measure brickwork beside its peers.")
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; all if none is named")
-    parser.add_argument("--machine", default="cpu-2core", help="folder of the results, as a kind of machine")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join({**BENCHMARKS, **cuda.BENCHMARKS})}; else all")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--machine", default="cpu-2core", help="folder of the CPU's results, as a kind of machine")
+    parser.add_argument("--out", type=Path, help="file of the GPU's results, in place of one under benchmarks/results/")
+    parser.add_argument("--budget", type=float, default=280, help="seconds after which no benchmark of a GPU is begun")
     options = parser.parse_args()
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if busy > 1:
         print(f"This machine is busy (load {busy:.1f}): the figures of this run are not fit to be kept.\n")
+    if options.device == "cuda":
+        return on_a_gpu(options.names or list(cuda.BENCHMARKS), options.out, options.budget)
     for name in options.names or BENCHMARKS:
         found = BENCHMARKS[name](progress)
         progress("")
         for case in found:
             show(case)
         print(f"wrote {save(record(name, found), RESULTS / options.machine).relative_to(Path.cwd())}\n")
+    return 0
+
+
+def on_a_gpu(names: list[str], out: Path | None, budget: float) -> int:
+    """Run the GPU's benchmarks; one that fails does not hide the others. Return how many failed."""
+    if not torch.cuda.is_available():
+        print("There is no NVIDIA GPU here: torch.cuda.is_available() is False.")
+        return 1
+    torch.cuda.init()
+    machine = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower())
+    path = out or RESULTS / machine / "cuda.json"
+    start, records, failed = time.perf_counter(), list[Record](), list[str]()
+    for name in names:
+        passed = time.perf_counter() - start
+        if passed > budget:
+            failed.append(f"{name}: not begun, {passed:.0f} s have passed")
+            continue
+        try:
+            found = of_one(cuda.BENCHMARKS[name])
+        except Exception as error:  # noqa: BLE001  # one benchmark that fails does not hide the others
+            traceback.print_exc()
+            failed.append(f"{name}: {type(error).__name__}: {error}".splitlines()[0])
+            continue
+        print(f"{name}: {time.perf_counter() - start - passed:.1f} s\n", flush=True)
+        records.append(record(name, found))
+        save_all(records, path)
+    verdicts([case for result in records for case in result.cases])
+    for text in failed:
+        print(f"FAILED {text}")
+    print(f"{time.perf_counter() - start:.0f} s; wrote {path}")
+    return len(failed)
+
+
+def of_one(benchmark: Callable[[Callable[[str], None]], list[Case]]) -> list[Case]:
+    """Run one benchmark, show its cases, and give its memory back."""
+    found = benchmark(progress)
+    progress("")
+    for case in found:
+        show(case)
+    torch.cuda.empty_cache()
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -41,7 +41,7 @@ def cases(progress: Progress, *, rounds: int = 5) -> list[Case]:
     """Return the first calls of the ready operators, and the import beyond torch's."""
     found = [_first_call(name, arguments, rounds, progress) for name, arguments in _OPERATORS.items()]
     progress("import")
-    seconds = [_run(_IMPORT, "") for _ in range(rounds)]
+    seconds = [seconds_of(_IMPORT, "") for _ in range(rounds)]
     target = "0.15 s beyond torch"
     timings = {"brickwork": summary(seconds, 1)}
     return [*found, Case(title="import beyond torch", timings=timings, reference="brickwork", target=target)]
@@ -54,15 +54,16 @@ def _first_call(name: str, arguments: str, rounds: int, progress: Progress) -> C
     for number in range(rounds):
         progress(f"first call of {name}: round {number + 1} of {rounds}")
         with tempfile.TemporaryDirectory() as folder:
-            cold.append(_run(program, folder))
-            warm.append(_run(program, folder))
+            cold.append(seconds_of(program, folder))
+            warm.append(seconds_of(program, folder))
     timings = {"brickwork, cold cache": summary(cold, 1), "brickwork, warm cache": summary(warm, 1)}
     title = f"first call of {name}"
     target = "0.3 s cold, 20 ms warm"
     return Case(title=title, timings=timings, reference="brickwork, cold cache", target=target)
 
 
-def _run(program: str, cache: str) -> float:
+def seconds_of(program: str, cache: str) -> float:
+    """Run a program that prints seconds, with a folder for its cache."""
     environment = {**os.environ, "BRICKWORK_CACHE_DIR": cache}
     command = [sys.executable, "-c", program]
     folder = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ import torch
 
 from brickwork.bench.timers import Timing
 
-_PACKAGES = ("brickwork", "torch", "llvmlite", "islpy", "numba", "taichi", "quadrants")
+_PACKAGES = ("brickwork", "torch", "llvmlite", "islpy", "numba", "taichi", "quadrants", "triton")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,11 @@ class Case:
     target: str = ""
     """What brickwork must reach, in words."""
     notes: dict[str, str] = field(default_factory=dict[str, str])
+    device: str = "cpu"
+    at_most: float = 0.0
+    """Seconds that brickwork may take; 0 where nothing was set."""
+    moved: int = 0
+    """Bytes that a call reads and writes, where that is what limits it."""
 
     def ratio(self, name: str) -> float:
         """Return how many times as long as the reference a contender takes."""
@@ -62,6 +67,18 @@ def record(name: str, cases: list[Case]) -> Record:
     )
 
 
+def save_all(results: list[Record], path: Path) -> Path:
+    """Write the records of one run on a GPU as one JSON file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def load_all(path: Path) -> list[Record]:
+    """Read the records that `save_all` wrote."""
+    return [_record(data) for data in json.loads(path.read_text(encoding="utf-8"))]
+
+
 def save(result: Record, folder: Path) -> Path:
     """Write a record as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +89,10 @@ def save(result: Record, folder: Path) -> Path:
 
 def load(path: Path) -> Record:
     """Read a record that `save` wrote."""
-    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return _record(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _record(data: dict[str, Any]) -> Record:
     cases = tuple(_case(case) for case in data.pop("cases"))
     return Record(cases=cases, **data)
 
@@ -90,6 +110,8 @@ def versions() -> dict[str, str]:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
+    if torch.version.cuda and torch.cuda.is_initialized():
+        found["cuda"] = torch.version.cuda
     return found
 
 
@@ -104,11 +126,20 @@ def machine() -> dict[str, str]:
         described["processor"] = words.get("model name", "unknown")
         flags = words.get("flags", "").split()
         described["vectors"] = " ".join(flag for flag in ("avx2", "fma", "avx512f") if flag in flags)
+    if torch.cuda.is_initialized():
+        device: Any = torch.cuda
+        properties = device.get_device_properties(0)
+        described["gpu"] = properties.name
+        described["compute"] = f"sm_{properties.major}{properties.minor}"
+        described["multiprocessors"] = str(properties.multi_processor_count)
     return described
 
 
 def _commit() -> str:
-    """Return the commit that was measured, `+` if files were changed since, or nothing outside a checkout."""
+    """Return the commit that was measured, `+` if files were changed since; or what `BRICKWORK_COMMIT` says."""
+    said = os.environ.get("BRICKWORK_COMMIT", "")
+    if said:
+        return said
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty=+"],  # noqa: S607  # git is found on the path

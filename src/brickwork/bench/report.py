@@ -33,18 +33,42 @@ def show(case: Case) -> None:
 
     table = Table(title=case.title, title_justify="left", title_style="bold")
     table.add_column("contender")
-    for heading in ("median", "quartiles", f"against {case.reference}"):
+    headings = ("median", "quartiles", *(("rate",) if case.moved else ()), f"against {case.reference}")
+    for heading in headings:
         table.add_column(heading, justify="right")
     for name, timing in case.timings.items():
         style = "bold green" if name.startswith("brickwork") else None
         spread = f"{duration(timing.lower)} to {duration(timing.upper)}"
-        table.add_row(name, duration(timing.median), spread, ratio(case.ratio(name)), style=style)
+        speed = (rate(case, name),) if case.moved else ()
+        table.add_row(name, duration(timing.median), spread, *speed, ratio(case.ratio(name)), style=style)
     console = Console()
     console.print(table)
     for name, note in case.notes.items():
         console.print(f"  {name}: {note}", highlight=False, markup=False)
     if case.target:
         console.print(f"  to reach: {case.target}\n", highlight=False, markup=False)
+
+
+def rate(case: Case, name: str) -> str:
+    """Return how fast a contender moves the bytes that the case is about, or nothing."""
+    return f"{case.moved / case.timings[name].median / 1e9:.0f} GB/s" if case.moved else ""
+
+
+def verdicts(cases: list[Case]) -> None:
+    """Print, line by line, what brickwork took, the best of the others, what it had to reach and whether it did."""
+    for case in cases:
+        ours = case.timings.get("brickwork")
+        if ours is None:
+            print(f"{case.title:48} {'; '.join(f'{name}: {note}' for name, note in case.notes.items())}")  # noqa: T201  # prints
+            continue
+        rest = {name: timing for name, timing in case.timings.items() if not name.startswith("brickwork")}
+        best = min(rest, key=lambda name: rest[name].median) if rest else ""
+        other = f"{best} {duration(rest[best].median)}" if best else ""
+        verdict = "" if not case.at_most else "met" if ours.median <= case.at_most else "MISSED"
+        reach = f"{duration(case.at_most)} ({ratio(ours.median / case.at_most)})" if case.at_most else ""
+        wrong = " WRONG" if "differs" in case.notes.get("brickwork", "") else ""
+        figures = f"{duration(ours.median):>9} {rate(case, 'brickwork'):>9}"
+        print(f"{case.title:48} {figures}  {reach:>20} {verdict:7}{wrong} best other: {other}")  # noqa: T201  # prints
 
 
 def markdown(records: list[Record], titles: Container[str] | None = None) -> str:

@@ -1,0 +1,86 @@
+"""What a call costs the host: 1024 floats on a GPU, allocation included; and in a graph, the device."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from benchmarks.cuda.compare import Progress, compare, triton, written_by_hand
+from benchmarks.peers import cuda_loops
+from brickwork import ops
+from brickwork.bench.device_timers import replayed
+from brickwork.bench.record import Case
+from brickwork.bench.timers import Call, Timing, measure
+
+COUNT = 1024
+REPLAYED = 50
+
+
+def cases(progress: Progress) -> list[Case]:
+    """Return the host's time of a call, and the device's time of one in a graph."""
+    x = torch.randn(COUNT, device="cuda")
+    return [_host(x, progress), _device(x, progress)]
+
+
+def _host(x: torch.Tensor, progress: Progress) -> Case:
+    progress("host time of a call")
+    packed = torch.ops.brickwork.sin
+    compiled = torch.compile(torch.sin, dynamic=False)
+    contenders: dict[str, Call] = {
+        "brickwork": lambda: ops.sin(x),
+        "brickwork, torch.ops": lambda: packed(x),
+        "torch.sin": lambda: torch.sin(x),
+        "torch.compile": lambda: compiled(x),
+        "CUDA C++ through torch, without allocation": written_by_hand(cuda_loops.sin, x),
+    }
+    peer = triton()
+    if peer is not None:
+        contenders["triton"] = peer.sin(x, block=1024)
+    running: dict[str, Call] = {}
+    notes: dict[str, str] = {}
+    for name, call in contenders.items():
+        try:
+            call()
+            running[name] = call
+        except Exception as error:  # noqa: BLE001  # one contender that fails does not hide the others
+            notes[name] = f"failed: {error}".splitlines()[0]
+    torch.cuda.synchronize()
+    timings = measure(running, rounds=25, warm_up=0.1, sample=0.003)
+    torch.cuda.synchronize()
+    return Case(
+        title=f"host time of a call with {COUNT} floats",
+        timings=timings,
+        reference="torch.sin",
+        target="torch.sin",
+        notes=notes,
+        device="cuda",
+        at_most=timings["torch.sin"].median,
+    )
+
+
+def _device(x: torch.Tensor, progress: Progress) -> Case:
+    contenders: dict[str, Call] = {
+        "brickwork": replayed(lambda: ops.sin(x), REPLAYED),
+        "torch.sin": replayed(lambda: torch.sin(x), REPLAYED),
+    }
+    case = compare(
+        f"a call with {COUNT} floats in a replayed graph",
+        contenders,
+        reference="torch.sin",
+        progress=progress,
+        same=False,
+    )
+    return dataclasses.replace(case, timings={name: _shared(timing) for name, timing in case.timings.items()})
+
+
+def _shared(timing: Timing) -> Timing:
+    """Return the timing of one call of those that a graph holds."""
+    return Timing(
+        median=timing.median / REPLAYED,
+        lower=timing.lower / REPLAYED,
+        upper=timing.upper / REPLAYED,
+        least=timing.least / REPLAYED,
+        samples=timing.samples,
+        calls_per_sample=REPLAYED,
+    )

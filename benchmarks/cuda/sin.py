@@ -1,0 +1,42 @@
+"""The sine of 4096 x N floats on a GPU, for small and large N."""
+
+from __future__ import annotations
+
+import torch
+
+from benchmarks.cuda.compare import Progress, compare, triton, written_by_hand
+from benchmarks.peers import cuda_loops
+from brickwork import ops
+from brickwork.bench.record import Case
+from brickwork.bench.timers import Call
+
+WIDTHS = (256, 512, 1024, 2048, 4096, 8192, 12672)
+
+
+def cases(progress: Progress) -> list[Case]:
+    """Return the sine for each width."""
+    return [_case(width, progress) for width in WIDTHS]
+
+
+def _case(width: int, progress: Progress) -> Case:
+    x = torch.randn(4096, width, device="cuda")
+    compiled = torch.compile(torch.sin, dynamic=False)
+    contenders: dict[str, Call] = {
+        "brickwork": lambda: ops.sin(x),
+        "torch.sin": lambda: torch.sin(x),
+        "torch.compile": lambda: compiled(x),
+        "CUDA C++": written_by_hand(cuda_loops.sin, x),
+    }
+    peer = triton()
+    if peer is not None:
+        contenders["triton, blocks of 256"] = peer.sin(x, block=256)
+        contenders["triton, blocks of 1024"] = peer.sin(x, block=1024)
+    return compare(
+        f"sin 4096x{width}",
+        contenders,
+        reference="torch.sin",
+        progress=progress,
+        target="torch.sin",
+        as_fast_as="torch.sin",
+        moved=8 * x.numel(),
+    )
