@@ -69,5 +69,5 @@ def seconds_of(program: str, cache: str) -> float:
     folder = Path(__file__).parents[1]
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603  # the program is ours
     if done.returncode != 0:
-        raise RuntimeError(done.stderr)
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
     return float(done.stdout)

@@ -59,7 +59,9 @@ def verdicts(cases: list[Case]) -> None:
     for case in cases:
         ours = case.timings.get("brickwork")
         if ours is None:
-            print(f"{case.title:48} {'; '.join(f'{name}: {note}' for name, note in case.notes.items())}")  # noqa: T201  # prints
+            said = [f"{name} {duration(timing.median)} {rate(case, name)}" for name, timing in case.timings.items()]
+            said += [f"{name}: {note}" for name, note in case.notes.items()]
+            print(f"{case.title:48} {', '.join(said)}")  # noqa: T201  # prints
             continue
         rest = {name: timing for name, timing in case.timings.items() if not name.startswith("brickwork")}
         best = min(rest, key=lambda name: rest[name].median) if rest else ""
