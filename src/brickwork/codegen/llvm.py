@@ -76,6 +76,7 @@ def extract(library: bytes, names: Sequence[str]) -> bytes:
             function.linkage = "internal"
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
+    llvm.initialize_all_targets()
     machine = llvm.Target.from_triple(_DEVICE_TRIPLE).create_target_machine()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0)))
     return module.as_bitcode()
