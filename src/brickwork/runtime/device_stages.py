@@ -17,7 +17,7 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
 from brickwork.ir.walk import walk
 from brickwork.runtime.artifact import Artifact
-from brickwork.runtime.libdevice import device_functions
+from brickwork.runtime.libdevice import device_library
 from brickwork.runtime.stages import finished, surprises
 from brickwork.target.target import Target
 from brickwork.transform.explain import explain
@@ -48,7 +48,7 @@ def _emit(program: Program, target: Target, host: Target, module: Module, reache
     launches = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
     names = tuple(emit_device_kernel(module, kernel, target).removeprefix("@") for kernel in launches)
     text = reached["device"] = module.text()
-    reached["ptx"] = compile_device(text, target, device_functions(text, target))
+    reached["ptx"] = compile_device(text, target, device_library(text, target))
     entry = Module(failures=[*module.failures])
     cells = {kernel.name: kernel_cell(number) for number, kernel in enumerate(launches)}
     description = emit_entry(entry, program, cells, host, target, unordered=unordered(program))

@@ -5,24 +5,21 @@ libdevice is a library of a few hundred functions, and reading all of it takes l
 
 from __future__ import annotations
 
-import re
-
-from brickwork.codegen.libdevice import extract
+from brickwork.codegen.llvm import device_functions, extract
 from brickwork.runtime import cache
 from brickwork.runtime.cache import Entry
 from brickwork.runtime.compile import environment_key
 from brickwork.runtime.toolkit import find_libdevice, libdevice_identity
 from brickwork.target.target import Target
 
-_CALLED = re.compile(r"@(__nv_\w+)")
 _BLOB = "bitcode"
 
 
-def device_functions(text: str, target: Target) -> bytes:
-    """Return, as bitcode, the functions of libdevice that a module (LLVM assembly) calls; empty if it calls none."""
-    names = sorted({*_CALLED.findall(text)})
+def device_library(text: str, target: Target) -> bytes | None:
+    """Return, as bitcode, the functions of libdevice that a module (LLVM assembly) needs; None if it needs none."""
+    names = device_functions(text)
     if not names:
-        return b""
+        return None
     key = cache.key_of(("libdevice", libdevice_identity(), *names, *environment_key(target)))
     entry, _ = cache.obtain(key, lambda: Entry({}, {_BLOB: extract(find_libdevice().read_bytes(), names)}))
     return entry.blobs[_BLOB]
