@@ -15,8 +15,8 @@ from benchmarks.peers import torch_formulations
 from brickwork import ops
 from brickwork.bench import plots
 from brickwork.bench.record import Case
-from brickwork.bench.report import duration, show
-from examples.demo import checks, tiles
+from brickwork.bench.report import duration, ratio, show
+from examples.demo import checks, gpu, tiles
 
 OUTPUT = Path("demo-output")
 ROUNDS = 5
@@ -44,6 +44,9 @@ def main() -> None:
         if compiled(torch.sin) is None:
             console.print("   torch.compile needs a C++ compiler, and this machine has none: it is left out.")
         found = measured(progress)
+        console.print("\n[bold]4. The same source on an NVIDIA GPU[/bold]")
+        on_a_gpu(console, progress)
+    console.print()
     for case in found:
         show(case)
     plots.timings(found, OUTPUT / "timings.png")
@@ -55,6 +58,20 @@ def measured(progress: launch.Progress) -> list[Case]:
     """Measure the operators and the cost of a call."""
     benchmarks = (brick_pad, timex, sin, sample_normal, launch)
     return [case for benchmark in benchmarks for case in benchmark.cases(progress, rounds=ROUNDS)]
+
+
+def on_a_gpu(console: Console, progress: launch.Progress) -> None:
+    """Run the operators on the GPU beside the CPU, or say why not."""
+    missing = gpu.why_not()
+    if missing:
+        console.print(f"   No GPU is used: {missing}.")
+        return
+    progress("the GPU beside the CPU")
+    console.print(f"   {gpu.named()}, on the arguments and the source that the CPU has; device time of one call:")
+    for row in gpu.rows():
+        equal = "all equal" if row.apart == 0 else f"largest difference {row.apart:.1e}"
+        times = f"CPU {duration(row.cpu):>8}, GPU {duration(row.gpu):>8}, {ratio(row.cpu / row.gpu):>7} as fast"
+        console.print(f"   {row.name:14} {row.elements:>11,} elements: {times}; {equal}")
 
 
 def draw(console: Console, progress: launch.Progress) -> None:

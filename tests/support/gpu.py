@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,6 +48,12 @@ def settle(device: str) -> None:
     """Wait for what runs on the device, and raise what it found wrong."""
     if device != "cpu":
         bw.check_errors()
+
+
+def settled(device: str, function: Callable[..., Any], *arguments: Any) -> None:
+    """Call a function, and raise what it did wrong on the device, too."""
+    function(*arguments)
+    settle(device)
 
 
 def script(folder: Path, source: str, *arguments: str, cache: Path | None = None) -> str:

@@ -4,7 +4,10 @@ import pytest
 import torch
 
 import brickwork as bw
+from support.gpu import only_cpu
 from support.operators import copy_scaled, noise, ramp, scale_, square, timex
+
+pytestmark = pytest.mark.usefixtures("device")
 
 DTYPES = [
     *(torch.bool, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32),
@@ -39,6 +42,7 @@ def test_every_element_type(dtype):
     torch.testing.assert_close(y, (torch.arange(5) + 1).to(dtype))
 
 
+@only_cpu
 @pytest.mark.parametrize(
     ("make", "what"),
     [
@@ -115,6 +119,7 @@ def test_offsets_beyond_32_bits():
     assert every(x.as_strided((3,), (step,)), 1).tolist() == [1, 2, 3]
 
 
+@only_cpu
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -143,6 +148,7 @@ def test_a_key_that_is_no_single_integer_is_refused(key):
         noise(torch.zeros(3), 1.0, key=key)
 
 
+@only_cpu
 def test_warming_up_with_tensors_without_data_expects_no_shared_memory():
     meta = torch.empty(10, dtype=torch.int16, device="meta")[::2]
     copy_scaled.warmup(meta, torch.empty(10, dtype=torch.int16, device="meta")[::2])

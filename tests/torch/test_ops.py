@@ -9,6 +9,9 @@ import brickwork as bw
 from benchmarks.peers import torch_formulations as reference
 from brickwork import ops
 from brickwork.ops.brick_pad import brick_pad_colour, brick_pad_plane
+from support.gpu import only_cpu
+
+pytestmark = pytest.mark.usefixtures("device")
 
 LATTICES = [
     ([0, 0], [6, 0], [0, 4]),
@@ -114,6 +117,7 @@ def test_timex_is_causal():
     assert torch.equal(ops.timex(w, k, 0.0)[..., :20], before[..., :20])
 
 
+@only_cpu
 def test_timex_does_not_depend_on_threads():
     w, k = torch.randn(8, 130), torch.randn(4, 8, 130)
     threads = torch.get_num_threads()
@@ -127,6 +131,7 @@ def test_timex_does_not_depend_on_threads():
     assert torch.equal(results[0], results[1])
 
 
+@only_cpu
 def test_timex_does_not_depend_on_the_width_of_vectors():
     """A definition of its own for each width: specialisations of one operator are kept for the process."""
     w, k = torch.randn(4, 70), torch.randn(2, 4, 70)
@@ -213,15 +218,18 @@ def test_seeds_decide_and_calls_differ():
     assert not torch.equal(first, second)
 
 
-def test_a_generator_decides():
+def test_a_generator_decides(device):
     mu, sigma = torch.zeros(5), torch.ones(5)
-    results = [ops.sample_normal(mu, sigma, 7, generator=torch.Generator().manual_seed(9)) for _ in range(2)]
+    results = [
+        ops.sample_normal(mu, sigma, 7, generator=torch.Generator(device=device).manual_seed(9)) for _ in range(2)
+    ]
     assert torch.equal(results[0], results[1])
     state = torch.get_rng_state()
-    ops.sample_normal(mu, sigma, 7, generator=torch.Generator().manual_seed(9))
+    ops.sample_normal(mu, sigma, 7, generator=torch.Generator(device=device).manual_seed(9))
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@only_cpu
 def test_samples_do_not_depend_on_threads():
     mu, sigma = torch.zeros(300), torch.ones(300)
     threads = torch.get_num_threads()
@@ -267,6 +275,7 @@ def test_opcheck(name):
     torch.library.opcheck(overload, make())
 
 
+@only_cpu
 @pytest.mark.parametrize("name", CALLS)
 def test_loops_are_not_left_in_order(name):
     operator, make = CALLS[name]
@@ -275,6 +284,7 @@ def test_loops_are_not_left_in_order(name):
     assert "checked" not in said
 
 
+@only_cpu
 def test_op_python_draws_what_machine_code_draws():
     mu, sigma = torch.zeros(3), torch.ones(3)
     torch.manual_seed(11)
