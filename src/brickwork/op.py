@@ -24,7 +24,8 @@ from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.devices import devices
 from brickwork.pytorch.gate import ArgumentKind, thunk_name, thunk_object
-from brickwork.pytorch.random_keys import device_of, draw_key
+from brickwork.pytorch.placement import allocating_like, device_of
+from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, OUT, derive
 from brickwork.pytorch.specialise import Specialiser, place_of
@@ -178,7 +179,8 @@ class Op:
             device, generator = device_of((*arguments, *named.values())), named.get("generator")
             if generator is not None or (device is not None and device.type != "cpu"):
                 named = {**named, KEY: draw_key(named.pop("generator", None), device=device)}
-        return self._reference(*arguments, **named)
+        with allocating_like((*arguments, *named.values())):
+            return self._reference(*arguments, **named)
 
     @functools.cached_property
     def _reference(self) -> Callable[..., Any]:

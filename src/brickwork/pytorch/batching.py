@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from brickwork.pytorch import library
-from brickwork.pytorch.random_keys import device_of, draw_key
+from brickwork.pytorch.placement import device_of
+from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.schema import KEY
 
 _MODE = "FuncTorchVmapMode"

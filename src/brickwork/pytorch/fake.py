@@ -10,6 +10,7 @@ import torch
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.host_python import host_function
 from brickwork.pytorch.arguments import check_devices
+from brickwork.pytorch.placement import allocating_like
 from brickwork.pytorch.schema import KEY
 
 
@@ -20,8 +21,10 @@ def fake_default(definition: Definition) -> Callable[..., Any]:
     def fake(*arguments: Any, **named: Any) -> Any:
         if definition.draws_random:
             named.pop(KEY, None)
-        check_devices(definition.name, _tensors((*arguments, *named.values())))
-        return host(*arguments, **named)
+        tensors = _tensors((*arguments, *named.values()))
+        check_devices(definition.name, tensors)
+        with allocating_like(tensors):
+            return host(*arguments, **named)
 
     return fake
 

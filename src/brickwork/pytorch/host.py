@@ -25,7 +25,8 @@ from brickwork.ir.dtypes import value_dtype
 from brickwork.pytorch.arguments import check_devices, check_written, signature_of_call
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.fake import check_result, fake_default
-from brickwork.pytorch.random_keys import device_of, draw_key
+from brickwork.pytorch.placement import allocating_like, device_of
+from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, Schema, derive
 from brickwork.pytorch.specialise import Compile, Note, Place, Specialiser
@@ -90,10 +91,15 @@ class PythonHost:
         self.definition = definition
         self._schema = schema
         self._tools = tools
-        self._body = python_body(definition)
+        self._python_body = python_body(definition)
         self._scalars = {piece.number: scalar_names(piece) for piece in definition.split.pieces}
         self._operators: dict[tuple[int, tuple[Input, ...]], PieceOperator] = {}
         self._lock = threading.RLock()
+
+    def _body(self, launcher: _Launcher, *arguments: Any, **named: Any) -> Any:
+        """Run the body; what it makes without naming a device is where the arguments are."""
+        with allocating_like((*arguments, *named.values())):
+            return self._python_body(launcher, *arguments, **named)
 
     def run(self, overload: str) -> Callable[..., Any]:
         """Return the implementation of an overload."""

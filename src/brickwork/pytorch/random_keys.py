@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
 
 KEY_LIMIT = (1 << 63) - 1
@@ -19,8 +17,3 @@ def draw_key(
     """
     place = device or torch.device("cpu") if generator is None else generator.device
     return torch.randint(0, KEY_LIMIT, shape, generator=generator, dtype=torch.int64, device=place)
-
-
-def device_of(values: Iterable[object]) -> torch.device | None:
-    """Return the device of the first tensor among the arguments of a call; None if there is none."""
-    return next((value.device for value in values if isinstance(value, torch.Tensor)), None)
