@@ -7,7 +7,7 @@ import torch
 
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
-from brickwork.ir.nodes import Kernel, Reduction, Role
+from brickwork.ir.nodes import Draw, Kernel, Random, Reduction, Role
 from brickwork.ir.operators import OPERATORS
 from cpu.test_codegen_random_kernels import COUNT, Generator
 from support.emulated import Emulated
@@ -129,3 +129,21 @@ def test_serial_kernel():
     tensor, i = named("x", 0, x), symbol("i")
     body = loop(i, 1, extent(tensor), store(tensor, (i,), op("add", load(tensor, i), load(tensor, op("sub", i, 1)))))
     assert_same(kernel((tensor,), let(symbol("unused"), 1), body), {}, [x])
+
+
+@pytest.mark.parametrize("draw", list(Draw))
+@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("width", [1, 4])
+def test_random_numbers(draw, first, width):
+    kind = INT64 if draw is Draw.INTEGER else FLOAT32
+    out = torch.zeros(3, 2000, dtype=torch.int64 if draw is Draw.INTEGER else torch.float32)
+    to, key = named("out", 0, out), symbol("key")
+    i, j = symbol("i"), symbol("j")
+    counter = op("add", op("mul", i, extent(to, 1)), op("add", j, first))
+    bounds = (op("sub", 0, i), op("add", j, 1)) if draw is Draw.INTEGER else ()
+    number = Random(draw=draw, key=read(key), counter=counter, extra=op("add", 7, 0), site=5, bounds=bounds, dtype=kind)
+    whole = kernel((to,), loop(i, 0, extent(to), loop(j, 0, extent(to, 1), store(to, (i, j), number))), scalars=(key,))
+    facts = (op("eq", op("mod", extent(to, 1), 4), 0),)
+    roles = {"i": (Role.PARALLEL, 1), "j": (Role.PARALLEL, width)}
+    close = {"rtol": 1e-6, "atol": 1e-6} if draw is Draw.NORMAL else {}
+    assert_same(replace(whole, facts=facts), roles, [out], (-(2**62) + 99,), **close)

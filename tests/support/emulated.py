@@ -65,6 +65,23 @@ class _Team:
     shown: list[int] = field(default_factory=list[int])
 
 
+_MACHINE = """
+define internal i32 @emulated_mulhi(i32 %a, i32 %b) {
+  %wide = zext i32 %a to i64
+  %other = zext i32 %b to i64
+  %product = mul i64 %wide, %other
+  %high = lshr i64 %product, 32
+  %result = trunc i64 %high to i32
+  ret i32 %result
+}
+define internal float @emulated_rsqrt(float %x) {
+  %root = call float @llvm.sqrt.f32(float %x)
+  %result = fdiv float 1.0, %root
+  ret float %result
+}
+"""
+"""What the machine has instructions for."""
+
 _place = threading.local()
 
 
@@ -200,7 +217,9 @@ def _for_host(text: str, name: str, layout: ContextLayout) -> str:
     )
     text = re.sub(r"@llvm\.nvvm\.barrier\.[\w.]+\(", "@emulated_barrier(", text)
     text = re.sub(r"@llvm\.nvvm\.shfl\.sync\.(\w+)\.i32\(", r"@emulated_shuffle_\1(", text)
-    text = text.replace("@__nv_", "@")
+    text = text.replace("@__nv_", "@").replace("@llvm.nvvm.mulhi.ui", "@emulated_mulhi")
+    text = re.sub(r"@llvm\.nvvm\.(\w+)\.approx\.ftz\.f", r"@emulated_\1", text)
+    text = re.sub(r"declare .*@emulated_(mulhi|rsqrt|sqrt|lg2|sin|cos)\(.*", "", text) + _MACHINE
     head = next(line for line in text.splitlines() if f"@{name}(" in line)
     kinds = {match[2]: match[1] for match in _PARAMETER.finditer(head)}
     assert len(kinds) == layout.length, head

@@ -156,7 +156,7 @@ class NarrowingWriter(FunctionWriter):
     def _extended(self, text: str, known: Known) -> str:
         """Write an operation in 32 bits and extend its result."""
         name = super().emit(text)
-        wide = super().emit(f"sext i32 {name} to i64")
+        wide = super().emit(f"{'zext nneg' if _fits(known) and known.low >= 0 else 'sext'} i32 {name} to i64")
         self._words[wide] = name
         return self._noted(wide, known if _fits(known) else Known(_LEAST, _MOST, known.multiple))
 

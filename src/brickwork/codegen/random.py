@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from brickwork.codegen import lanes
 from brickwork.codegen.attributes import attributes
+from brickwork.codegen.box_muller import polar
 from brickwork.codegen.builder import FunctionWriter, float_constant
 from brickwork.codegen.sleef import call_function, join_pieces
 from brickwork.codegen.state import State
@@ -25,6 +26,8 @@ def draw(state: State, node: Random, operands: tuple[Value, ...]) -> Value:
     texts = [value.text if isinstance(value, Uniform) and uniform else lanes.vector(state, value) for value in operands]
     key, counter, extra, *bounds = texts
     if _shareable(state, node, operands):
+        if isinstance(operands[1], Strided) and state.writer.known(operands[1].base).multiple % 4 == 0:
+            return Varying(_by_blocks(state, node, operands), node.dtype)
         return Varying(_shared(state, node, operands), node.dtype)
     match node.draw:
         case Draw.UNIFORM:
@@ -42,7 +45,7 @@ def _block(state: State, operands: tuple[str, ...] | list[str], site: int, width
     name, kind = f"bw_philox.{width}", f"{{ {', '.join([word] * 4)} }}"
     if not any(f" @{name}(" in text.partition("nounwind")[0] for text in state.module.functions):
         parameters = ((wide, "key"), (wide, "counter"), (wide, "extra"), ("i32", "site"))
-        header = f"noinline memory(none) {attributes(state.target)}"
+        header = f"{'alwaysinline' if state.target.grid else 'noinline'} memory(none) {attributes(state.target)}"
         writer = FunctionWriter(state.module, name, f"internal {kind}", parameters, header)
         inner = replace(state, writer=writer, width=width)
         result = "poison"
@@ -83,6 +86,11 @@ def _rounds(state: State, width: int) -> Words:
 
 def _product(state: State, text: str, factor: int, width: int) -> tuple[str, str]:
     """Return the low and the high half of the 64-bit product of i32 lanes and a constant."""
+    if state.target.grid and width == 1:
+        # As one product of 64 bits, LLVM would do all that follows in 64 bits.
+        high = state.module.declare("llvm.nvvm.mulhi.ui", "i32", ("i32", "i32"))
+        arguments = (f"i32 {text}", f"i32 {factor - 2**32}")
+        return state.writer.emit(f"mul i32 {text}, {factor - 2**32}"), state.writer.call("i32", high, arguments)
     emit, wide, word = state.writer.emit, vector_type("i64", width), vector_type("i32", width)
     product = emit(f"mul {wide} {emit(f'zext {word} {text} to {wide}')}, {_literal(factor, width, 'i64')}")
     high = emit(f"lshr {wide} {product}, {_literal(32, width, 'i64')}")
@@ -131,6 +139,8 @@ def _normal(state: State, words: Words, counter: str, width: int) -> str:
 
 def _box_muller(state: State, first: str, second: str, width: int) -> tuple[str, str]:
     """Return the odd and the even number of a pair of words."""
+    if state.target.grid:
+        return _by_lanes(state, first, second, width)
     emit, single = state.writer.emit, vector_type("float", width)
     logarithm = call_function(state, "log", "float", (_unit(state, first, 1, width),), width)
     square = emit(f"fmul {single} {logarithm}, {_float(-2.0, width)}")
@@ -141,6 +151,18 @@ def _box_muller(state: State, first: str, second: str, width: int) -> tuple[str,
     else:
         sine, cosine = (call_function(state, name, "float", (angle,), width) for name in ("sin", "cos"))
     return emit(f"fmul {single} {radius}, {sine}"), emit(f"fmul {single} {radius}, {cosine}")
+
+
+def _by_lanes(state: State, first: str, second: str, width: int) -> tuple[str, str]:
+    """Return the numbers of pairs of words on a GPU, where lanes are one thread's in any case."""
+    if width == 1:
+        return polar(state, first, second)
+    emit, words, results = state.writer.emit, f"<{width} x i32>", ["poison", "poison"]
+    for lane in range(width):
+        pair = polar(state, *(emit(f"extractelement {words} {text}, i64 {lane}") for text in (first, second)))
+        for number, text in enumerate(pair):
+            results[number] = emit(f"insertelement <{width} x float> {results[number]}, float {text}, i64 {lane}")
+    return results[0], results[1]
 
 
 def _shareable(state: State, node: Random, operands: tuple[Value, ...]) -> bool:
@@ -165,16 +187,7 @@ def _shared(state: State, node: Random, operands: tuple[Value, ...]) -> str:
     rest = writer.emit(f"and i64 {first}, 3")
     writer.branch_if(writer.emit(f"icmp eq i64 {rest}, 0"), aligned, askew)
     writer.place(aligned)
-    quarter = replace(state, width=width // 4)
-    number = lanes.vector(quarter, Strided(first, 4)) if width > 4 else first
-    alike = [lanes.vector(quarter, value) for value in (operands[0], operands[2])]
-    words = _block(quarter, (alike[0], number, alike[1]), node.site, width // 4)
-    if node.draw is Draw.NORMAL:
-        starts, turns = (_interleave(state, (words[at], words[at + 2]), width // 2, "i32") for at in (0, 1))
-        sine, cosine = _box_muller(state, starts, turns, width // 2)
-        near = _interleave(state, (cosine, sine), width, "float")
-    else:
-        near = _unit(state, _interleave(state, words, width, "i32"), 0, width)
+    near = _by_blocks(state, node, operands)
     from_aligned = writer.block
     writer.branch(after)
     writer.place(askew)
@@ -186,6 +199,20 @@ def _shared(state: State, node: Random, operands: tuple[Value, ...]) -> str:
     from_askew = writer.block
     writer.place(after)
     return writer.emit(f"phi <{width} x float> [{near}, %{from_aligned}], [{far}, %{from_askew}]")
+
+
+def _by_blocks(state: State, node: Random, operands: tuple[Value, ...]) -> str:
+    """Emit lanes with counters in a row that start at a block's first word, each block once."""
+    width, first = state.width, operands[1].base if isinstance(operands[1], Strided) else "0"
+    quarter = replace(state, width=width // 4)
+    number = lanes.vector(quarter, Strided(first, 4)) if width > 4 else first
+    alike = [lanes.vector(quarter, value) for value in (operands[0], operands[2])]
+    words = _block(quarter, (alike[0], number, alike[1]), node.site, width // 4)
+    if node.draw is Draw.NORMAL:
+        starts, turns = (_interleave(state, (words[at], words[at + 2]), width // 2, "i32") for at in (0, 1))
+        sine, cosine = _box_muller(state, starts, turns, width // 2)
+        return _interleave(state, (cosine, sine), width, "float")
+    return _unit(state, _interleave(state, words, width, "i32"), 0, width)
 
 
 def _interleave(state: State, parts: Sequence[str], width: int, kind: str) -> str:
