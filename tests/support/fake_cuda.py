@@ -24,6 +24,7 @@ from brickwork.host.failure import exception_of
 from brickwork.ir.dtypes import BOOL, DType
 from brickwork.ir.interpret import Memory, run_kernel
 from brickwork.ir.nodes import Kernel, Launch, Program
+from brickwork.ir.scalars import Number
 from brickwork.ir.walk import walk
 from brickwork.pytorch import library
 from brickwork.pytorch.gate import ArgumentKind
@@ -194,11 +195,9 @@ class CudaRig:
             place = new(ctypes.c_size_t(8))
             _WORD.from_address(place).value = handle
             return place
-        if isinstance(value, list):
-            return _list(cast("list[int]", value))
-        if isinstance(value, float):
-            return struct.unpack("<Q", struct.pack("<d", value))[0]
-        return 0 if value is None else int(value) % 2**64 if isinstance(value, int) else 0
+        if isinstance(value, list | tuple):
+            return _list(cast("Sequence[float]", value))
+        return _bits(value) if isinstance(value, int | float) else 0
 
     def _release(self, stack: Any, values: Sequence[object]) -> None:
         release = ctypes.CFUNCTYPE(None, _POINTER, _POINTER)(self.symbols["bw_release"])
@@ -356,13 +355,34 @@ def run_on_context(kernel: Kernel, words: Sequence[int]) -> None:
     for tensor, slots in layout.tensors.items():
         sizes, strides = (tuple(words[slot] for slot in group) for group in (slots.sizes, slots.strides))
         length = 0 if 0 in sizes else 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
-        element = _ELEMENTS[tensor.type.dtype.name]
-        data: Any = (element * length).from_address(words[slots.data]) if length else []
-        memories.append(Memory(data, sizes, strides, tensor.type.dtype))
+        memories.append(
+            Memory(_elements(words[slots.data], length, tensor.type.dtype), sizes, strides, tensor.type.dtype)
+        )
     run_kernel(kernel, memories, [_number(words[slot], symbol.dtype) for symbol, slot in layout.scalars.items()])
 
 
-def _number(word: int, dtype: DType) -> bool | int | float:
+def _elements(address: int, length: int, dtype: DType) -> Any:
+    """Return the elements in memory as the interpreter reads and writes them."""
+    if dtype.name in _ELEMENTS or not length:
+        return (_ELEMENTS.get(dtype.name, ctypes.c_int8) * length).from_address(address)
+    return _Elements(address, length, dtype)
+
+
+class _Elements:
+    """Elements of a type that ctypes does not know."""
+
+    def __init__(self, address: int, length: int, dtype: DType) -> None:
+        memory = (ctypes.c_char * (length * dtype.size)).from_address(address)
+        self._data = torch.frombuffer(memory, dtype=getattr(torch, dtype.name))
+
+    def __getitem__(self, index: int) -> Number:
+        return self._data[index].item()
+
+    def __setitem__(self, index: int, value: Number) -> None:
+        self._data[index] = value
+
+
+def _number(word: int, dtype: DType) -> Number:
     if dtype is BOOL:
         return bool(word)
     if dtype.is_float:
@@ -371,12 +391,17 @@ def _number(word: int, dtype: DType) -> bool | int | float:
     return word - (word >> 63 << 64)
 
 
-def _list(items: Sequence[int]) -> int:
-    """Return a new list of integers as a stack holds it."""
+def _bits(value: float) -> int:
+    """Return a number as a word of the stack."""
+    return struct.unpack("<Q", struct.pack("<d", value))[0] if isinstance(value, float) else value % 2**64
+
+
+def _list(items: Sequence[float]) -> int:
+    """Return a new list of numbers as a stack holds it."""
     functions, handle = library.libraries()[0], _POINTER()
     functions.torch_new_list_reserve_size(ctypes.c_size_t(len(items)), ctypes.byref(handle))
     for item in items:
-        functions.torch_list_push_back(handle, _WORD(item))
+        functions.torch_list_push_back(handle, _WORD(_bits(item)))
     return handle.value or 0
 
 

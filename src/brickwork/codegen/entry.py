@@ -166,6 +166,9 @@ def _match_all(host: Host, miss: str) -> None:
             _match(host, position, parameter, miss)
     for offset, tensor in enumerate(host.given):
         _match_tensor(host, len(parameters) + offset, tensor, miss, written=True)
+    if host.cuda is not None and all(local.position is None for local in host.locals.values()):
+        msg = "without tensors among its arguments a program is not for CUDA"
+        raise TypeError(msg)
     for position, parameter in enumerate(parameters):
         if isinstance(parameter, KeyParameter):
             _match(host, position, parameter, miss)
