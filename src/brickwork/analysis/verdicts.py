@@ -8,7 +8,7 @@ from enum import Enum
 
 from brickwork.analysis.model import Access, Model
 from brickwork.diagnostics.location import Location
-from brickwork.ir.nodes import Expression, Reduction, Symbol
+from brickwork.ir.nodes import Expression, Reduction, Symbol, Tensor
 
 
 class Bound(Enum):
@@ -69,13 +69,15 @@ class Conflict:
 class LoopVerdict:
     """The answer for a loop, for fixed iterations of the loops around it.
 
-    If `independent`, iterations may run in any order and at once, but for the `reductions`.
+    If `independent`, iterations may run in any order and at once, but for the `reductions`, and as long as elements of
+    `updates` are updated in one indivisible step.
     """
 
     independent: bool
     reductions: tuple[Reduction, ...] = ()
     conflict: Conflict | None = None
     claimed: bool = False
+    updates: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,15 +34,23 @@ from brickwork.ir.walk import read_symbols, walk
 class Known:
     """The tensors and integers of a program that are narrow, and its tensors that are aligned.
 
-    `wide` are the allocated tensors that are not known to be narrow.
+    Tensors with numbers from `scratch` on are short ones that hold variables between pieces.
     """
 
     narrow: frozenset[Tensor | Symbol]
     aligned: frozenset[Tensor]
-    wide: frozenset[Tensor]
+    scratch: int
+
+    def is_narrow(self, item: Tensor | Symbol) -> bool:
+        """Whether a tensor or an integer is within the limits."""
+        return item in self.narrow or (isinstance(item, Tensor) and item.number >= self.scratch)
+
+    def is_aligned(self, tensor: Tensor) -> bool:
+        """Whether a tensor's data begins at a multiple of the widest access."""
+        return tensor in self.aligned or tensor.number >= self.scratch
 
 
-def known_of(program: Program) -> Known:
+def known_of(program: Program, scratch: int) -> Known:
     """Return what the signature, and the shapes of what the host allocates, say."""
     narrow: set[Tensor | Symbol] = set()
     aligned: set[Tensor] = set()
@@ -57,12 +65,11 @@ def known_of(program: Program) -> Known:
                 narrow |= {item for item in symbols if program.narrow and item.dtype is INT64}
             case KeyParameter():
                 pass
-    wide: set[Tensor] = set()
     for node in walk(program.body):
         if isinstance(node, Allocate):
-            (narrow if _is_narrow(node, narrow) else wide).add(node.tensor)
+            narrow |= {node.tensor} if _is_narrow(node, narrow) else set()
             aligned |= set() if node.given and not program.aligned else {node.tensor}
-    return Known(frozenset(narrow), frozenset(aligned), frozenset(item for item in wide if item not in narrow))
+    return Known(frozenset(narrow), frozenset(aligned), scratch)
 
 
 def _is_narrow(node: Allocate, narrow: set[Tensor | Symbol]) -> bool:
@@ -110,8 +117,8 @@ def make_kernel(name: str, body: Block, facts: Iterable[Expression], known: Know
         facts=tuple(kept),
         body=body,
         may_alias=source is not None and source.may_alias,
-        narrow=tuple(item for item in (*tensors, *scalars) if item in known.narrow),
-        aligned=tuple(tensor for tensor in tensors if tensor in known.aligned),
+        narrow=tuple(item for item in (*tensors, *scalars) if known.is_narrow(item)),
+        aligned=tuple(tensor for tensor in tensors if known.is_aligned(tensor)),
         loc=NOWHERE if source is None else source.loc,
     )
 

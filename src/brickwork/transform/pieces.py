@@ -80,7 +80,7 @@ def cut(program: Program, scheduled: Mapping[str, Kernel]) -> Program:
     """Return the program with each launch replaced by launches of device kernels; `scheduled` are by kernels' names."""
     key = next((item for item in program.parameters if isinstance(item, KeyParameter)), None)
     names = _names(program, scheduled)
-    known = known_of(program)
+    known = known_of(program, next(names.tensors))
     cell = None
     if key is not None and any(isinstance(node, Random) for item in scheduled.values() for node in walk(item)):
         cell, _ = names.tensor("key", INT64, 1)
@@ -226,7 +226,7 @@ class _Cutter:
             return False
         stored, touched = _tensors(waiting, Store), _tensors((nest,), Load, Store)
         loaded, written = _tensors(waiting, Load), _tensors((nest,), Store)
-        exposed = live_before((nest,), NONE)
+        exposed = live_before((replace(nest, reductions=()),), NONE) - {item.symbol for item in nest.reductions}
         return not (stored & touched or loaded & written or assigned_symbols(waiting) & exposed)
 
     # ------------------------------------------------------------ pieces

@@ -12,12 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.updates import find_updates
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import Block, Kernel, Launch, Node, Program
 from brickwork.ir.walk import rewrite, walk
 from brickwork.target.target import Target
 from brickwork.transform.claims import take_claims
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
+from brickwork.transform.interchange import interchange
 from brickwork.transform.pieces import cut
 from brickwork.transform.promote import promote
 from brickwork.transform.schedule.apply import apply_schedule
@@ -38,8 +40,14 @@ class ScheduledKernel:
 
 def schedule_kernel(kernel: Kernel, target: Target) -> ScheduledKernel:
     """Return the kernel as it is to run on `target`; raises RaceError for a refuted `prange`."""
-    kernel = promote(kernel)
-    analysis = take_claims(kernel, analyse(kernel))
+    source, kernel = kernel, promote(kernel)
+    analysis = analyse(kernel)
+    if target.grid and (exchanged := interchange(source, analysis)) is not source:
+        kernel = promote(exchanged)
+        analysis = analyse(kernel)
+    analysis = take_claims(kernel, analysis)
+    if target.grid:
+        analysis = find_updates(kernel, analysis)
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
     fast = _fast(kernel.body, analysis, schedule)
     conditions = flat_conditions(kernel.body, analysis, schedule)

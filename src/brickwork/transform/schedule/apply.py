@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
+from brickwork.analysis.updates import with_updates
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -50,6 +51,9 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For):
             return (statement,)
+        names = schedule.updates(statement.index)
+        if names:
+            statement = with_updates(statement, names)
         loops = schedule.flat(statement.index)
         flat = flatten(statement, loops) if loops else statement
         if schedule.partials(statement.index):

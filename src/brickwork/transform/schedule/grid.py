@@ -31,6 +31,7 @@ from brickwork.transform.schedule.schedule import (
     Permute,
     Schedule,
     Threads,
+    Update,
     Vectorise,
 )
 
@@ -69,6 +70,8 @@ class GridPlanner(Planner):
     def nest(self, loop: For, *, inside: bool) -> Iterator[Directive]:
         """Schedule a loop that stands in no parallel one."""
         verdict = self.analysis.loops[loop.index]
+        if verdict.independent:
+            yield from self.updates(loop)
         flat = find_flat(loop, self.analysis) if self.flat else None
         if flat is not None and verdict.reductions:
             yield Flatten(loop.index, flat.loops[1:])
@@ -84,6 +87,12 @@ class GridPlanner(Planner):
             yield from self.reduction(loop)
         else:
             yield from self.independent(loop, inside=inside)
+
+    def updates(self, loop: For) -> Iterator[Directive]:
+        """Make the updates in a nest indivisible that iterations may meet on."""
+        for node in walk(loop):
+            if isinstance(node, For):
+                yield from (Update(node.index, tensor.name) for tensor in self.analysis.loops[node.index].updates)
 
     # ------------------------------------------------------------ independent loops
 

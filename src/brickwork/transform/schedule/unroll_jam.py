@@ -10,8 +10,9 @@
                                              for i in range(n // 2 * 2, n): the loop as it was
 
 Legal for a loop whose iterations are independent: every order of their statements is right then. Inner loops with the
-same bounds in all copies become one loop; anything else is copied one after the other. What each iteration computes,
-and in which order, stays as it was. The caller (`defaults.py`) decides whether the loop is independent and worth it.
+same bounds in all copies become one loop, branches on the same condition one branch; the rest is copied one by one.
+What each iteration computes, and in which order, stays as it was. The caller (`defaults.py`) decides whether the loop is
+independent and worth it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from brickwork.ir.nodes import (
     Continue,
     Expression,
     For,
+    If,
     Node,
     Read,
     Reduction,
@@ -89,7 +91,12 @@ def _jam(copies: Sequence[Block]) -> Block:
     result: list[Statement] = []
     for statements in zip(*copies, strict=True):
         loops = [statement for statement in statements if isinstance(statement, For)]
-        if len(loops) == len(statements) and _can_share(loops):
+        choices = [statement for statement in statements if isinstance(statement, If)]
+        if len(choices) == len(statements) and all(choice.condition == choices[0].condition for choice in choices):
+            then = _jam([choice.then for choice in choices])
+            otherwise = _jam([choice.otherwise for choice in choices])
+            result.append(replace(choices[0], then=then, otherwise=otherwise))
+        elif len(loops) == len(statements) and _can_share(loops):
             result.append(_shared(loops))
         else:
             result.extend(statements)

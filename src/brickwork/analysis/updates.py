@@ -1,0 +1,114 @@
+"""Loops whose only conflicts are updates of elements by one operator that commutes: `hist[index[i]] += 1`.
+
+Such iterations may run at once if each update is one indivisible step. Invariant: in the loop nothing else reads or
+writes the updated tensors. The sum of floats then depends on the order, which is not fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Loop
+from brickwork.analysis.races import Facts, find_race
+from brickwork.analysis.scalars import live_after_loops, scalar_verdict
+from brickwork.analysis.verdicts import Analysis, ConflictKind
+from brickwork.ir import build
+from brickwork.ir.nodes import Apply, Expression, For, Kernel, Load, Node, Store, Tensor
+from brickwork.ir.operators import OPERATORS, Operator
+from brickwork.ir.walk import rewrite, walk
+
+_COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
+
+
+def find_updates(kernel: Kernel, analysis: Analysis) -> Analysis:
+    """Return the analysis with the loops independent that only updates are in the way of."""
+    if kernel.may_alias:
+        return analysis
+    live = live_after_loops(kernel.body)
+    solver = Solver()
+    loops = dict(analysis.loops)
+    for loop in analysis.model.loops:
+        verdict = loops[loop.node.index]
+        if verdict.conflict is not None and verdict.conflict.kind is ConflictKind.ELEMENTS and not verdict.independent:
+            tensors = _in_conflict(loop, analysis, solver)
+            if tensors:
+                reductions, _ = scalar_verdict(loop.node, live[loop.node.index])
+                loops[loop.node.index] = replace(verdict, independent=True, reductions=reductions, updates=tensors)
+    return replace(analysis, loops=loops)
+
+
+def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor, ...]:
+    """Return the tensors without which a loop has no conflict, if it does nothing but update them; else none."""
+    stored = dict.fromkeys(node.tensor for node in walk(loop.node.body) if isinstance(node, Store))
+    updated = [tensor for tensor in stored if update_operator(loop.node, tensor) is not None]
+    found = tuple(tensor for tensor in updated if not _apart(loop, analysis, solver, {tensor}))
+    rest = stored.keys() - found
+    return found if found and _apart(loop, analysis, solver, rest) else ()
+
+
+def _apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Tensor]) -> bool:
+    """Whether the accesses to these tensors are no conflict."""
+    accesses = tuple(access for access in analysis.accesses if access.tensor in tensors)
+    facts = Facts(replace(analysis.model, accesses=accesses), solver, analysis.bounds)
+    return find_race(facts, loop, may_alias=False) is None
+
+
+# ---------------------------------------------------------------- what an update is
+
+
+def update_operator(loop: For, tensor: Tensor) -> Operator | None:
+    """Return the operator by which a loop updates elements of a tensor, if it does nothing else with it."""
+    operators: set[str | None] = set()
+    within = 0
+    for node in walk(loop.body):
+        if isinstance(node, Store) and node.tensor == tensor:
+            update = _update(node)
+            operators.add(None if update is None else update[0])
+            within += 2
+    touched = sum(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(loop))
+    name = operators.pop() if len(operators) == 1 else None
+    return OPERATORS[name] if name is not None and touched == within else None
+
+
+def with_updates(loop: For, names: Iterable[str]) -> For:
+    """Return the loop with its updates of the tensors of these names made indivisible."""
+    chosen = frozenset(names)
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Store) or node.tensor.name not in chosen or node.combine is not None:
+            return node
+        update = _update(node)
+        if update is None:
+            raise TypeError("only an update can be made indivisible")
+        return replace(node, value=update[1], combine=OPERATORS[update[0]])
+
+    return rewrite(loop, visit)
+
+
+def _update(store: Store) -> tuple[str, Expression] | None:
+    """Return the operator and the operand of `x[i] = x[i] op operand`."""
+    value = store.value
+    if not isinstance(value, Apply) or len(value.operands) != 2:
+        return None
+    name = _COMMUTING.get(value.operator.name)
+    left, right = value.operands
+    if name is None:
+        return None
+    # The least of NaN and a number is the first of the two: the element has to be first then.
+    first_only = value.operator.name == "sub" or (name in {"minimum", "maximum"} and value.dtype.is_float)
+    if _is_element(left, store):
+        other = right
+    elif _is_element(right, store) and not first_only:
+        other = left
+    else:
+        return None
+    kind = store.tensor.type.dtype
+    if name in {"minimum", "maximum"} and kind.size != value.dtype.size:
+        return None
+    return name, build.apply("neg", other) if value.operator.name == "sub" else other
+
+
+def _is_element(value: Expression, store: Store) -> bool:
+    return isinstance(value, Load) and value.tensor == store.tensor and value.indices == store.indices
