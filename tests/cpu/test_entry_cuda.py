@@ -108,6 +108,7 @@ def test_a_kernel_is_launched_on_torchs_stream_in_the_devices_context(add):
 
 def test_the_context_is_the_record_the_owner_and_what_the_kernel_names(add):
     x = torch.arange(5.0)
+    add.record_on_device.value = 0xDE71CE
     (y,) = add.call(x)
     words = add.gpu.launches[0].words
     assert words == (0xDE71CE, add.next, x.data_ptr(), 5, 1, y.data_ptr(), 5, 1)

@@ -18,7 +18,7 @@ from typing import Any, cast
 import llvmlite.binding
 import torch
 
-from brickwork.codegen.builder import FunctionWriter, Module
+from brickwork.codegen.builder import FailureSite, FunctionWriter, Module
 from brickwork.codegen.convention import (
     RECORD_FAILED,
     RECORD_LOCK,
@@ -131,10 +131,12 @@ def _load_answers() -> None:
 class Emulated:
     """A device kernel compiled for the host."""
 
-    def __init__(self, kernel: Kernel, capability: tuple[int, int] = (9, 0)) -> None:
-        """Emit the kernel for a GPU, and compile what was emitted for this host."""
+    def __init__(
+        self, kernel: Kernel, capability: tuple[int, int] = (9, 0), failures: Sequence[FailureSite] = ()
+    ) -> None:
+        """Emit the kernel for a GPU, after others with these failures, and compile what was emitted for this host."""
         _load_answers()
-        self.kernel, self.module = kernel, Module()
+        self.kernel, self.module = kernel, Module(failures=list(failures))
         name = emit_device_kernel(self.module, kernel, cuda_target(capability))
         self.layout = context_layout(kernel, device=True)
         self.text = self.module.text()
@@ -155,8 +157,7 @@ class Emulated:
         record = (ctypes.c_int64 * RECORD_WORDS)()
         context = self._context(record, tensors, scalars)
         x, y, block = self.geometry(context)
-        for number in range(x * y if x else 0):
-            self._run_block({"ctaid_x": number % x, "ctaid_y": number // x, "nctaid_x": x}, block, context)
+        self.run_grid(x, y, block, context)
         if not record[RECORD_FAILED]:
             assert not any(record)
             return None
@@ -183,6 +184,11 @@ class Emulated:
         for symbol, value in zip(self.kernel.scalars, scalars, strict=True):
             context[self.layout.scalars[symbol]] = _bits(symbol.dtype is FLOAT32, symbol.dtype.is_float, value)
         return context
+
+    def run_grid(self, x: int, y: int, block: int, context: Any) -> None:
+        """Run all blocks in turn, with the parameters in `context`."""
+        for number in range(x * y if x else 0):
+            self._run_block({"ctaid_x": number % x, "ctaid_y": number // x, "nctaid_x": x}, block, context)
 
     def _run_block(self, registers: dict[str, int], size: int, context: Any) -> None:
         shared = "sync" in self.text

@@ -1,6 +1,7 @@
 """A GPU that is not there: entries for CUDA run on CPU tensors; torch's CUDA functions and the driver are played here.
 
-The fake driver runs a launched kernel in the interpreter, on the memory that its context names. Handles are counted.
+The fake driver runs a launched kernel on the memory that its context names, in the interpreter unless told otherwise.
+Handles are counted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, cast
 import torch
 
 from brickwork.codegen.builder import FailureSite, Module
-from brickwork.codegen.convention import RECORD_FAILED, RECORD_WORDS, context_layout
+from brickwork.codegen.convention import RECORD_FAILED, RECORD_OWNER, RECORD_WORDS, context_layout
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.llvm import compile_module, translate_module
 from brickwork.codegen.support import CUDA_CALLBACKS, CUDA_FUNCTIONS, FUNCTIONS, kernel_cell
@@ -88,9 +89,10 @@ class Gpu:
 class CudaRig:
     """The gate of one operator without torch's dispatcher: a chain of entries and the fake functions."""
 
-    def __init__(self, kinds: Sequence[ArgumentKind]) -> None:
-        """Load the support object for an operator with these arguments."""
+    def __init__(self, kinds: Sequence[ArgumentKind], execute: Callable[[Launched], None] | None = None) -> None:
+        """Load the support object for an operator with these arguments; `execute` does what a launch is to do."""
         self.gpu = Gpu()
+        self.execute = execute or (lambda launch: run_on_context(launch.kernel, launch.words))
         self.missed = 0
         self.thrown: BaseException | None = None
         self.pending: BaseException | None = None
@@ -100,8 +102,9 @@ class CudaRig:
         self._placed: list[torch.Tensor] = []
         self._exceptions: list[BaseException] = []
         self._failures: dict[int, tuple[tuple[FailureSite, ...], str]] = {}
+        self._owners: dict[int, int] = {}
         self.record = (_WORD * RECORD_WORDS)()
-        self._record_on_device = _WORD(0xDE71CE)
+        self.record_on_device = _WORD(ctypes.addressof(self.record))
         table = support.device_table([(ARCHITECTURE, context) for context in CONTEXTS])
         self.devices = (_WORD * len(table))(*table)
         arguments = support.argument_table(
@@ -117,7 +120,7 @@ class CudaRig:
         self.symbols = self._fakes() | {
             "bw_table": ctypes.addressof(self._table),
             "bw_record": ctypes.addressof(self.record),
-            "bw_record_device": ctypes.addressof(self._record_on_device),
+            "bw_record_device": ctypes.addressof(self.record_on_device),
             "bw_devices": ctypes.addressof(self.devices),
         }
         self._head = self._cell(self._callback(self._miss, None, _POINTER, _WORD, _WORD))
@@ -146,6 +149,7 @@ class CudaRig:
         self._failures[number] = (description.failures, description.operator)
         cell = self._cell(self._head[0], number)
         symbols["bw_next"] = self.next = ctypes.addressof(cell)
+        self._owners[self.next] = number
         loaded: LoadedObject = load(compile_module(module.text(), target), library.TorchSymbols(symbols))
         self._kept.append(loaded)
         self._head[0] = loaded.address(description.symbol)
@@ -233,7 +237,11 @@ class CudaRig:
 
     def _cuda_pending(self) -> int:
         self.asked += 1
-        self.record[RECORD_FAILED] = 0
+        found = list(self.record)
+        self.record[:] = [0] * RECORD_WORDS
+        if found[RECORD_OWNER]:
+            failures, operator = self._failures[self._owners[found[RECORD_OWNER]]]
+            return self._exception(exception_of(found, failures, operator))
         return 0 if self.pending is None else self._exception(self.pending)
 
     # ------------------------------------------------------------ the fake functions
@@ -343,7 +351,7 @@ class CudaRig:
         words = tuple((_WORD * (size // 8)).from_address(marks[1]))
         node = self.gpu.kernels[kernel]
         self.gpu.launches.append(Launched(node, (x, y, z), tuple(block), stream, self.gpu.contexts[-1], words))
-        run_on_context(node, words)
+        self.execute(self.gpu.launches[-1])
         return 0
 
 

@@ -1,0 +1,134 @@
+"""Entries for CUDA together with the machine code of their kernels, on this processor: only the GPU is missing."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from brickwork.codegen.builder import FailureSite
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.host.layout import tensor_type
+from brickwork.ir.dtypes import DTYPES
+from brickwork.ir.nodes import Kernel, Launch, Program, TensorParameter
+from brickwork.ir.signature import Signature
+from brickwork.ir.walk import walk
+from brickwork.pytorch.gate import ArgumentKind
+from brickwork.target.cuda import cuda_target
+from brickwork.transform.pipeline import schedule_program
+from support.emulated import Emulated
+from support.fake_cuda import CudaRig, Launched
+
+
+class Machine:
+    """Runs the device kernels of programs block by block, with the grid and the parameters of the launch."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[Kernel, Emulated] = {}
+
+    def load(self, program: Program) -> list[FailureSite]:
+        """Compile the kernels of a program; return what their checks mean, in one numbering."""
+        sites: list[FailureSite] = []
+        for kernel in [node.kernel for node in walk(program.body) if isinstance(node, Launch)]:
+            made = self._kernels[kernel] = Emulated(kernel, failures=sites)
+            sites = list(made.module.failures)
+        return sites
+
+    def __call__(self, launch: Launched) -> None:
+        context = (ctypes.c_uint64 * len(launch.words))(*launch.words)
+        (x, y, _), (threads, _, _) = launch.grid, launch.block
+        self._kernels[launch.kernel].run_grid(x, y, threads, context)
+
+
+def rig_of(function: Callable[..., Any], *tensors: torch.Tensor, narrow: bool = True) -> CudaRig:
+    types = [tensor_type(DTYPES[str(x.dtype).removeprefix("torch.")], x.shape, x.stride()) for x in tensors]
+    signature = Signature(tuple(types), device="cuda", narrow=narrow, aligned=False)
+    program, _ = schedule_program(lower(define(function), signature), cuda_target((9, 0)))
+    assert all(isinstance(parameter, TensorParameter) for parameter in program.parameters)
+    machine = Machine()
+    rig = CudaRig([ArgumentKind.TENSOR] * len(tensors), machine)
+    rig.add(program, before=machine.load(program))
+    return rig
+
+
+def scaled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] * y[j]
+    return out
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (3, 5), (40, 33)])
+def test_nests_of_loops(shape):
+    x, y = torch.randn(shape), torch.randn(shape[1])
+    rig = rig_of(scaled, x, y)
+    assert torch.equal(rig.call(x, y)[0], x * y)
+    assert rig.gpu.handles == 0
+
+
+def normalised(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i]
+    for i in range(x.shape[0]):
+        out[i] = x[i] / total
+    return out
+
+
+@pytest.mark.parametrize("length", [1, 7, 1000, 5000])
+def test_sums_over_the_grid_go_from_launch_to_launch(length):
+    x = torch.rand(length)
+    rig = rig_of(normalised, x)
+    torch.testing.assert_close(rig.call(x)[0], x / x.sum(), rtol=1e-5, atol=0)
+    assert len(rig.gpu.launches) > 1
+    assert rig.gpu.handles == 0
+
+
+def diffused(x: torch.Tensor) -> torch.Tensor:
+    a, b = torch.empty_like(x), torch.empty_like(x)
+    for i in range(x.shape[0]):
+        a[i] = x[i]
+        b[i] = x[i]
+    for t in range(5):
+        for i in range(1, x.shape[0] - 1):
+            b[i] = (a[i - 1] + a[i + 1]) / 2
+        for i in range(1, x.shape[0] - 1):
+            a[i] = b[i]
+    return a
+
+
+def test_steps_of_a_stencil_are_launched_in_order():
+    x = torch.randn(300)
+    rig = rig_of(diffused, x)
+    wanted = x.clone()
+    for _ in range(5):
+        wanted[1:-1] = (wanted[:-2] + wanted[2:]) / 2
+    assert torch.equal(rig.call(x)[0], wanted)
+    assert len(rig.gpu.launches) == 11
+
+
+def gathered(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(index.shape[0])
+    for i in range(index.shape[0]):
+        out[i] = x[index[i]]
+    return out
+
+
+def test_what_a_launch_finds_wrong_is_raised_by_the_next_call():
+    x, index = torch.arange(10.0), torch.arange(9, -1, -1)
+    rig = rig_of(gathered, x, index)
+    assert rig.call(x, index)[0].tolist() == list(range(9, -1, -1))
+    bad = index.clone()
+    bad[3] = 10
+    assert rig.call(x, bad) is not None
+    with pytest.raises(IndexError, match=r"index 10 is out of bounds for dimension 0 of tensor 'x' with size 10"):
+        rig.call(x, index)
+    assert rig.call(x, index)[0].tolist() == list(range(9, -1, -1))
+    assert rig.asked == 1
+    assert rig.gpu.handles == 0
