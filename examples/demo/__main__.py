@@ -1,4 +1,4 @@
-"""Runs the four ready operators from their plain source: checks them, times them beside torch, draws pictures."""
+"""Runs the four ready operators from their plain source: checks, draws pictures, and times them beside torch."""
 
 from __future__ import annotations
 
@@ -40,13 +40,12 @@ def main() -> None:
             console.print(f"   {check()}")
         console.print("\n[bold]2. Pictures[/bold]")
         draw(console, progress)
-        console.print("\n[bold]3. Times beside torch[/bold]")
+        console.print("\n[bold]3. The same source on an NVIDIA GPU[/bold]")
+        on_a_gpu(console, progress)
+        console.print("\n[bold]4. Times beside torch, on the CPU[/bold]")
         if compiled(torch.sin) is None:
             console.print("   torch.compile needs a C++ compiler, and this machine has none: it is left out.")
         found = measured(progress)
-        console.print("\n[bold]4. The same source on an NVIDIA GPU[/bold]")
-        on_a_gpu(console, progress)
-    console.print()
     for case in found:
         show(case)
     plots.timings(found, OUTPUT / "timings.png")
