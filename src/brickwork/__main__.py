@@ -7,8 +7,12 @@ import platform
 from importlib import metadata
 
 from brickwork.config import config, settings
+from brickwork.diagnostics.errors import DeviceError
+from brickwork.host.driver import driver
 from brickwork.runtime import cache
+from brickwork.runtime.toolkit import find_libdevice
 from brickwork.target.cpu import host_target
+from brickwork.target.cuda import OLDEST, cuda_target
 
 
 def doctor() -> str:
@@ -25,11 +29,32 @@ def doctor() -> str:
         f"machine: {target.identity}",
         f"vectors: {target.vector_registers} registers of {target.vector_bytes} bytes",
         f"vector functions: {target.vector_library}",
+        *_gpus(),
         "settings: all defaults" if not changed else "settings:",
         *changed,
         describe_cache(),
     ]
     return "\n".join(lines)
+
+
+def _gpus() -> list[str]:
+    """Return what there is for GPUs: each one with the PTX made for it, the driver, and libdevice."""
+    try:
+        nvidia = driver()
+        count = nvidia.count()
+    except DeviceError as error:
+        lines = [f"GPUs: none ({error})"]
+    else:
+        lines = [f"driver: for CUDA {'.'.join(map(str, nvidia.version))}, {count} GPU{'' if count == 1 else 's'}"]
+        for index in range(count):
+            capability = nvidia.capability(index)
+            words = cuda_target(capability).identity if capability >= OLDEST else "too old for brickwork"
+            named = ".".join(map(str, capability))
+            lines.append(f"  cuda:{index} {nvidia.name(index)}, compute capability {named}: {words}")
+    try:
+        return [*lines, f"libdevice: {find_libdevice()}"]
+    except DeviceError as error:
+        return [*lines, f"libdevice: none ({error})"]
 
 
 def _version(package: str) -> str:

@@ -82,6 +82,12 @@ class Driver:
 
     # ------------------------------------------------------------ devices and contexts
 
+    def count(self) -> int:
+        """Return the number of devices."""
+        number = ctypes.c_int()
+        self._call("cuDeviceGetCount", ctypes.byref(number))
+        return number.value
+
     def name(self, device: int) -> str:
         """Return the name of a device."""
         text = ctypes.create_string_buffer(256)

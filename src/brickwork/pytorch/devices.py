@@ -145,7 +145,11 @@ def target_of(gpu: Gpu) -> Target:
 
 
 def driver_error(operator: str, code: int) -> Exception:
-    """Return the exception for what the driver answered to the entry of an operator."""
+    """Return the exception for what the driver answered to the entry of an operator; torch's own in a forked child."""
+    try:
+        torch.cuda.init()
+    except RuntimeError as error:
+        return error
     if code == CUDA_ALLOCATE:
         return torch.OutOfMemoryError(f"CUDA out of memory: {operator} cannot allocate")
     if code == CUDA_DRAW:
