@@ -1,16 +1,20 @@
 """`python -m benchmarks.table`: write the measured tables from the records, between two marks in each document.
 
-README.md has the headlines, docs/guide/measured.md everything.
+README.md has the headlines, docs/guide/measured.md everything. Records of a GPU have tables and marks of their own, and
+pictures in docs/images/.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from brickwork.bench.record import Record, load
-from brickwork.bench.report import markdown
+from brickwork.bench import plots
+from brickwork.bench.record import Case, Record, load, load_all
+from brickwork.bench.report import markdown, markdown_device
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+IMAGES = ROOT / "docs" / "images"
 ORDER = ("brick_pad", "timex", "sin", "sample_normal", "launch", "first_call")
 HEADLINES = frozenset(
     {
@@ -24,8 +28,21 @@ HEADLINES = frozenset(
         "first call of timex, warm cache",
     }
 )
-DOCUMENTS = (("README.md", HEADLINES), ("docs/guide/measured.md", None))
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+HEADLINES_OF_GPUS = frozenset(
+    {
+        "brick_pad 4144x8224",
+        "sin 4096x12672",
+        "sample_normal d=5000 n=1024",
+        "sample_normal d=5000 n=1024, fast_math",
+        "timex B=32 C=768 T=768",
+        "host time of a call with 1024 floats",
+        "softmax of 65536x1024",
+        "first call of timex, cold cache",
+        "first call of timex, warm cache",
+    }
+)
+DOCUMENTS = (("README.md", HEADLINES, HEADLINES_OF_GPUS), ("docs/guide/measured.md", None, None))
+CPU, GPU = "measured", "measured on a GPU"
 
 
 def table(records: list[Record], titles: frozenset[str] | None) -> str:
@@ -34,24 +51,66 @@ def table(records: list[Record], titles: frozenset[str] | None) -> str:
     machine = (
         f"{first.machine.get('processor', '')}, {first.machine['cores']} cores, {first.machine.get('vectors', '')}"
     )
-    versions = ", ".join(f"{name} {version}" for name, version in first.versions.items() if name != "brickwork")
-    said = (
-        f"{machine}; {first.threads} threads; {versions}; {first.date}. Medians; contenders take turns in one process."
-    )
-    return f"{markdown(records, titles)}\n\n{said}"
+    said = f"{machine}; {first.threads} threads; {versions(first)}; {first.date}."
+    return f"{markdown(records, titles)}\n\n{said} Medians; contenders take turns in one process."
+
+
+def table_of_gpu(records: list[Record], titles: frozenset[str] | None) -> str:
+    """Return the table of one GPU, with a line on it and the versions, and what was noted of the cases."""
+    first = records[0]
+    said = f"{first.machine['gpu']} ({first.machine['compute']}); {versions(first)}; {first.date}."
+    lines = [
+        markdown_device(records, titles),
+        "",
+        f"{said} Medians; the level-two cache is emptied before each sample.",
+    ]
+    if titles is None:
+        lines.append("")
+        cases = [case for result in records for case in result.cases]
+        lines += [f"- {case.title}: {name}: {note}." for case in cases for name, note in case.notes.items()]
+    return "\n".join(lines)
+
+
+def versions(record: Record) -> str:
+    """Return the versions of what was measured with."""
+    return ", ".join(f"{name} {version}" for name, version in record.versions.items() if name != "brickwork")
+
+
+def write(document: str, mark: str, text: str) -> None:
+    """Put a text between the two marks of a document."""
+    path = ROOT / document
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    before, rest = path.read_text(encoding="utf-8").split(begin)
+    after = rest.split(end)[1]
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
+def draw(records: list[Record]) -> None:
+    """Draw the sine's rates over its sizes, and the times of the other headlines."""
+    cases = {case.title: case for result in records for case in result.cases}
+    sines = [case for title, case in cases.items() if title.startswith("sin 4096x")]
+    if sines:
+        widths = [int(case.title.removeprefix("sin 4096x")) for case in sines]
+        plots.rates(sines, widths, IMAGES / "sin-gpu.png", f"sin of 4096 x N floats, {records[0].machine['gpu']}")
+    bars: list[Case] = [case for title, case in cases.items() if title in HEADLINES_OF_GPUS and len(case.timings) > 1]
+    if bars:
+        plots.timings(bars, IMAGES / "timings-gpu.png")
 
 
 def main() -> None:
-    """Rewrite the tables."""
-    folder = ROOT / "benchmarks" / "results" / "cpu-2core"
+    """Rewrite the tables, of every kind of machine that there are records of."""
+    folder = RESULTS / "cpu-2core"
     records = [load(folder / f"{name}.json") for name in ORDER if (folder / f"{name}.json").exists()]
-    if not records:
+    runs = [load_all(path) for path in sorted(RESULTS.glob("*/cuda.json"))]
+    if not records and not runs:
         raise SystemExit("there are no records: run `make bench` first")
-    for name, titles in DOCUMENTS:
-        path = ROOT / name
-        before, rest = path.read_text(encoding="utf-8").split(BEGIN)
-        after = rest.split(END)[1]
-        path.write_text(f"{before}{BEGIN}\n{table(records, titles)}\n{END}{after}", encoding="utf-8")
+    for document, titles, titles_of_gpus in DOCUMENTS:
+        if records:
+            write(document, CPU, table(records, titles))
+        if runs:
+            write(document, GPU, "\n\n".join(table_of_gpu(run, titles_of_gpus) for run in runs))
+    for run in runs:
+        draw(run)
 
 
 if __name__ == "__main__":

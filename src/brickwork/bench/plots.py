@@ -41,6 +41,30 @@ def timings(cases: list[Case], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
+def rates(cases: list[Case], sizes: list[int], path: Path, title: str) -> None:
+    """Draw how fast each contender moves its bytes, over the sizes of the cases."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    panel = figure.subplots()
+    names = dict.fromkeys(name for case in cases for name in case.timings)
+    for name in names:
+        points = [(size, case) for size, case in zip(sizes, cases, strict=True) if name in case.timings]
+        values = [case.moved / case.timings[name].median / 1e9 for _, case in points]
+        ours = name == "brickwork"
+        (line,) = panel.plot([size for size, _ in points], values, marker="o", markersize=3, label=name)
+        line.set_linewidth(2.5 if ours else 1.2)
+        if ours:
+            line.set_color("#b3472e")
+    panel.set_xscale("log", base=2)
+    panel.set_xticks(sizes, [str(size) for size in sizes])
+    panel.set_ylabel("GB/s, read and written")
+    panel.set_title(title, fontsize=10, loc="left")
+    panel.legend(frameon=False, fontsize=8)
+    panel.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=110)
+
+
 def histogram(samples: torch.Tensor, path: Path, title: str) -> None:
     """Draw the histogram of standardised samples over the density of N(0, 1)."""
     from matplotlib.figure import Figure

@@ -86,3 +86,18 @@ def markdown(records: list[Record], titles: Container[str] | None = None) -> str
             others = [f"{other} {ratio(found.median / timing.median)}" for other, found in rest.items()]
             lines.append(f"| {title} | {duration(timing.median)} | {', '.join(others)} |")
     return "\n".join(lines)
+
+
+def markdown_device(records: list[Record], titles: Container[str] | None = None) -> str:
+    """Return the cases of records of a GPU as one Markdown table, a row each; only `titles` if given."""
+    lines = ["| | brickwork | to reach | others, and how many times as long they take |", "|---|---|---|---|"]
+    for case in (case for result in records for case in result.cases):
+        ours = case.timings.get("brickwork")
+        if ours is None or (titles is not None and case.title not in titles):
+            continue
+        rest = {name: timing for name, timing in case.timings.items() if name != "brickwork"}
+        others = [f"{name} {ratio(timing.median / ours.median)}" for name, timing in rest.items()]
+        found = ", ".join(text for text in (duration(ours.median), rate(case, "brickwork")) if text)
+        reach = duration(case.at_most) + (" (missed)" if ours.median > case.at_most else "") if case.at_most else ""
+        lines.append(f"| {case.title} | {found} | {reach} | {', '.join(others)} |")
+    return "\n".join(lines)
