@@ -92,7 +92,7 @@ class CudaRig:
     def __init__(self, kinds: Sequence[ArgumentKind], execute: Callable[[Launched], None] | None = None) -> None:
         """Load the support object for an operator with these arguments; `execute` does what a launch is to do."""
         self.gpu = Gpu()
-        self.execute = execute or (lambda launch: run_on_context(launch.kernel, launch.words))
+        self.execute: Callable[[Launched], None] = execute or interpret
         self.missed = 0
         self.thrown: BaseException | None = None
         self.pending: BaseException | None = None
@@ -355,8 +355,9 @@ class CudaRig:
         return 0
 
 
-def run_on_context(kernel: Kernel, words: Sequence[int]) -> None:
+def interpret(launch: Launched) -> None:
     """Run a device kernel in the interpreter on the memory and scalars of its context."""
+    kernel, words = launch.kernel, launch.words
     layout = context_layout(kernel, device=True)
     assert len(words) == layout.length
     memories: list[Memory] = []
