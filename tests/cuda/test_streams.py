@@ -124,7 +124,7 @@ def test_graphs_replay_with_new_data(warm):
     operator = cold(2 if warm == "warmup" else 3)
     x = torch.randn(1000, device="cuda")
     if warm == "warmup":
-        operator.warmup(torch.empty(8, device="cuda"))
+        operator.warmup(torch.empty(8, device="meta"), device="cuda")
     else:
         operator(x)
     torch.cuda.synchronize()
