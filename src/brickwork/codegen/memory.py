@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from brickwork.codegen import lanes
+from brickwork.codegen import lane_access, lanes
 from brickwork.codegen.operators import constant
 from brickwork.codegen.state import State, metadata
 from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, type_suffix, vector_type
@@ -37,7 +37,11 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
         address = _address(state, tensor, offset.text)
         text = state.writer.load(kind, address, f", align {tensor.type.dtype.size}{_scope(state, tensor)}")
         return Uniform(widened(state, text, tensor.type.dtype, 1), value_dtype(tensor.type.dtype))
-    if isinstance(offset, Strided) and abs(offset.stride) == 1:
+    if state.target.grid and not (_is_run(offset) and state.mask is None):
+        note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
+        places = _addresses(state, tensor, offset)
+        text = lane_access.load_lanes(state, kind, places, state.mask, "zeroinitializer", note)
+    elif isinstance(offset, Strided) and abs(offset.stride) == 1:
         text = _load_run(state, tensor, offset, state.mask)
     elif isinstance(offset, Wrapped) and abs(offset.stride) == 1:
         text = _load_wrapped(state, tensor, offset)
@@ -59,6 +63,9 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
         return
     text = narrowed(state, lanes.vector(state, value), dtype, state.width)
     whole = f"<{state.width} x {kind}>"
+    if state.target.grid and not (_is_run(offset) and state.mask is None):
+        lane_access.store_lanes(state, kind, text, _addresses(state, tensor, offset), state.mask, note)
+        return
     if isinstance(offset, Strided) and abs(offset.stride) == 1:
         address, mask = _run(state, tensor, offset, state.mask)
         if offset.stride < 0:
@@ -78,6 +85,10 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
     state.writer.effect(
         f"call void {name}({whole} {text}, {places}, {mask_argument(state, mask)}){_scope(state, tensor)}"
     )
+
+
+def _is_run(offset: Value) -> bool:
+    return isinstance(offset, Strided) and abs(offset.stride) == 1
 
 
 def mask_argument(state: State, mask: str) -> str:
@@ -143,7 +154,12 @@ def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
         steps = lanes.lane_numbers(state.width, stride=offset.stride if isinstance(offset, Strided) else 0)
         return emit(f"getelementptr {kind}, ptr {first}, <{state.width} x i64> {steps}")
     data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
-    return emit(f"getelementptr {kind}, ptr {data}, <{state.width} x i64> {lanes.vector(state, offset)}")
+    if state.target.grid and isinstance(offset, Wrapped):
+        with state.writer.modular(narrow=tensor in state.kernel.narrow):
+            places = lane_access.wrapped_offsets(state, offset)
+    else:
+        places = lanes.vector(state, offset)
+    return emit(f"getelementptr {kind}, ptr {data}, <{state.width} x i64> {places}")
 
 
 def _run(state: State, tensor: Tensor, offset: Strided, mask: str | None) -> tuple[str, str | None]:

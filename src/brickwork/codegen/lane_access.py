@@ -1,0 +1,81 @@
+"""Loads and stores of lanes one by one, for targets whose lanes are iterations of one thread.
+
+There a mask is a branch for each lane, which keeps memory that is not theirs untouched.
+"""
+
+from __future__ import annotations
+
+from brickwork.codegen import lanes
+from brickwork.codegen.state import State
+from brickwork.codegen.values import Wrapped
+
+
+def load_lanes(state: State, kind: str, places: str, mask: str | None, otherwise: str, note: str) -> str:
+    """Return the elements at a vector of addresses; lanes out of `mask` take those of `otherwise`."""
+    writer, width = state.writer, state.width
+    whole, result = f"<{width} x {kind}>", otherwise
+    for lane in range(width):
+        address = writer.emit(f"extractelement <{width} x ptr> {places}, i64 {lane}")
+        if mask is None:
+            item = writer.load(kind, address, note)
+        else:
+            before = writer.emit(f"extractelement {whole} {otherwise}, i64 {lane}")
+            item = _load_if(state, kind, address, (mask, lane), before, note)
+        result = writer.emit(f"insertelement {whole} {result}, {kind} {item}, i64 {lane}")
+    return result
+
+
+def _load_if(state: State, kind: str, address: str, flag: tuple[str, int], before: str, note: str) -> str:
+    writer, start = state.writer, state.writer.block
+    active, after = writer.label("active"), writer.label("after")
+    condition = writer.emit(f"extractelement <{state.width} x i1> {flag[0]}, i64 {flag[1]}")
+    writer.branch_if(condition, active, after)
+    writer.place(active)
+    item = writer.load(kind, address, note)
+    writer.place(after)
+    return writer.emit(f"phi {kind} [{before}, %{start}], [{item}, %{active}]")
+
+
+def store_lanes(state: State, kind: str, text: str, places: str, mask: str | None, note: str) -> None:
+    """Store the lanes of a vector at a vector of addresses, in order."""
+    writer, width = state.writer, state.width
+    for lane in range(width):
+        address = writer.emit(f"extractelement <{width} x ptr> {places}, i64 {lane}")
+        item = writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lane}")
+        if mask is None:
+            writer.store(kind, item, address, note)
+            continue
+        with writer.when(writer.emit(f"extractelement <{width} x i1> {mask}, i64 {lane}")):
+            writer.store(kind, item, address, note)
+
+
+def wrapped_places(state: State, offset: Wrapped) -> str:
+    """Return the offsets of lanes that wrap at most once, as a vector of i64."""
+    writer, width = state.writer, state.width
+    result = "poison"
+    for lane in range(width):
+        place = writer.emit(f"add i64 {offset.base}, {offset.stride * lane}")
+        past = writer.emit(f"icmp sge i32 {lane}, {offset.wraps.distance}")
+        beyond = writer.emit(f"add i64 {place}, {offset.jump}")
+        place = writer.emit(f"select i1 {past}, i64 {beyond}, i64 {place}")
+        result = writer.emit(f"insertelement <{width} x i64> {result}, i64 {place}, i64 {lane}")
+    return result
+
+
+def wraps_once(state: State, offset: Wrapped) -> str:
+    """Return whether no lane wraps twice, as i1."""
+    return state.writer.emit(f"icmp sge i32 {offset.wraps.period}, {state.width - 1}")
+
+
+def wrapped_offsets(state: State, offset: Wrapped) -> str:
+    """Return the offsets of lanes that wrap, as a vector of i64."""
+    writer, kind = state.writer, f"<{state.width} x i64>"
+    once, often, after = writer.label("once"), writer.label("often"), writer.label("placed")
+    writer.branch_if(wraps_once(state, offset), once, often)
+    writer.place(once)
+    near = wrapped_places(state, offset)
+    writer.branch(after)
+    writer.place(often)
+    far, last = lanes.vector(state, offset), writer.block
+    writer.place(after)
+    return writer.emit(f"phi {kind} [{near}, %{once}], [{far}, %{last}]")
