@@ -17,9 +17,10 @@ from itertools import count
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64, UINT64, DType, value_dtype
+from brickwork.ir.dtypes import BOOL, INT64, UINT64, DType, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
+    TRUE,
     Allocate,
     Apply,
     Assign,
@@ -46,12 +47,13 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, walk
-from brickwork.transform.piece import Known, known_of, make_kernel
-from brickwork.transform.places import GRID, Places, in_order, places_of
+from brickwork.transform.known import Known
+from brickwork.transform.piece import make_kernel
+from brickwork.transform.places import GRID, Places, in_order, outlives_check, places_of
 from brickwork.transform.schedule.apply import MOST_PIECES
 from brickwork.transform.schedule.in_step import runs_in_step
 
-Symbols = frozenset[Symbol]
+FALSE = build.constant(False, BOOL)
 
 
 @dataclass(slots=True)
@@ -76,11 +78,13 @@ class _Names:
         return Store(tensor=tensor, indices=(index,), value=value, access=next(self.accesses))
 
 
-def cut(program: Program, scheduled: Mapping[str, Kernel]) -> Program:
-    """Return the program with each launch replaced by launches of device kernels; `scheduled` are by kernels' names."""
+def cut(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> Program:
+    """Return the program with each launch replaced by launches of device kernels; `scheduled` are by kernels' names.
+
+    `known` is what `known_of(program)` says.
+    """
     key = next((item for item in program.parameters if isinstance(item, KeyParameter)), None)
-    names = _names(program, scheduled)
-    known = known_of(program, next(names.tensors))
+    names = _names(program, scheduled, known)
     cell = None
     if key is not None and any(isinstance(node, Random) for item in scheduled.values() for node in walk(item)):
         cell, _ = names.tensor("key", INT64, 1)
@@ -112,18 +116,15 @@ def unordered(program: Program) -> bool:
     )
 
 
-def _names(program: Program, scheduled: Mapping[str, Kernel]) -> _Names:
-    kernels = tuple(scheduled.values())
-    tensors = {tensor for node in walk((program, *kernels)) if isinstance(node, Kernel) for tensor in node.tensors}
-    tensors |= {node.tensor for node in walk(program) if isinstance(node, Allocate)}
-    symbols = {symbol for node in walk((program, *kernels)) if isinstance(node, Kernel) for symbol in node.scalars}
-    symbols |= assigned_symbols((program, *kernels)) | read_symbols((program, *kernels))
-    accesses = {node.access for node in walk((program, *kernels)) if isinstance(node, Load | Store)}
-    for parameter in program.parameters:
-        tensors |= {tensor for tensor in (getattr(parameter, "tensor", None),) if isinstance(tensor, Tensor)}
-    first = (max(numbers, default=0) + 1 for numbers in ((t.number for t in tensors), (s.number for s in symbols)))
-    tensor, symbol = first
-    return _Names(count(tensor), count(symbol), count(max(accesses, default=0) + 1))
+def _names(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> _Names:
+    roots = (program, *scheduled.values())
+    symbols = assigned_symbols(roots) | read_symbols(roots)
+    for node in walk(roots):
+        if isinstance(node, Kernel):
+            symbols |= set(node.scalars)
+    accesses = [node.access for node in walk(roots) if isinstance(node, Load | Store)]
+    symbol = 1 + max((item.number for item in symbols), default=-1)
+    return _Names(count(known.scratch), count(symbol), count(1 + max(accesses, default=-1)))
 
 
 # ---------------------------------------------------------------- kernels
@@ -131,14 +132,19 @@ def _names(program: Program, scheduled: Mapping[str, Kernel]) -> _Names:
 
 def _cut_kernel(kernel: Kernel, names: _Names, shared: Mapping[Symbol, Tensor], known: Known) -> Iterator[Statement]:
     places = places_of(kernel.body, shared)
-    draft = _Cutter(kernel, places, names, known, dict(shared), count())
+    draft = _Cutter(kernel, places, names, known, dict(shared), count(), None)
     draft.block(kernel.body, ())
     cells, made = dict(shared), list[Allocate]()
     for symbol in sorted(draft.exposed & places.device - shared.keys(), key=lambda item: item.number):
         cells[symbol], allocate = names.tensor(symbol.name, symbol.dtype, 1)
         made.append(allocate)
-    cutter = _Cutter(kernel, places, names, known, cells, count())
+    flag = None
+    if outlives_check(kernel.body, places):
+        flag, allocate = names.tensor("passed", BOOL, 1)
+        made.append(allocate)
+    cutter = _Cutter(kernel, places, names, known, cells, count(), flag)
     body = cutter.block(kernel.body, ())
+    body = body if flag is None else (cutter.launch((names.store(flag, build.integer(0), TRUE),), ()), *body)
     yield from _placed((*made, *cutter.made), body)
 
 
@@ -162,7 +168,11 @@ def _uses(block: Block, tensor: Tensor) -> bool:
 
 @dataclass(slots=True)
 class _Cutter:
-    """Cuts the body of one kernel; `cells` hold the variables that pass from piece to piece."""
+    """Cuts the body of one kernel.
+
+    `cells` hold the variables that pass from piece to piece. `flag` is a tensor of one bool, if nests run after what
+    one thread checks: while it is false, because a check has failed, no piece does anything.
+    """
 
     kernel: Kernel
     places: Places
@@ -170,6 +180,7 @@ class _Cutter:
     known: Known
     cells: dict[Symbol, Tensor]
     numbers: Iterator[int]
+    flag: Tensor | None
     exposed: set[Symbol] = field(default_factory=set[Symbol])
     made: list[Allocate] = field(default_factory=list[Allocate])
 
@@ -194,7 +205,7 @@ class _Cutter:
                 if statement.reductions:
                     launch, joined = self.reduction(statement, facts)
                     result.append(launch)
-                    if waiting and not runs_in_step((*waiting, joined)):
+                    if waiting and (_checks(waiting) or not runs_in_step((*waiting, joined))):
                         flush()
                     waiting.append(joined)
                 else:
@@ -222,7 +233,7 @@ class _Cutter:
 
     def can_wait(self, waiting: Sequence[Statement], nest: For) -> bool:
         """Whether statements that stand before a nest may run after it."""
-        if any(isinstance(node, Check) for node in walk(waiting)):
+        if _checks(waiting):
             return False
         stored, touched = _tensors(waiting, Store), _tensors((nest,), Load, Store)
         loaded, written = _tensors(waiting, Load), _tensors((nest,), Store)
@@ -234,7 +245,11 @@ class _Cutter:
     def serial(self, block: Block, facts: tuple[Expression, ...]) -> Launch:
         """Return the launch of what one thread runs, or one block where it joins partial results."""
         heads, tails = self.heads(block), self.tails(block)
-        whole = (*heads, *block, *tails)
+        if self.flag is not None and _checks(block):
+            zero = build.integer(0)
+            lowered, raised = (self.names.store(self.flag, zero, constant) for constant in (FALSE, TRUE))
+            heads, tails = (lowered, *heads), (*tails, raised)
+        whole = self.flagged((*heads, *block, *tails))
         if _joins(block):
             index = Symbol("block", next(self.names.symbols), INT64)
             ends = build.integer(0), build.integer(1)
@@ -247,7 +262,7 @@ class _Cutter:
         levels = self.places.nest(loop)
         body = levels[-1].body
         body = tuple(rewrite(node, _in_block) for node in body) if loop.role is Role.BLOCK else in_order(body)
-        result = replace(levels[-1], body=(*heads, *body))
+        result = replace(levels[-1], body=self.flagged((*heads, *body)))
         for level in reversed(levels[:-1]):
             result = replace(level, body=(result,))
         return self.launch((result,), facts)
@@ -269,6 +284,12 @@ class _Cutter:
         body = (*starts, *loop.body, *stores)
         joined = replace(loop, index=place, body=tuple(joins), role=Role.THREAD)
         return self.nest(replace(loop, body=body, reductions=()), facts), joined
+
+    def flagged(self, block: Block) -> Block:
+        """Return the block as it runs if no check has failed before."""
+        if self.flag is None:
+            return block
+        return (If(condition=self.names.load(self.flag, build.integer(0)), then=block),)
 
     def heads(self, block: Block) -> Block:
         """Return what reads the variables that other pieces, or the caller, have left in cells."""
@@ -312,13 +333,17 @@ def _mentions(block: Sequence[Statement], symbol: Symbol) -> bool:
     return symbol in read_symbols(block) | assigned_symbols(block)
 
 
+def _checks(block: Sequence[Statement]) -> bool:
+    return any(isinstance(node, Check) for node in walk(block))
+
+
 def _joins(block: Sequence[Statement]) -> bool:
     return any(isinstance(statement, For) and statement.role is Role.THREAD for statement in block)
 
 
 def _follows(waiting: Sequence[Statement], statement: Statement) -> bool:
     """Whether a statement can be run in step after a loop that joins partial results."""
-    if any(isinstance(node, For | While) for node in walk(statement)):
+    if any(isinstance(node, For | While | Check) for node in walk(statement)):
         return False
     return runs_in_step((*waiting, statement))
 

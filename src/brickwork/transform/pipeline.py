@@ -17,9 +17,11 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import Block, Kernel, Launch, Node, Program
 from brickwork.ir.walk import rewrite, walk
 from brickwork.target.target import Target
+from brickwork.transform.careful import careful_analysis
 from brickwork.transform.claims import take_claims
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
 from brickwork.transform.interchange import interchange
+from brickwork.transform.known import Known, holds, known_of, narrow_conditions
 from brickwork.transform.pieces import cut
 from brickwork.transform.promote import promote
 from brickwork.transform.schedule.apply import apply_schedule
@@ -38,8 +40,11 @@ class ScheduledKernel:
     analysis: Analysis
 
 
-def schedule_kernel(kernel: Kernel, target: Target) -> ScheduledKernel:
-    """Return the kernel as it is to run on `target`; raises RaceError for a refuted `prange`."""
+def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) -> ScheduledKernel:
+    """Return the kernel as it is to run on `target`; raises RaceError for a refuted `prange`.
+
+    `known` is what is known of its arguments for a grid.
+    """
     source, kernel = kernel, promote(kernel)
     analysis = analyse(kernel)
     if target.grid and (exchanged := interchange(source, analysis)) is not source:
@@ -48,15 +53,26 @@ def schedule_kernel(kernel: Kernel, target: Target) -> ScheduledKernel:
     analysis = take_claims(kernel, analysis)
     if target.grid:
         analysis = find_updates(kernel, analysis)
+        assumptions = tuple(item for item in analysis.assumptions if known is None or not holds(item, known))
+        analysis = replace(analysis, assumptions=assumptions)
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
     fast = _fast(kernel.body, analysis, schedule)
     conditions = flat_conditions(kernel.body, analysis, schedule)
     if target.grid:
         conditions = (*conditions, *lane_conditions(kernel.body, analysis, schedule))
+        if known is not None and schedule.directives:
+            conditions = (
+                *conditions,
+                *(item for tensor in kernel.tensors for item in narrow_conditions(tensor, known)),
+            )
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested))
-    body = with_guard(conjunction(guards(analysis)), fast, careful_body(kernel.body, analysis))
+    careful = careful_body(kernel.body, analysis)
+    if target.grid and not kernel.may_alias:
+        slow = careful_analysis(analysis)
+        careful = apply_schedule(careful, default_schedule(kernel.body, slow, target, flat=False), slow)
+    body = with_guard(conjunction(guards(analysis)), fast, careful)
     return ScheduledKernel(replace(kernel, body=body), schedule, analysis)
 
 
@@ -70,9 +86,10 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
     Every kernel to emit is one that a launch in the program names.
     """
     kernels = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
-    scheduled = {kernel.name: schedule_kernel(kernel, target) for kernel in kernels}
+    known = known_of(program)
+    scheduled = {kernel.name: schedule_kernel(kernel, target, known) for kernel in kernels}
     if target.grid:
-        return cut(program, {name: item.kernel for name, item in scheduled.items()}), tuple(scheduled.values())
+        return cut(program, {name: item.kernel for name, item in scheduled.items()}, known), tuple(scheduled.values())
 
     def visit(node: Node) -> Node:
         return replace(node, kernel=scheduled[node.kernel.name].kernel) if isinstance(node, Launch) else node

@@ -148,6 +148,34 @@ def _assigned(block: Block, places: Places) -> Symbols:
     return frozenset(found)
 
 
+def outlives_check(block: Block, places: Places) -> bool:
+    """Whether a nest runs after what one thread checks: it must not where a check has failed."""
+    return _after_check(block, places, False)[0]
+
+
+def _after_check(block: Block, places: Places, checked: bool) -> tuple[bool, bool]:
+    """Return whether a nest follows a check, and whether there is one by the end, given whether one came before."""
+    followed = False
+    for statement in block:
+        if places.is_nest(statement):
+            followed = followed or checked
+        elif not places.is_host(statement):
+            checked = checked or any(isinstance(node, Check) for node in walk(statement))
+        else:
+            parts: list[Block] = []
+            match statement:
+                case If(then=then, otherwise=otherwise):
+                    parts = [then, otherwise]
+                case For(body=body) | While(body=body):
+                    parts = [(*body, *body)]
+                case _:
+                    pass
+            ends = [_after_check(part, places, checked) for part in parts]
+            followed = followed or any(end[0] for end in ends)
+            checked = checked or any(end[1] for end in ends)
+    return followed, checked
+
+
 def jumps_out(statement: Node) -> bool:
     """Whether a statement may leave, or continue, a loop around it."""
     match statement:

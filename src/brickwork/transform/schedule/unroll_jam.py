@@ -11,8 +11,8 @@
 
 Legal for a loop whose iterations are independent: every order of their statements is right then. Inner loops with the
 same bounds in all copies become one loop, branches on the same condition one branch; the rest is copied one by one.
-What each iteration computes, and in which order, stays as it was. The caller (`defaults.py`) decides whether the loop is
-independent and worth it.
+What each iteration computes, and in which order, stays as it was. The caller (`defaults.py`) decides whether the loop
+is independent and worth it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,38 @@
+"""Which loops are independent for any arguments: those whose proof rests on no guard and no assumption.
+
+On a grid the body for arguments that break a guard would take hours in one thread, so that loops which are independent
+even so are shared out there too, with all their checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Loop
+from brickwork.analysis.races import Facts, find_race
+from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict, LoopVerdict
+from brickwork.ir.nodes import Symbol
+
+
+def careful_analysis(analysis: Analysis) -> Analysis:
+    """Return what holds of a kernel's loops for any arguments; accesses are in range only where that is proved."""
+    bounds = {
+        place: verdict if verdict.bound is Bound.PROVED else BoundVerdict(Bound.CHECKED, plain=False)
+        for place, verdict in analysis.bounds.items()
+    }
+    facts = Facts(analysis.model, Solver(), bounds)
+    loops: dict[Symbol, LoopVerdict] = {}
+    for loop in analysis.model.loops:
+        index = loop.node.index
+        verdict = loops.get(index, analysis.loops[index])
+        trusted = verdict.conflict is not None and not verdict.updates
+        holds = not analysis.assumptions and (trusted or _is_apart(facts, loop, verdict))
+        loops[index] = replace(verdict, independent=verdict.independent and holds)
+    return replace(analysis, loops=loops, bounds=bounds)
+
+
+def _is_apart(facts: Facts, loop: Loop, verdict: LoopVerdict) -> bool:
+    """Whether no two iterations of a loop meet on an element, but for those that they update indivisibly."""
+    accesses = tuple(access for access in facts.model.accesses if access.tensor not in verdict.updates)
+    return find_race(replace(facts, model=replace(facts.model, accesses=accesses)), loop, may_alias=False) is None
