@@ -34,7 +34,7 @@ no:
   ret i1 false
 }
 
-; Whether sizes, strides and places of elements are small: host/layout.py `is_narrow`.
+; Whether sizes, strides, places of elements and their number are small: host/layout.py `is_narrow`.
 define i1 @bw_narrow(ptr %block, i64 %word) {
 start:
   %rank = and i64 %word, 255
@@ -45,6 +45,7 @@ head:
   %axis = phi i64 [0, %start], [%next, %step]
   %last = phi i64 [0, %start], [%last.next, %step]
   %empty = phi i1 [false, %start], [%empty.next, %step]
+  %count = phi i64 [1, %start], [%count.next, %step]
   %more = icmp ult i64 %axis, %rank
   br i1 %more, label %body, label %end
 body:
@@ -52,12 +53,16 @@ body:
   %size = load i64, ptr %size.at
   %stride.at = getelementptr i64, ptr %strides, i64 %axis
   %stride = load i64, ptr %stride.at
+  %none = icmp eq i64 %size, 0
+  %factor = select i1 %none, i64 1, i64 %size
+  %count.next = mul i64 %count, %factor
   %size.small = icmp ult i64 %size, NARROW_SIZE
   %stride.small = icmp ult i64 %stride, NARROW_EXTENT
-  %small = and i1 %size.small, %stride.small
+  %count.small = icmp ult i64 %count.next, NARROW_EXTENT
+  %both.small = and i1 %size.small, %stride.small
+  %small = and i1 %both.small, %count.small
   br i1 %small, label %step, label %no
 step:
-  %none = icmp eq i64 %size, 0
   %empty.next = or i1 %empty, %none
   %steps = sub i64 %size, 1
   %way = mul i64 %steps, %stride

@@ -5,6 +5,7 @@ A miss is decided by machine code and served by Python: both must agree, so Pyth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -94,15 +95,17 @@ def overlap(one: Placement, two: Placement) -> bool:
 
 
 def is_narrow(placements: Sequence[Placement], integers: Sequence[int]) -> bool:
-    """Whether a call is `narrow` (`ir/signature.py`): its tensors, the caller's results too, and all its integers.
+    """Whether a call is `narrow` (`ir/signature.py`): its tensors, the caller's results too, and all its integers."""
+    return all(-NARROW_SIZE <= number <= NARROW_SIZE for number in integers) and all(map(_is_narrow, placements))
 
-    Strides are within NARROW_EXTENT too, even of axes along which nothing ever moves.
-    """
-    return all(-NARROW_SIZE <= number <= NARROW_SIZE for number in integers) and all(
+
+def _is_narrow(placement: Placement) -> bool:
+    """Whether sizes, strides and places of elements are small, and with its sizes those of any dense tensor."""
+    return (
         max(placement.sizes, default=0) < NARROW_SIZE
         and all(0 <= stride < NARROW_EXTENT for stride in placement.strides)
+        and math.prod(max(size, 1) for size in placement.sizes) < NARROW_EXTENT
         and extent(placement) <= NARROW_EXTENT * placement.element
-        for placement in placements
     )
 
 

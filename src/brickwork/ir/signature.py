@@ -40,9 +40,10 @@ class Signature:
     `arguments` follow the function's parameters. `out` holds the types of the caller's result tensors, in the order in
     which they are returned, or is empty when the operator allocates them. `may_alias` asks for code that is right when
     a written tensor shares memory with another one. `device` is the kind of device that the tensors are on, `cpu` or
-    `cuda`. Only for `cuda`: `narrow` says that every size of a tensor argument is below NARROW_SIZE and every place of
-    an element, counted from the first, below NARROW_EXTENT, and that every int argument (items of lists too) is within
-    plus or minus NARROW_SIZE; `aligned` that every tensor argument begins at a multiple of ALIGNMENT bytes.
+    `cuda`. Only for `cuda`: `narrow` says that every size of a tensor argument is below NARROW_SIZE, that its strides,
+    the places of its elements, counted from the first, and the product of its sizes (but for zeros) are below
+    NARROW_EXTENT, so that a dense tensor of its shape is narrow too, and that every int argument (items of lists too)
+    is within plus or minus NARROW_SIZE; `aligned` that every tensor argument begins at a multiple of ALIGNMENT bytes.
     """
 
     arguments: tuple[ArgumentType, ...]
