@@ -1,0 +1,292 @@
+"""What Python does for tensors on GPUs, as far as it can be seen without one: places, stages, readiness, failures."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch._subclasses import FakeTensorMode
+
+import brickwork as bw
+from brickwork import ops
+from brickwork.codegen.builder import FailureSite
+from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_OWNER, RECORD_SITE, RECORD_WORDS
+from brickwork.codegen.description import EntryDescription
+from brickwork.codegen.support import CUDA_ALLOCATE, CUDA_DRAW
+from brickwork.diagnostics.location import NOWHERE
+from brickwork.host.driver import Driver
+from brickwork.ir.nodes import Failure, FailureKind
+from brickwork.pytorch import devices as room
+from brickwork.pytorch.arguments import signature_of_call
+from brickwork.pytorch.devices import Devices, check_errors, driver_error, refuse_capture
+from brickwork.pytorch.gate import ArgumentKind
+from brickwork.pytorch.specialise import place_named
+from brickwork.runtime.artifact import Artifact
+from brickwork.runtime.toolkit import find_libdevice, find_tool
+from brickwork.target.cuda import cuda_target
+from support.fake_driver import FakeLibrary
+from support.operators import noise, scale_, square
+
+NO_LIBDEVICE = "needs libdevice: install triton or nvidia-nvvm"
+
+
+def has_libdevice():
+    try:
+        find_libdevice()
+    except bw.DeviceError:
+        return False
+    return True
+
+
+@pytest.fixture
+def two(monkeypatch):
+    """A process with two GPUs of one kind and one of another, none of them ready."""
+    library = FakeLibrary(capabilities=((9, 0), (9, 0), (8, 6)))
+    nvidia, found = Driver(library), Devices()
+    monkeypatch.setattr(room, "driver", lambda: nvidia)
+    monkeypatch.setattr(room, "devices", lambda: found)
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda index: None)
+    return library, found
+
+
+def artifact():
+    return Artifact(b"", EntryDescription("ns::op", "entry", ()), "", {"ptx": ".target sm_90\n"}, ("kernel",))
+
+
+def test_a_gpu_is_made_ready_when_it_is_first_needed(two):
+    library, found = two
+    assert not any(found.table)
+    gpu = found.ready(1)
+    assert (gpu.name, gpu.capability) == ("GPU 1", (9, 0))
+    assert list(found.table[:7]) == [3, 0, 0, 90, 0x1001, 0, 0]
+    assert found.record
+    record = found.record
+    found.ready(2)
+    assert list(found.table[:7]) == [3, 0, 0, 90, 0x1001, 86, 0x1002]
+    assert (found.record, library.contexts) == (record, [])
+
+
+def test_kernels_are_loaded_where_they_can_run_before_calls_can_match(two):
+    library, found = two
+    found.ready(2)
+    symbols = found.load(artifact(), 0)
+    cell = ctypes.c_uint64.from_address(symbols["bw_kernel_0"])
+    assert library.functions == [(0x1000, cell.value)]
+    assert symbols["bw_record"] == found.record
+    assert ctypes.c_uint64.from_address(symbols["bw_record_device"]).value == found.record
+    found.ready(1)
+    assert library.functions == [(0x1000, cell.value), (0x1001, cell.value)]
+
+
+def test_a_gpu_that_is_too_old_is_told(two, monkeypatch):
+    library, found = two
+    monkeypatch.setattr(library, "capabilities", ((7, 0),))
+    with pytest.raises(bw.DeviceError, match=r"GPU 0 has compute capability 7\.0, and brickwork needs 7\.5 or later"):
+        found.ready(0)
+    assert not any(found.table)
+
+
+def fail(found, message, kind=FailureKind.INDEX, owner=99):
+    words = (ctypes.c_uint64 * RECORD_WORDS).from_address(found.record)
+    site = FailureSite(Failure(kind, message), (), NOWHERE)
+    found.owners[99] = EntryDescription("ns::op", "entry", (site,))
+    words[RECORD_LOCK], words[RECORD_SITE], words[RECORD_OWNER] = 1, 0, owner
+    words[RECORD_FAILED] = 1
+    return words
+
+
+def test_a_failure_is_raised_once_and_the_record_is_given_back(two):
+    _, found = two
+    assert check_errors() is None
+    found.ready(0)
+    assert check_errors() is None
+    words = fail(found, "index 7 is out of bounds")
+    with pytest.raises(IndexError, match=r"index 7 is out of bounds \(ns::op\).*earlier launch"):
+        check_errors()
+    assert (words[RECORD_FAILED], words[RECORD_LOCK]) == (0, 0)
+    assert check_errors() is None
+    fail(found, "no", FailureKind.ASSERTION)
+    assert type(found.take_failure()) is AssertionError
+    assert found.take_failure() is None
+
+
+def test_a_failure_of_nobody_is_told_too(two):
+    _, found = two
+    found.ready(0)
+    fail(found, "x", owner=5)
+    with pytest.raises(bw.InternalError, match="belongs to no operator"):
+        check_errors()
+    assert check_errors() is None
+
+
+@pytest.mark.usefixtures("two")
+def test_what_the_driver_refuses_becomes_an_error():
+    assert type(driver_error("ns::op", CUDA_ALLOCATE)) is torch.OutOfMemoryError
+    assert "random key" in str(driver_error("ns::op", CUDA_DRAW))
+    said = str(driver_error("ns::op", 222))
+    assert said.startswith("CUDA error: ")
+    assert "UNSUPPORTED_PTX" in said
+    assert "ns::op" in said
+
+
+@pytest.mark.usefixtures("two")
+def test_in_a_forked_child_torchs_own_error_is_told(monkeypatch):
+    def refuse():
+        raise RuntimeError("Cannot re-initialize CUDA in forked subprocess.")
+
+    monkeypatch.setattr(torch.cuda, "init", refuse)
+    assert "forked subprocess" in str(driver_error("ns::op", 3))
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    assert check_errors() is None
+
+
+def test_a_cold_call_in_a_capture_names_the_operator_and_warmup(monkeypatch):
+    class Device:
+        def __init__(self, index):
+            assert index == 1
+
+        def __enter__(self):
+            return None
+
+        def __exit__(self, *rest):
+            return None
+
+    monkeypatch.setattr(torch.cuda, "device", Device)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    refuse_capture("ns::op", 1)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    with pytest.raises(RuntimeError, match=r"ns::op is not ready .*cuda:1.*op\.warmup\(\.\.\.\)"):
+        refuse_capture("ns::op", 1)
+
+
+# ---------------------------------------------------------------- signatures and places
+
+
+def signature(operator, *values, kinds=(ArgumentKind.TENSOR,), device="cuda"):
+    return signature_of_call(operator.definition, kinds, values, device)
+
+
+def test_signatures_for_gpus_say_whether_calls_are_narrow_and_aligned():
+    x = torch.zeros(64)
+    assert (signature(square, x).narrow, signature(square, x).aligned) == (True, True)
+    assert signature(square, x).device == "cuda"
+    assert not signature(square, x[1:]).aligned
+    on_cpu = signature(square, x, device=None)
+    assert (on_cpu.device, on_cpu.narrow, on_cpu.aligned) == ("cpu", False, False)
+    wide = torch.empty(1, device="meta").expand(1 << 29)
+    assert not signature(square, wide).narrow
+
+
+def test_large_integers_make_a_call_wide():
+    kinds = (ArgumentKind.TENSOR, ArgumentKind.INT)
+    assert signature(scale_, torch.zeros(3), 1 << 28, kinds=kinds).narrow
+    assert not signature(scale_, torch.zeros(3), (1 << 28) + 1, kinds=kinds).narrow
+
+
+def test_places_are_devices_or_architectures():
+    assert place_named("cpu").kind == "cpu"
+    place = place_named("sm_90")
+    assert (place.gpu, place.here, place.kind) == (cuda_target((9, 0)), False, "cuda")
+    assert place_named("sm_120").gpu == cuda_target((12, 0))
+    with pytest.raises(bw.DeviceError, match="sm_75 or later"):
+        place_named("sm_70")
+    with pytest.raises(ValueError, match="for cpu and cuda, not for mps"):
+        place_named("mps")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+def test_a_gpu_that_is_not_here_is_told():
+    with pytest.raises(bw.DeviceError, match=r"no GPU here .*'sm_90'"):
+        square.warmup(torch.empty(8, device="meta"), device="cuda")
+
+
+def test_fake_tensors_on_two_devices_are_refused_in_torchs_words():
+    with FakeTensorMode():
+        x, out = torch.empty(4, device="cuda"), torch.empty(4)
+        with pytest.raises(RuntimeError, match="on the same device, but found at least two devices"):
+            square(x, out=out)
+
+
+def test_fakes_allocate_where_the_arguments_are():
+    with FakeTensorMode():
+        x = torch.empty(4, device="cuda")
+        assert square(x).device.type == "cuda"
+        assert noise(x, 1.0).device.type == "cuda"
+
+
+# ---------------------------------------------------------------- stages
+
+
+@pytest.mark.skipif(not has_libdevice(), reason=NO_LIBDEVICE)
+def test_operators_are_made_for_gpus_that_are_not_here():
+    x = torch.empty(8, 8, device="meta")
+    ops.sin.warmup(x, device="sm_86")
+    said = ops.sin.inspect("ptx", x, device="sm_86")
+    assert ".target sm_86" in said
+    assert ".visible .entry sin" in said
+    assert "role=parallel, width=4" in ops.sin.inspect("schedule", x, device="sm_86")
+    assert "on cuda narrow aligned" in ops.sin.explain(x, device="sm_86")
+    assert ops.sin.inspect("ptx", x, device="sm_86") == said
+    names = [each.signature for each in ops.sin.stats().specialisations if "on cuda" in each.signature]
+    assert len(names) == len({*names})
+    assert torch.equal(ops.sin(torch.zeros(2, 2)), torch.zeros(2, 2))
+
+
+@pytest.mark.skipif(not has_libdevice(), reason=NO_LIBDEVICE)
+def test_what_kernels_take_is_told_by_the_assembler():
+    x = torch.empty(8, 8, device="meta")
+    if find_tool("ptxas") is None:
+        with pytest.raises(bw.DeviceError, match="ptxas"):
+            ops.sin.inspect("resources", x, device="sm_90")
+        return
+    header, row = ops.sin.inspect("resources", x, device="sm_90").splitlines()[:2]
+    assert header.split()[:2] == ["kernel", "threads"]
+    assert row.startswith("sin")
+    assert int(row.split()[2]) > 4
+
+
+def test_machine_code_needs_a_disassembler(monkeypatch, tmp_path):
+    inspection = pytest.importorskip("brickwork.runtime.inspection")
+    monkeypatch.setattr(inspection, "find_tool", lambda name: None)
+    with pytest.raises(bw.DeviceError, match=r"nvdisasm.*cuobjdump"):
+        square.inspect("sass", torch.empty(8, device="meta"), device="sm_90")
+
+
+def test_stages_of_gpus_are_not_those_of_the_cpu():
+    square(torch.ones(3))
+    with pytest.raises(ValueError, match="there is no stage 'ptx'"):
+        square.inspect("ptx", torch.ones(3))
+    with pytest.raises(ValueError, match=r"no stage 'nonsense'.*ptx.*sass, resources"):
+        square.inspect("nonsense", torch.ones(3), device="sm_90")
+
+
+PROGRAM = """
+import sys, torch
+from brickwork import ops
+x = torch.empty(8, 8, device="meta")
+w, k = torch.empty(3, 16, device="meta"), torch.empty(2, 3, 16, device="meta")
+mu = torch.empty(5, device="meta")
+ops.sin.warmup(x, device="sm_90")
+ops.timex.warmup(w, k, 1e-3, device="sm_90")
+ops.sample_normal.warmup(mu, mu, 7, device="sm_90")
+made = [each for op in (ops.sin, ops.timex, ops.sample_normal) for each in op.stats().specialisations]
+print(all(each.cached for each in made), "llvmlite" in sys.modules, torch.cuda.is_initialized())
+"""
+
+
+@pytest.mark.skipif(not has_libdevice(), reason=NO_LIBDEVICE)
+def test_a_second_process_needs_no_compiler(tmp_path):
+    environment = {
+        **os.environ,
+        "BRICKWORK_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": str(Path(bw.__file__).parents[1]),
+    }
+    command = [sys.executable, "-c", PROGRAM]
+    said = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
+    assert [each.stdout.split() for each in said] == [["False", "True", "False"], ["True", "False", "False"]]
