@@ -306,7 +306,8 @@ assert plus(x).tolist() == [2.0] * 3
 
 
 def test_a_tensor_of_the_parent_is_refused_in_torchs_words_in_the_child(tmp_path):
-    assert "Cannot re-initialize CUDA in forked subprocess" in script(tmp_path, OPERATOR + GIVEN_FROM_THE_PARENT)
+    said = script(tmp_path, OPERATOR + GIVEN_FROM_THE_PARENT)
+    assert "Cannot re-initialize CUDA in forked subprocess" in said or "initialization error" in said
 
 
 WARM = """
