@@ -65,7 +65,7 @@ def table_of_gpu(records: list[Record], titles: frozenset[str] | None) -> str:
         f"{said} Medians; the level-two cache is emptied before each sample.",
     ]
     if titles is None:
-        lines.append("")
+        lines += ["", "![The sine's rate over the size, for each contender](../images/sin-gpu.png)", ""]
         cases = [case for result in records for case in result.cases]
         lines += [f"- {case.title}: {name}: {note}." for case in cases for name, note in case.notes.items()]
     return "\n".join(lines)
