@@ -25,7 +25,7 @@ def emit_update(state: State, tensor: Tensor, indices: tuple[Value, ...], value:
         return
     kind = scalar_type(value.dtype)
     for lane in range(state.width):
-        address = writer.emit(f"extractelement <{state.width} x ptr> {places}, i64 {lane}")
+        address = writer.emit(f"extractelement <{state.width} x {state.pointer}> {places}, i64 {lane}")
         item = writer.emit(f"extractelement <{state.width} x {kind}> {text}, i64 {lane}")
         if state.mask is None:
             _update(state, dtype, address, item, operator.name)
@@ -42,13 +42,13 @@ def _update(state: State, dtype: DType, address: str, value: str, name: str) -> 
     writer, kind = state.writer, memory_type(dtype)
     item = narrowed(state, value, dtype, 1)
     if name == "add" or dtype.bits == 64:
-        writer.emit(f"atomicrmw {native} ptr {address}, {kind} {item}{_order(state)}, align {dtype.size}")
+        writer.emit(f"atomicrmw {native} {state.pointer} {address}, {kind} {item}{_order(state)}, align {dtype.size}")
         return
     whole = widened(state, item, dtype, 1)
     fits, loop, after = writer.label("fits"), writer.label("loop"), writer.label("updated")
     writer.branch_if(writer.emit(f"icmp eq i64 {whole}, {value}"), fits, loop)
     writer.place(fits)
-    writer.emit(f"atomicrmw {native} ptr {address}, {kind} {item}{_order(state)}, align {dtype.size}")
+    writer.emit(f"atomicrmw {native} {state.pointer} {address}, {kind} {item}{_order(state)}, align {dtype.size}")
     writer.branch(after)
     writer.place(loop)
     _retry(state, dtype, address, value, name)
@@ -73,7 +73,7 @@ def _retry(state: State, dtype: DType, address: str, value: str, name: str) -> N
     """Load, combine, and store if nothing has changed; again if something has."""
     writer, kind, word = state.writer, memory_type(dtype), f"i{dtype.size * 8}"
     seen = writer.alloca(word)
-    writer.store(word, writer.load(word, address, f", align {dtype.size}"), seen)
+    writer.store(word, writer.load(word, address, f", align {dtype.size}", pointer=state.pointer), seen)
     again, done = writer.label("again"), writer.label("done")
     writer.place(again)
     bits = writer.load(word, seen)
@@ -82,7 +82,8 @@ def _retry(state: State, dtype: DType, address: str, value: str, name: str) -> N
     new = narrowed(state, new, dtype, 1)
     new = new if kind == word else writer.emit(f"bitcast {kind} {new} to {word}")
     scope = _order(state)
-    pair = writer.emit(f"cmpxchg ptr {address}, {word} {bits}, {word} {new}{scope} monotonic, align {dtype.size}")
+    exchange = f"cmpxchg {state.pointer} {address}, {word} {bits}, {word} {new}"
+    pair = writer.emit(f"{exchange}{scope} monotonic, align {dtype.size}")
     writer.store(word, writer.emit(f"extractvalue {{ {word}, i1 }} {pair}, 0"), seen)
     writer.branch_if(writer.emit(f"extractvalue {{ {word}, i1 }} {pair}, 1"), done, again)
     writer.place(done)

@@ -1,7 +1,7 @@
-"""Normal numbers on GPUs: the logarithm, root, sine and cosine of Box and Muller's transform on the ranges that occur.
+"""Normal numbers on GPUs: the functions in Box and Muller's transform, on the ranges that occur.
 
-The numbers are those of `random.py` to rounding: the logarithm of a 24-bit fraction errs by 1.2 units of its last place,
-the root is rounded correctly but for rare ties, sine and cosine err by one unit. With `fast_math` the machine's own
+The numbers are those of `random.py` to rounding: the logarithm of a 24-bit fraction errs by 1.2 units of its last
+place, the root is rounded correctly but for rare ties, sine and cosine err by one unit. With `fast_math` the machine's own
 approximations serve: absolute errors are below 1e-5 but where the first word gives a radius below 1e-2; there 1e-3.
 """
 

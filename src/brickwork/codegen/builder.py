@@ -202,13 +202,13 @@ class FunctionWriter:
         del narrow
         yield
 
-    def load(self, kind: str, address: str, note: str = "") -> str:
+    def load(self, kind: str, address: str, note: str = "", *, pointer: str = "ptr") -> str:
         """Emit a load."""
-        return self.emit(f"load {kind}, ptr {address}{note}")
+        return self.emit(f"load {kind}, {pointer} {address}{note}")
 
-    def store(self, kind: str, value: str, address: str, note: str = "") -> None:
+    def store(self, kind: str, value: str, address: str, note: str = "", *, pointer: str = "ptr") -> None:
         """Emit a store."""
-        self.effect(f"store {kind} {value}, ptr {address}{note}")
+        self.effect(f"store {kind} {value}, {pointer} {address}{note}")
 
     def slot(self, base: str, index: int) -> str:
         """Return the address of the 8-byte slot `index` of an array."""

@@ -95,7 +95,7 @@ def _pointer(kernel: Kernel, tensor: Tensor, *, stored: bool, shared: bool) -> s
     What threads of a block store and others load after a barrier is not `noalias`: that would let LLVM keep values
     across the barrier.
     """
-    text = "ptr"
+    text = "ptr addrspace(1)"
     if not kernel.may_alias and not (stored and shared):
         text += " noalias"
     if not stored:

@@ -135,7 +135,7 @@ def _store_words(state: State, values: tuple[Value, ...], lane: str, addresses: 
         if isinstance(value, Uniform):
             text = value.text
         else:
-            text = writer.emit(f"extractelement <{state.width} x {kind}> {lanes.vector(state, value)}, i64 {lane}")
+            text = lanes.pick(state, kind, lanes.vector(state, value), lane)
         wide = FLOAT64 if value.dtype.is_float else INT64 if value.dtype is BOOL else value.dtype
         writer.store(scalar_type(wide), cast(state, text, value.dtype, wide, 1), address)
 

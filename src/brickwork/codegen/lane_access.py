@@ -15,9 +15,9 @@ def load_lanes(state: State, kind: str, places: str, mask: str | None, otherwise
     writer, width = state.writer, state.width
     whole, result = f"<{width} x {kind}>", otherwise
     for lane in range(width):
-        address = writer.emit(f"extractelement <{width} x ptr> {places}, i64 {lane}")
+        address = writer.emit(f"extractelement <{width} x {state.pointer}> {places}, i64 {lane}")
         if mask is None:
-            item = writer.load(kind, address, note)
+            item = writer.load(kind, address, note, pointer=state.pointer)
         else:
             before = writer.emit(f"extractelement {whole} {otherwise}, i64 {lane}")
             item = _load_if(state, kind, address, (mask, lane), before, note)
@@ -31,7 +31,7 @@ def _load_if(state: State, kind: str, address: str, flag: tuple[str, int], befor
     condition = writer.emit(f"extractelement <{state.width} x i1> {flag[0]}, i64 {flag[1]}")
     writer.branch_if(condition, active, after)
     writer.place(active)
-    item = writer.load(kind, address, note)
+    item = writer.load(kind, address, note, pointer=state.pointer)
     writer.place(after)
     return writer.emit(f"phi {kind} [{before}, %{start}], [{item}, %{active}]")
 
@@ -40,13 +40,13 @@ def store_lanes(state: State, kind: str, text: str, places: str, mask: str | Non
     """Store the lanes of a vector at a vector of addresses, in order."""
     writer, width = state.writer, state.width
     for lane in range(width):
-        address = writer.emit(f"extractelement <{width} x ptr> {places}, i64 {lane}")
+        address = writer.emit(f"extractelement <{width} x {state.pointer}> {places}, i64 {lane}")
         item = writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lane}")
         if mask is None:
-            writer.store(kind, item, address, note)
+            writer.store(kind, item, address, note, pointer=state.pointer)
             continue
         with writer.when(writer.emit(f"extractelement <{width} x i1> {mask}, i64 {lane}")):
-            writer.store(kind, item, address, note)
+            writer.store(kind, item, address, note, pointer=state.pointer)
 
 
 def wrapped_places(state: State, offset: Wrapped) -> str:

@@ -158,6 +158,20 @@ def last_active(state: State) -> str:
     return state.writer.emit(f"sub i64 {state.width - 1}, {resize(state, zeros)}")
 
 
+def pick(state: State, kind: str, text: str, lane: str) -> str:
+    """Return one lane of a vector, whose number is an i64."""
+    emit, whole = state.writer.emit, f"<{state.width} x {kind}>"
+    if lane.isdigit() or not state.target.grid:
+        return emit(f"extractelement {whole} {text}, i64 {lane}")
+    # A thread of a grid has its lanes in registers, which have no numbers.
+    result = emit(f"extractelement {whole} {text}, i64 0")
+    for number in range(1, state.width):
+        here = emit(f"icmp eq i64 {lane}, {number}")
+        item = emit(f"extractelement {whole} {text}, i64 {number}")
+        result = emit(f"select i1 {here}, {kind} {item}, {kind} {result}")
+    return result
+
+
 def first_lane(state: State, mask: str) -> str:
     """Return the number of the first lane of a mask that is not empty, as i64."""
     kind = f"i{state.width}"

@@ -35,7 +35,8 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
     kind, offset = memory_type(tensor.type.dtype), _offset(state, tensor, indices)
     if isinstance(offset, Uniform):
         address = _address(state, tensor, offset.text)
-        text = state.writer.load(kind, address, f", align {tensor.type.dtype.size}{_scope(state, tensor)}")
+        note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
+        text = state.writer.load(kind, address, note, pointer=state.pointer)
         return Uniform(widened(state, text, tensor.type.dtype, 1), value_dtype(tensor.type.dtype))
     if state.target.grid and not (_is_run(offset) and state.mask is None):
         note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
@@ -58,8 +59,8 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
         text, width = (value.text, 1) if isinstance(value, Uniform) else (lanes.vector(state, value), state.width)
         text = narrowed(state, text, dtype, width)
         if width > 1:
-            text = state.writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lanes.last_active(state)}")
-        state.writer.store(kind, text, _address(state, tensor, offset.text), note)
+            text = lanes.pick(state, kind, text, lanes.last_active(state))
+        state.writer.store(kind, text, _address(state, tensor, offset.text), note, pointer=state.pointer)
         return
     text = narrowed(state, lanes.vector(state, value), dtype, state.width)
     whole = f"<{state.width} x {kind}>"
@@ -72,7 +73,7 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
             text = _reversed(state, text, kind)
         if mask is None:
             note = f", align {_alignment(state, tensor, offset)}{_scope(state, tensor)}"
-            state.writer.store(whole, text, address, note)
+            state.writer.store(whole, text, address, note, pointer=state.pointer)
             return
         name = f"@llvm.masked.store.{type_suffix(kind, state.width)}.p0"
         arguments = f"{whole} {text}, ptr align {dtype.size} {address}, <{state.width} x i1> {mask}"
@@ -143,7 +144,7 @@ def _address(state: State, tensor: Tensor, offset: str, *, inside: bool = True) 
     """Return an element's address; not `inside` where the first lane is masked out and may be beyond the tensor."""
     data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
     kind = f"getelementptr{' inbounds' if inside else ''} {memory_type(tensor.type.dtype)}"
-    return state.writer.emit(f"{kind}, ptr {data}, i64 {offset}")
+    return state.writer.emit(f"{kind}, {state.pointer} {data}, i64 {offset}")
 
 
 def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
@@ -152,14 +153,14 @@ def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
         base = offset.text if isinstance(offset, Uniform) else offset.base
         first = _address(state, tensor, base, inside=state.mask is None)
         steps = lanes.lane_numbers(state.width, stride=offset.stride if isinstance(offset, Strided) else 0)
-        return emit(f"getelementptr {kind}, ptr {first}, <{state.width} x i64> {steps}")
+        return emit(f"getelementptr {kind}, {state.pointer} {first}, <{state.width} x i64> {steps}")
     data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
     if state.target.grid and isinstance(offset, Wrapped):
         with state.writer.modular(narrow=tensor in state.kernel.narrow):
             places = lane_access.wrapped_offsets(state, offset)
     else:
         places = lanes.vector(state, offset)
-    return emit(f"getelementptr {kind}, ptr {data}, <{state.width} x i64> {places}")
+    return emit(f"getelementptr {kind}, {state.pointer} {data}, <{state.width} x i64> {places}")
 
 
 def _run(state: State, tensor: Tensor, offset: Strided, mask: str | None) -> tuple[str, str | None]:
@@ -191,7 +192,8 @@ def _load_run(state: State, tensor: Tensor, offset: Strided, mask: str | None, o
     address, mask = _run(state, tensor, offset, mask)
     if mask is None:
         alignment = _alignment(state, tensor, offset)
-        text = state.writer.load(whole, address, f", align {alignment}{_scope(state, tensor)}")
+        note = f", align {alignment}{_scope(state, tensor)}"
+        text = state.writer.load(whole, address, note, pointer=state.pointer)
     else:
         # Zeros, not poison: masked lanes go through the same arithmetic, where they must not trap or spread.
         passed = otherwise or "zeroinitializer"

@@ -100,6 +100,11 @@ class State:
     """For device kernels."""
     team: Team | None = None
 
+    @property
+    def pointer(self) -> str:
+        """Return the LLVM type of an address in a tensor."""
+        return "ptr addrspace(1)" if self.target.grid else "ptr"
+
     def inner(self) -> State:
         """Return a state for a region of its own."""
         return replace(self, values=dict(self.values), slots=dict(self.slots))
