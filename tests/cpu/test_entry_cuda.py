@@ -2,6 +2,7 @@
 
 import ctypes
 import struct
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -68,7 +69,7 @@ def loaded(source, index, access=0):
     return Load(tensor=source, indices=(read(index),), access=access, dtype=FLOAT32)
 
 
-def adding(x, *, name="add", narrow=False, aligned=False, amount=1.0):
+def adding(x, *, name="add", narrow=True, aligned=True, amount=1.0):
     """Return `out = x + amount`."""
     source, out = tensor("x", type_of(x)), tensor("out", type_of(torch.empty(3)))
     body = shared_loop(out, lambda i: apply("add", loaded(source, i), constant(amount, FLOAT32)))
@@ -147,7 +148,7 @@ def test_other_devices_and_other_architectures_miss(add):
     assert add.gpu.handles == 0
 
 
-def two_tensors():
+def two_tensors(*, aligned=True):
     rig = CudaRig([T, T])
     x, y, out = (tensor(name, type_of(torch.empty(3))) for name in ("x", "y", "out"))
     body = shared_loop(out, lambda i: apply("mul", loaded(x, i), loaded(y, i, 2)))
@@ -156,6 +157,8 @@ def two_tensors():
         parameters=(TensorParameter(x), TensorParameter(y)),
         body=(Allocate(tensor=out, sizes=(size(x, 0),)), kernel("mul", body, (x, y, out)), Return(tensors=(out,))),
         device="cuda",
+        narrow=True,
+        aligned=aligned,
     )
     rig.add(program)
     return rig
@@ -172,17 +175,25 @@ def test_all_tensors_have_to_be_on_one_device():
 # ---------------------------------------------------------------- narrow and aligned
 
 
-def test_aligned_entries_take_aligned_tensors_alone():
+def test_aligned_and_other_calls_have_entries_of_their_own():
     rig = CudaRig([T])
-    rig.add(adding(torch.empty(3), aligned=True))
+    rig.add(adding(torch.empty(3)))
     x = torch.zeros(9)
     assert rig.call(x) is not None
     assert rig.call(x[4:]) is not None
     assert rig.call(x[1:]) is None
     assert rig.call(x[1:1]) is not None
-    rig.add(adding(torch.empty(3), amount=5.0))
+    rig.add(adding(torch.empty(3), aligned=False, amount=5.0))
     assert rig.call(x[1:])[0][0] == 5
-    assert rig.call(x)[0][0] == 5
+    assert rig.call(x)[0][0] == 1
+
+
+def test_a_call_is_aligned_if_all_tensors_are():
+    x = torch.zeros(9)
+    for aligned, fits in ((True, [True, False, False, False]), (False, [False, True, True, True])):
+        rig = two_tensors(aligned=aligned)
+        calls = [(x, x), (x, x[1:]), (x[1:], x), (x[1:], x[2:])]
+        assert [rig.call(one[:5], two[:5]) is not None for one, two in calls] == fits
 
 
 @pytest.mark.parametrize(
@@ -222,15 +233,27 @@ def scaled(dtype=INT64):
         body=(Allocate(tensor=out, sizes=(size(x, 0),)), kernel("scale", body, (x, out), (n,)), Return(tensors=(out,))),
         device="cuda",
         narrow=True,
+        aligned=True,
     )
 
 
-def test_narrow_entries_take_narrow_tensors_alone():
+def test_narrow_and_other_calls_have_entries_of_their_own():
     far, near = torch.ones(1).expand(1 << 28), torch.ones(1).expand(2)
-    rig = CudaRig([T])
-    rig.add(adding(far, narrow=True))
+    rig = CudaRig([T], execute=lambda _: None)
+    rig.add(adding(far))
     assert rig.call(far) is None
-    assert rig.call(near)[0].tolist() == [2, 2]
+    assert rig.call(near) is not None
+    rig.add(adding(far, name="wide", narrow=False))
+    assert rig.call(near) is not None
+    assert rig.call(far) is not None
+    assert [launch.kernel.name for launch in rig.gpu.launches] == ["add", "add", "wide"]
+
+
+def test_an_integer_makes_a_call_wide():
+    rig = CudaRig([T, INT])
+    rig.add(replace(scaled(), narrow=False))
+    assert rig.call(torch.ones(3), 1 << 28) is None
+    assert rig.call(torch.ones(3), -(1 << 40)) is not None
 
 
 @pytest.mark.parametrize(("value", "fits"), [(0, True), (1 << 28, True), (-(1 << 28), True), ((1 << 28) + 1, False)])
@@ -258,6 +281,8 @@ def test_scalars_are_words_and_float32_its_bits():
             Return(tensors=(out,)),
         ),
         device="cuda",
+        narrow=True,
+        aligned=True,
     )
     rig = CudaRig([T, INT, FLOAT, FLAG, FLOAT])
     rig.add(program)
@@ -304,6 +329,8 @@ def stepping():
             Return(tensors=(out,)),
         ),
         device="cuda",
+        narrow=True,
+        aligned=True,
     )
 
 
@@ -347,6 +374,8 @@ def test_launches_after_branches_that_did_not_launch():
             Return(tensors=(out,)),
         ),
         device="cuda",
+        narrow=True,
+        aligned=True,
     )
     rig = CudaRig([T, FLAG])
     rig.add(program)
@@ -374,6 +403,8 @@ def test_scratch_tensors_of_a_loop_are_given_up():
             Return(tensors=(out,)),
         ),
         device="cuda",
+        narrow=True,
+        aligned=True,
     )
     rig = CudaRig([T])
     rig.add(program)
@@ -436,6 +467,8 @@ def test_checks_of_the_host_between_launches_fail_at_once():
         parameters=(TensorParameter(x), ScalarParameter(n)),
         body=(Allocate(tensor=out, sizes=(size(x, 0),)), copy, check, Return(tensors=(out,))),
         device="cuda",
+        narrow=True,
+        aligned=True,
     )
     rig = CudaRig([T, INT])
     of_the_device = FailureSite(Failure(FailureKind.INDEX, "on the device"), (), NOWHERE)
@@ -478,6 +511,8 @@ def draw():
         parameters=(TensorParameter(x), KeyParameter(symbol("key"), cell)),
         body=(Allocate(tensor=out, sizes=(integer(1),)), kernel("k", body, (cell, out)), Return(tensors=(out,))),
         device="cuda",
+        narrow=True,
+        aligned=True,
     )
     rig = CudaRig([T, KEY])
     rig.add(program)
@@ -549,6 +584,7 @@ def test_lists_of_integers():
         body=(Allocate(tensor=out, sizes=(size(x, 0),)), kernel("k", body, (x, out), items), Return(tensors=(out,))),
         device="cuda",
         narrow=True,
+        aligned=True,
     )
     rig = CudaRig([T, INTS])
     rig.add(program)

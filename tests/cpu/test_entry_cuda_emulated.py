@@ -44,9 +44,9 @@ class Machine:
         self._kernels[launch.kernel].run_grid(x, y, threads, context)
 
 
-def rig_of(function: Callable[..., Any], *tensors: torch.Tensor, narrow: bool = True) -> CudaRig:
+def rig_of(function: Callable[..., Any], *tensors: torch.Tensor) -> CudaRig:
     types = [tensor_type(DTYPES[str(x.dtype).removeprefix("torch.")], x.shape, x.stride()) for x in tensors]
-    signature = Signature(tuple(types), device="cuda", narrow=narrow, aligned=False)
+    signature = Signature(tuple(types), device="cuda", narrow=True, aligned=True)
     program, _ = schedule_program(lower(define(function), signature), cuda_target((9, 0)))
     assert all(isinstance(parameter, TensorParameter) for parameter in program.parameters)
     machine = Machine()

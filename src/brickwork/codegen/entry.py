@@ -9,6 +9,7 @@ Not in here: the statements of the host program (`host_program.py`), what all en
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import assert_never
 
 from brickwork.analysis.polynomial import SIZE_LIMIT
@@ -27,7 +28,7 @@ from brickwork.codegen.host_cuda import (
     refuse_unordered,
 )
 from brickwork.codegen.host_program import emit_statements, given_tensors, prepare
-from brickwork.codegen.host_state import Host, Local, fail, scalar, store_scalar
+from brickwork.codegen.host_state import Cuda, Host, Local, fail, scalar, store_scalar
 from brickwork.codegen.state import Slot, State
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE, block_words, type_word
 from brickwork.codegen.values import scalar_type
@@ -166,9 +167,11 @@ def _match_all(host: Host, miss: str) -> None:
             _match(host, position, parameter, miss)
     for offset, tensor in enumerate(host.given):
         _match_tensor(host, len(parameters) + offset, tensor, miss, written=True)
-    if host.cuda is not None and all(local.position is None for local in host.locals.values()):
-        msg = "without tensors among its arguments a program is not for CUDA"
-        raise TypeError(msg)
+    if host.cuda is not None:
+        if all(local.position is None for local in host.locals.values()):
+            msg = "without tensors among its arguments a program is not for CUDA"
+            raise TypeError(msg)
+        _require_beyond(host, host.cuda, miss)
     for position, parameter in enumerate(parameters):
         if isinstance(parameter, KeyParameter):
             _match(host, position, parameter, miss)
@@ -206,10 +209,10 @@ def _match_tensor(host: Host, position: int, tensor: Tensor, miss: str, *, writt
     _require(host, writer.call("i1", "@bw_inspect", (f"ptr {handle}", f"i64 {word}", f"ptr {block}")), miss)
     if host.cuda is not None:
         _require(host, device_condition(host, host.cuda, handle), miss)
-    if host.program.narrow:
-        _require(host, writer.call("i1", "@bw_narrow", (f"ptr {block}", f"i64 {word}")), miss)
-    if host.program.aligned:
-        _require(host, writer.call("i1", "@bw_aligned", (f"ptr {block}",)), miss)
+        within = writer.call("i1", "@bw_narrow", (f"ptr {block}", f"i64 {word}"))
+        aligned = writer.call("i1", "@bw_aligned", (f"ptr {block}",))
+        _limit(host, within, miss, asked=host.program.narrow, found=host.cuda.within)
+        _limit(host, aligned, miss, asked=host.program.aligned, found=host.cuda.aligned)
     slot = writer.alloca("ptr")
     writer.store("ptr", handle, slot)
     host.locals[tensor] = Local(block=block, word=word, handle=slot, position=position)
@@ -217,9 +220,27 @@ def _match_tensor(host: Host, position: int, tensor: Tensor, miss: str, *, writt
 
 def _match_scalar(host: Host, address: str, symbol: Symbol, miss: str) -> None:
     _read_scalar(host, address, symbol)
-    if host.program.narrow and symbol.dtype is INT64:
+    if host.cuda is not None and symbol.dtype is INT64:
         writer = host.state.writer
-        _require(host, narrow_condition(writer, writer.load("i64", address)), miss)
+        within = narrow_condition(writer, writer.load("i64", address))
+        _limit(host, within, miss, asked=host.program.narrow, found=host.cuda.within)
+
+
+def _limit(host: Host, condition: str, miss: str, *, asked: bool, found: list[str]) -> None:
+    """Require what holds for each argument of a narrow or aligned call, or remember it."""
+    if asked:
+        _require(host, condition, miss)
+    else:
+        found.append(condition)
+
+
+def _require_beyond(host: Host, cuda: Cuda, miss: str) -> None:
+    """Go on where a call is not narrow, or not aligned, that is to be so: others have code of their own."""
+    writer = host.state.writer
+    for found in (cuda.within, cuda.aligned):
+        if found:
+            every = reduce(lambda one, other: writer.emit(f"and i1 {one}, {other}"), found)
+            _require(host, writer.emit(f"xor i1 {every}, true"), miss)
 
 
 def _read_keys(host: Host) -> None:

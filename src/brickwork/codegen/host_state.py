@@ -38,7 +38,8 @@ class Cuda:
     """What an entry for CUDA has besides, by their addresses.
 
     `device` is the tensors' (i32), `session` what `bw_cuda_begin` fills, `begun` whether it has been (i1), and `error`
-    the driver's error (i64) that ended the call, or 0. `target` is the GPU's.
+    the driver's error (i64) that ended the call, or 0. `target` is the GPU's. `within` and `aligned` are what was
+    found out about arguments of a call that is to be not narrow, or not aligned (i1).
     """
 
     target: Target
@@ -46,6 +47,8 @@ class Cuda:
     session: str
     begun: str
     error: str
+    within: list[str] = field(default_factory=list[str])
+    aligned: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, slots=True)
