@@ -76,6 +76,9 @@ def on_a_gpu(names: list[str], out: Path | None, budget: float) -> int:
         except Exception as error:  # noqa: BLE001  # one benchmark that fails does not hide the others
             traceback.print_exc()
             failed.append(f"{name}: {type(error).__name__}: {error}".splitlines()[0])
+            if is_lost():
+                failed.append("the context of the GPU is lost: what has not run needs a run of its own")
+                break
             continue
         print(f"{name}: {time.perf_counter() - start - passed:.1f} s\n", flush=True)
         records.append(record(name, found))
@@ -85,6 +88,15 @@ def on_a_gpu(names: list[str], out: Path | None, budget: float) -> int:
         print(f"FAILED {text}")
     print(f"{time.perf_counter() - start:.0f} s; wrote {path}")
     return len(failed)
+
+
+def is_lost() -> bool:
+    """Whether nothing can run on the GPU any more."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 def of_one(benchmark: Callable[[Callable[[str], None]], list[Case]]) -> list[Case]:

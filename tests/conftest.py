@@ -5,7 +5,7 @@ import torch
 from hypothesis import settings
 
 from brickwork.config import config
-from support.gpu import NO_GPU, settle
+from support.gpu import NO_GPU, end_if_lost, settle
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
@@ -28,4 +28,5 @@ def device(request):
         pytest.skip(NO_GPU)
     with torch.device("cuda"):
         yield "cuda"
+    end_if_lost()
     settle("cuda")

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from support.gpu import settle
+from support.gpu import end_if_lost, settle
 
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
     yield
+    end_if_lost()
     if torch.cuda.is_available():
         settle("cuda")

@@ -50,6 +50,17 @@ def settle(device: str) -> None:
         bw.check_errors()
 
 
+def end_if_lost() -> None:
+    """End a worker of pytest-xdist whose context of a GPU is lost, so that a fresh one runs the tests to come."""
+    if not torch.cuda.is_initialized() or "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        print(error, file=sys.__stderr__, flush=True)
+        os._exit(3)
+
+
 def settled(device: str, function: Callable[..., Any], *arguments: Any) -> None:
     """Call a function, and raise what it did wrong on the device, too."""
     function(*arguments)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from brickwork.bench.timers import Call, Timing, summary
 
@@ -88,8 +89,6 @@ def replayed(call: Call, count: int) -> Call:
 
 def launches(call: Call) -> int | None:
     """Return how many kernels a call launches, or None where the profiler shows none."""
-    from torch.profiler import ProfilerActivity, profile
-
     call()
     torch.cuda.synchronize()
     profiler: Any = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
