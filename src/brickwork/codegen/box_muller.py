@@ -1,8 +1,8 @@
 """Normal numbers on GPUs: the functions in Box and Muller's transform, on the ranges that occur.
 
 The numbers are those of `random.py` to rounding: the logarithm of a 24-bit fraction errs by 1.2 units of its last
-place, the root is rounded correctly but for rare ties, sine and cosine err by one unit. With `fast_math` the machine's own
-approximations serve: absolute errors are below 1e-5 but where the first word gives a radius below 1e-2; there 1e-3.
+place, the root is rounded correctly but for rare ties, sine and cosine err by one unit. With `fast_math` the machine's
+own approximations serve: absolute errors are below 1e-5, and below 1e-3 where the radius is below 1e-2.
 """
 
 from __future__ import annotations

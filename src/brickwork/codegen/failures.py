@@ -132,10 +132,7 @@ def _store_words(state: State, values: tuple[Value, ...], lane: str, addresses: 
     writer = state.writer
     for address, value in zip(addresses, values, strict=False):
         kind = scalar_type(value.dtype)
-        if isinstance(value, Uniform):
-            text = value.text
-        else:
-            text = lanes.pick(state, kind, lanes.vector(state, value), lane)
+        text = value.text if isinstance(value, Uniform) else lanes.pick(state, kind, lanes.vector(state, value), lane)
         wide = FLOAT64 if value.dtype.is_float else INT64 if value.dtype is BOOL else value.dtype
         writer.store(scalar_type(wide), cast(state, text, value.dtype, wide, 1), address)
 

@@ -99,7 +99,7 @@ def assign(state: State, symbol: Symbol, value: Value) -> None:
 def _emit_store(state: State, statement: Store) -> None:
     indices = emit_all(state, statement.indices)
     value = emit_expression(state, statement.value)
-    with team.by_one_thread(state):
+    with team.by_one_thread(state, statement):
         if statement.combine is None:
             element_store(state, statement.tensor, indices, value)
         else:

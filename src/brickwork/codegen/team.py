@@ -21,7 +21,7 @@ from brickwork.codegen.values import Uniform, scalar_type
 from brickwork.codegen.variables import private_symbols
 from brickwork.codegen.vectors import emit_lanes, fold_lanes, identity, lane_state, reduction_slot
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import For, Load, Reduction, Store
+from brickwork.ir.nodes import For, Load, Reduction, Store, Tensor
 from brickwork.ir.walk import walk
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
@@ -40,16 +40,39 @@ def repeated(state: State) -> State:
 
 
 @contextmanager
-def by_one_thread(state: State) -> Generator[None]:
+def by_one_thread(state: State, store: Store) -> Generator[None]:
     """Write the body, a store, for the first thread of a team; by whoever is there outside of teams."""
     team = state.team
     if team is None or team.alone:
         yield
         return
-    barrier(state)
+    crossed = _crossed(state, store.tensor)
+    if crossed:
+        barrier(state)
     with state.writer.when(state.writer.emit(f"icmp eq i64 {team.thread}, 0")):
         yield
-    barrier(state)
+    if crossed:
+        barrier(state)
+
+
+def _crossed(state: State, tensor: Tensor) -> bool:
+    """Return whether what is stored into a tensor at one place of the kernel may be loaded or stored at another."""
+    if state.kernel.may_alias:
+        return True
+    nodes = [*walk(state.kernel.body)]
+    stores = sum(isinstance(node, Store) and node.tensor == tensor for node in nodes)
+    loaded = any(isinstance(node, Load) and node.tensor == tensor for node in nodes)
+    return stores > 1 or (stores == 1 and loaded)
+
+
+def _meets_others(state: State, team: Team, loop: For) -> bool:
+    """Return whether code before or after a shared loop may touch what it stores, or store what it loads."""
+    for node in walk(loop):
+        if isinstance(node, Load) and _crossed(state, node.tensor):
+            return True
+        if isinstance(node, Store) and (team.repeated or _crossed(state, node.tensor)):
+            return True
+    return False
 
 
 def emit_shared(state: State, team: Team, loop: For, emit_block: EmitBlock) -> None:
@@ -60,7 +83,8 @@ def emit_shared(state: State, team: Team, loop: For, emit_block: EmitBlock) -> N
     wide = lane_state(single, loop) if loop.width > 1 else single
     for each in (single, wide) if loop.width > 1 else (single,):
         _begin_reductions(each, loop)
-    if _stores(loop):
+    apart = _meets_others(state, team, loop)
+    if apart:
         barrier(state)
     counter = writer.alloca("i64")
     first = writer.emit(f"add i64 {start}, {writer.emit(f'mul i64 {team.thread}, {loop.width}')}")
@@ -83,6 +107,8 @@ def emit_shared(state: State, team: Team, loop: For, emit_block: EmitBlock) -> N
         _emit_rest(single, loop, place, stop, emit_block)
     totals = [_joined(state, single, wide, loop, item) for item in loop.reductions]
     _finish(state, team, loop, totals)
+    if apart or (loop.reductions and team.repeated):
+        barrier(state)
 
 
 def _private(state: State, loop: For) -> State:
@@ -133,10 +159,6 @@ def _emit_rest(state: State, loop: For, place: str, stop: str, emit_block: EmitB
     writer.place(done)
 
 
-def _stores(loop: For) -> bool:
-    return any(isinstance(node, Store) for node in walk(loop))
-
-
 def _joined(state: State, single: State, wide: State, loop: For, item: Reduction) -> str:
     """Return the partial result of a reduction over this thread's iterations and its warp's, in the first lane."""
     writer, kind = state.writer, scalar_type(item.symbol.dtype)
@@ -179,12 +201,10 @@ def _shuffled(state: State, kind: str, text: str, mode: str, lane: int) -> str:
 
 
 def _finish(state: State, team: Team, loop: For, totals: list[str]) -> None:
-    """Join the warps' results and give them to all threads; wait where others may read what was stored."""
-    writer = state.writer
+    """Join the warps' results and give them to all threads."""
     if not loop.reductions:
-        if _stores(loop) or any(isinstance(node, Load) for node in walk(loop)):
-            barrier(state)
         return
+    writer = state.writer
     lane = writer.emit(f"and i64 {team.thread}, {WARP - 1}")
     warp = writer.emit(f"udiv i64 {team.thread}, {WARP}")
     places = [_shared(state, item) for item in loop.reductions]
@@ -199,8 +219,6 @@ def _finish(state: State, team: Team, loop: For, totals: list[str]) -> None:
     active = writer.emit(f"icmp slt i64 {lane}, {warps}")
     for item, place in zip(loop.reductions, places, strict=True):
         _give(state, item, place, lane, active)
-    if team.repeated or _stores(loop):
-        barrier(state)
 
 
 def _give(state: State, item: Reduction, place: str, lane: str, active: str) -> None:
