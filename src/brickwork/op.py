@@ -215,7 +215,9 @@ class Op:
         if artifact.kernels and stage in {"sass", "resources"}:
             room = importlib.import_module("brickwork.runtime.inspection")
             gpu = devices().like(room.architecture(artifact))
-            return room.sass(artifact, gpu) if stage == "sass" else room.resources(artifact, gpu)
+            if stage == "sass":
+                return room.sass(artifact, gpu)
+            return room.resources(artifact, gpu, self._numbers(arguments, named))
         more = ("sass", "resources") if artifact.kernels else ()
         raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")
 
@@ -239,14 +241,7 @@ class Op:
         """Return the code for these arguments, or what was compiled last."""
         if not arguments and not named:
             return next(reversed(self._artifacts()), None)
-        named = dict(named)
-        own = DEVICE in {parameter.name for parameter in self.definition.parameters}
-        device = None if own else named.pop(DEVICE, None)
-        out = named.pop(OUT, None) if self._schema.out is not None else None
-        named.pop(KEY, None)
-        bound = self.__signature__.bind(*arguments, **named)
-        bound.apply_defaults()
-        values = [bound.arguments[parameter.name] for parameter in self.definition.parameters]
+        values, out, device = self._bound(arguments, named)
         place = place_of(values, device)
         if self._python_host is not None:
             self._python_host.dry_run(values, place)
@@ -259,6 +254,24 @@ class Op:
         signature = signature_of_call(self.definition, self._kinds(label), values, place.kind)
         gate = self._registration.gates.get(label) if self._registration.behaviour is self else None
         return self._specialiser.specialise(label, signature, place, gate)
+
+    def _bound(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
+        """Return the values of the parameters in order, the caller's results, and the device that is named."""
+        named = dict(named)
+        own = DEVICE in {parameter.name for parameter in self.definition.parameters}
+        device = None if own else named.pop(DEVICE, None)
+        out = named.pop(OUT, None) if self._schema.out is not None else None
+        named.pop(KEY, None)
+        bound = self.__signature__.bind(*arguments, **named)
+        bound.apply_defaults()
+        return [bound.arguments[parameter.name] for parameter in self.definition.parameters], out, device
+
+    def _numbers(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any] | None:
+        """Return the arguments as sizes and numbers; None if there are none, or the host part is Python."""
+        if self._python_host is not None or not (arguments or named):
+            return None
+        values = self._bound(arguments, named)[0]
+        return [tuple(value.shape) if isinstance(value, torch.Tensor) else value for value in values]
 
     def _artifacts(self) -> list[Artifact]:
         if self._python_host is not None:

@@ -30,7 +30,8 @@ class Artifact:
     explanation: str
     """What `op.explain()` says."""
     stages: Mapping[str, str]
-    """`ir`, `schedule`, `llvm` and, for a GPU, `device` (the kernels' LLVM) and `ptx`, for `op.inspect`."""
+    """`ir`, `schedule`, `llvm` and, for a GPU, `pieces` (the program that launches its kernels), `device` (the
+    kernels' LLVM) and `ptx`, for `op.inspect`."""
     kernels: tuple[str, ...] = ()
     """For a GPU: the names of the kernels in `ptx`, in the order of their cells (`codegen.support.kernel_cell`)."""
 

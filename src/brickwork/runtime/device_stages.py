@@ -22,7 +22,7 @@ from brickwork.runtime.stages import finished, surprises
 from brickwork.target.target import Target
 from brickwork.transform.explain import explain
 from brickwork.transform.pieces import unordered
-from brickwork.transform.pipeline import ScheduledKernel, schedule_program
+from brickwork.transform.pipeline import schedule_program
 
 
 def build(
@@ -34,13 +34,10 @@ def build(
         program = lower(definition, signature)
         reached["ir"] = print_program(program)
         program, scheduled = schedule_program(program, target)
-        reached["schedule"] = _schedule_text(program, scheduled)
+        reached["pieces"] = print_program(program)
+        reached["schedule"] = "\n".join((*(str(each.schedule) for each in scheduled), reached["pieces"]))
         artifact = _emit(program, target, host, Module(fast_math=fast_math), reached)
         return finished(definition, signature, artifact, [explain(each) for each in scheduled])
-
-
-def _schedule_text(program: Program, scheduled: tuple[ScheduledKernel, ...]) -> str:
-    return "\n".join((*(str(each.schedule) for each in scheduled), print_program(program)))
 
 
 def _emit(program: Program, target: Target, host: Target, module: Module, reached: dict[str, str]) -> Artifact:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from brickwork.diagnostics.errors import DeviceError
 from brickwork.host.driver import Driver, driver
+from brickwork.ir.parse import parse_program
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.device_code import Gpu, load_kernels, machine_code
+from brickwork.runtime.launches import Argument, launch_table, launches
 from brickwork.runtime.toolkit import find_tool
 
 _HEADER: tuple[str, ...] = (
@@ -67,15 +70,26 @@ def sass(artifact: Artifact, gpu: Gpu | None) -> str:
         return _run([str(tool), *options, str(path)]).stdout
 
 
-def resources(artifact: Artifact, gpu: Gpu | None) -> str:
-    """Return a table of what each kernel takes: registers, memory of a thread, shared memory, and what fits at once."""
+def resources(artifact: Artifact, gpu: Gpu | None, arguments: Sequence[Argument] | None = None) -> str:
+    """Return a table of what each kernel takes: registers, memory of a thread, shared memory, and what fits at once.
+
+    With arguments there is another one, of what is launched for them.
+    """
     rows = _known_rows(driver(), artifact, gpu) if gpu is not None else _assembled_rows(artifact)
     cells: list[tuple[str, ...]] = [_HEADER]
     for row in rows:
         numbers = (row.threads, row.registers, row.local_bytes, row.spill_bytes, row.shared_bytes, row.blocks)
         cells.append((row.kernel, *("-" if number is None else str(number) for number in numbers)))
-    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEADER))]
-    return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) for line in cells)
+    if arguments is None:
+        return _table(cells)
+    found = launches(parse_program(artifact.stages["pieces"]), arguments)
+    return f"{_table(cells)}\n\n{_table(launch_table(found))}"
+
+
+def _table(cells: list[tuple[str, ...]]) -> str:
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    lines = ("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) for line in cells)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _known_rows(nvidia: Driver, artifact: Artifact, gpu: Gpu) -> list[_Row]:

@@ -1,0 +1,312 @@
+"""What an operator launches for given arguments: the grid of each kernel, and how many bytes and flops it asks for.
+
+The host part of the program is run on sizes and numbers alone. Bytes are those of all accesses, wherever caches serve
+them; flops count each floating-point operator and function as one. A loop whose bounds depend on an outer index counts
+as often as in the middle of the outer loop; what depends on data is not known (None).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from brickwork.codegen.geometry import UNKNOWN_THREADS
+from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, WARP, Form, grid_of
+from brickwork.ir.nodes import (
+    Allocate,
+    Apply,
+    Assign,
+    Block,
+    Break,
+    Cast,
+    Constant,
+    Continue,
+    Expression,
+    For,
+    If,
+    Kernel,
+    KeyParameter,
+    Launch,
+    ListParameter,
+    Load,
+    Node,
+    Program,
+    Read,
+    Role,
+    ScalarParameter,
+    Select,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    TensorParameter,
+    While,
+)
+from brickwork.ir.scalars import Number, cast, evaluate
+from brickwork.ir.walk import walk
+
+Argument: TypeAlias = tuple[int, ...] | list[int | float] | int | float
+"""The sizes of a tensor, the items of a list, or a number."""
+
+MOST_LAUNCHES = 1000
+"""Launches that are told of, of a program that loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFigures:
+    """One launch: blocks, threads of a block, and what all threads ask for."""
+
+    kernel: str
+    blocks: int | None
+    threads: int | None
+    bytes: int | None
+    flops: int | None
+
+
+class _Flow(Enum):
+    NEXT = "next"
+    BREAK = "break"
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Bytes and flops of a block."""
+
+    bytes: int = 0
+    flops: int = 0
+
+    def plus(self, other: _Work, times: int = 1) -> _Work:
+        return _Work(self.bytes + times * other.bytes, self.flops + times * other.flops)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known where a statement runs."""
+
+    sizes: dict[tuple[Tensor, int], int] = field(default_factory=dict[tuple[Tensor, int], int])
+    values: dict[Symbol, Number] = field(default_factory=dict[Symbol, Number])
+    found: list[LaunchFigures] = field(default_factory=list[LaunchFigures])
+
+
+def launches(program: Program, arguments: Sequence[Argument]) -> list[LaunchFigures]:
+    """Return the launches of a program of pieces for the arguments of its parameters."""
+    known = _Known()
+    parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
+    for parameter, argument in zip(parameters, arguments, strict=False):
+        match parameter:
+            case TensorParameter(tensor=tensor) if isinstance(argument, tuple):
+                known.sizes |= {(tensor, axis): size for axis, size in enumerate(argument)}
+            case ListParameter(symbols=symbols) if isinstance(argument, list):
+                known.values |= dict(zip(symbols, argument, strict=True))
+            case ScalarParameter(symbol=symbol) if isinstance(argument, int | float):
+                known.values[symbol] = cast(argument, symbol.dtype)
+            case _:
+                pass
+    _run(known, program.body)
+    return known.found
+
+
+# ---------------------------------------------------------------- the host part
+
+
+def _run(known: _Known, block: Block) -> _Flow:
+    for statement in block:
+        flow = _step(known, statement)
+        if flow is not _Flow.NEXT:
+            return flow
+    return _Flow.NEXT
+
+
+def _step(known: _Known, statement: Statement) -> _Flow:
+    match statement:
+        case Allocate():
+            for axis, size in enumerate(statement.sizes):
+                number = _value(known, size)
+                if number is not None:
+                    known.sizes[statement.tensor, axis] = int(number)
+        case Assign():
+            _assign(known, statement.symbol, _value(known, statement.value))
+        case If():
+            condition = _value(known, statement.condition)
+            return (
+                _Flow.STOP if condition is None else _run(known, statement.then if condition else statement.otherwise)
+            )
+        case For():
+            return _loop(known, statement)
+        case While():
+            return _while(known, statement)
+        case Break():
+            return _Flow.BREAK
+        case Continue():
+            return _Flow.CONTINUE
+        case Launch():
+            known.found.append(_figures(known, statement.kernel))
+            return _Flow.STOP if len(known.found) >= MOST_LAUNCHES else _Flow.NEXT
+        case _:
+            pass
+    return _Flow.NEXT
+
+
+def _assign(known: _Known, symbol: Symbol, value: Number | None) -> None:
+    if value is None:
+        known.values.pop(symbol, None)
+    else:
+        known.values[symbol] = value
+
+
+def _loop(known: _Known, loop: For) -> _Flow:
+    start, stop = _value(known, loop.start), _value(known, loop.stop)
+    if start is None or stop is None:
+        return _Flow.STOP
+    for index in range(int(start), int(stop)):
+        known.values[loop.index] = index
+        flow = _run(known, loop.body)
+        if flow is _Flow.BREAK:
+            break
+        if flow is _Flow.STOP:
+            return flow
+    return _Flow.NEXT
+
+
+def _while(known: _Known, loop: While) -> _Flow:
+    while True:
+        flow = _run(known, loop.prelude)
+        condition = _value(known, loop.condition) if flow is _Flow.NEXT else None
+        if condition is None:
+            return _Flow.STOP
+        if not condition:
+            return _Flow.NEXT
+        flow = _run(known, loop.body)
+        if flow is _Flow.BREAK:
+            return _Flow.NEXT
+        if flow is _Flow.STOP:
+            return flow
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
+    grid = grid_of(kernel)
+    steps = 1
+    for loop in grid.loops:
+        length = _length(known, loop)
+        steps = 0 if length is None else steps * -(-length // (grid.width if loop is grid.loops[-1] else 1))
+    work = _block(known, kernel.body)
+    total = (None, None) if work is None else (work.bytes, work.flops)
+    match grid.form:
+        case Form.SERIAL:
+            return LaunchFigures(kernel.name, 1, 1, *total)
+        case Form.PARALLEL:
+            return LaunchFigures(kernel.name, -(-steps // PARALLEL_THREADS), PARALLEL_THREADS, *total)
+        case Form.BLOCK:
+            return LaunchFigures(kernel.name, steps, _threads(known, kernel), *total)
+
+
+def _threads(known: _Known, kernel: Kernel) -> int:
+    """Return the threads of a block that shares iterations, as `codegen.geometry` has them."""
+    loops = [node for node in walk(kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
+    if not loops:
+        return WARP
+    lengths = [(_length(known, loop), loop.width) for loop in loops]
+    longest = max(UNKNOWN_THREADS if length is None else -(-length // width) for length, width in lengths)
+    return -(-max(min(longest, MOST_THREADS), 1) // WARP) * WARP
+
+
+def _length(known: _Known, loop: For) -> int | None:
+    start, stop = _value(known, loop.start), _value(known, loop.stop)
+    return None if start is None or stop is None else max(int(stop) - int(start), 0)
+
+
+def _block(known: _Known, block: Block) -> _Work | None:
+    """Return the work of a block in a kernel."""
+    total = _Work()
+    for statement in block:
+        work = _statement(known, statement)
+        if work is None:
+            return None
+        total = total.plus(work)
+    return total
+
+
+def _statement(known: _Known, statement: Statement) -> _Work | None:
+    match statement:
+        case For():
+            length, start = _length(known, statement), _value(known, statement.start)
+            if length is None or start is None:
+                return None
+            known.values[statement.index] = int(start) + length // 2
+            body = _block(known, statement.body)
+            return None if body is None else _Work().plus(body, length)
+        case If():
+            arms = (_block(known, statement.then), _block(known, statement.otherwise))
+            condition = _value(known, statement.condition)
+            if condition is not None:
+                return arms[0 if condition else 1]
+            works = [arm for arm in arms if arm is not None]
+            return max(works, key=lambda work: work.bytes + work.flops) if len(works) == 2 else None
+        case While():
+            return None
+        case Assign():
+            _assign(known, statement.symbol, _value(known, statement.value))
+            return _straight(statement)
+        case _:
+            return _straight(statement)
+
+
+def _straight(statement: Node) -> _Work:
+    """Return the work of a statement without blocks of its own."""
+    size = flops = 0
+    for node in walk(statement):
+        match node:
+            case Load():
+                size += node.tensor.type.dtype.size
+            case Store():
+                size += node.tensor.type.dtype.size * (1 if node.combine is None else 2)
+            case Apply() if node.dtype.is_float:
+                flops += 1
+            case _:
+                pass
+    return _Work(size, flops)
+
+
+def _value(known: _Known, expression: Expression) -> Number | None:
+    """Return an expression over sizes and known variables."""
+    match expression:
+        case Constant():
+            return expression.value
+        case Read():
+            return known.values.get(expression.symbol)
+        case Size():
+            return known.sizes.get((expression.tensor, expression.axis))
+        case Cast():
+            inner = _value(known, expression.operand)
+            return None if inner is None else cast(inner, expression.dtype)
+        case Select():
+            condition = _value(known, expression.condition)
+            return None if condition is None else _value(known, expression.then if condition else expression.otherwise)
+        case Apply():
+            operands = [_value(known, operand) for operand in expression.operands]
+            numbers = [operand for operand in operands if operand is not None]
+            if len(numbers) < len(operands):
+                return None
+            with suppress(ArithmeticError):
+                return evaluate(expression.operator, numbers, expression.operands[0].dtype)
+            return None
+        case _:
+            return None
+
+
+def launch_table(found: Sequence[LaunchFigures]) -> list[tuple[str, ...]]:
+    """Return the launches as lines of a table, with its header."""
+    lines: list[tuple[str, ...]] = [("launch", "blocks", "threads", "bytes", "flops")]
+    for each in found:
+        numbers = (each.blocks, each.threads, each.bytes, each.flops)
+        lines.append((each.kernel, *("-" if number is None else str(number) for number in numbers)))
+    return lines

@@ -1,0 +1,82 @@
+"""What is launched, counted from programs of pieces and sizes."""
+
+import pytest
+
+from brickwork.ir.parse import parse_program
+from brickwork.runtime.launches import LaunchFigures, launch_table, launches
+
+HEAD = """
+x_t1 = tensor('x', 1, float32, 1, contiguous=True, unit_axis=0)
+out_t2 = tensor('out', 2, float32, 1, contiguous=True, unit_axis=0)
+n_3 = symbol('n', 3, int64)
+i_4 = symbol('i', 4, int64)
+j_5 = symbol('j', 5, int64)
+t_6 = symbol('t', 6, int64)
+program('op', tensor(x_t1), scalar(n_3), device='cuda')
+"""
+
+
+def found(body, *arguments):
+    return launches(parse_program(HEAD + body + "return (out_t2,)\n"), arguments)
+
+
+SQUARE = """
+allocate(out_t2, size(x_t1, 0))
+with kernel('k', tensors=(x_t1, out_t2,), scalars=(), facts=()):
+    for i_4 in range(0, size(x_t1, 0), role=parallel, width=4):
+        out_t2[i_4] = mul((x_t1[i_4] @ 0), (x_t1[i_4] @ 1)) @ 2
+"""
+
+
+@pytest.mark.parametrize(("size", "blocks"), [(0, 0), (1, 1), (1024, 1), (1025, 2), (10**9, 976563)])
+def test_threads_take_several_iterations_each(size, blocks):
+    assert found(SQUARE, (size,), 0) == [LaunchFigures("k", blocks, 256, 12 * size, size)]
+
+
+TRIANGLE = """
+allocate(out_t2, size(x_t1, 0))
+with kernel('k', tensors=(x_t1, out_t2,), scalars=(), facts=()):
+    for i_4 in range(0, size(x_t1, 0), role=block):
+        for j_5 in range(0, n_3, role=thread):
+            out_t2[i_4] = (x_t1[j_5] @ 0) @ 1
+"""
+
+
+@pytest.mark.parametrize(("length", "threads"), [(1, 32), (33, 64), (512, 512), (4000, 512)])
+def test_a_block_has_the_threads_of_its_longest_loop(length, threads):
+    assert found(TRIANGLE, (7,), length) == [LaunchFigures("k", 7, threads, 7 * length * 8, 0)]
+
+
+LOOP = """
+allocate(out_t2, size(x_t1, 0))
+for t_6 in range(0, n_3):
+    if eq(mod(t_6, 2), 0):
+        with kernel('even', tensors=(out_t2,), scalars=(), facts=()):
+            for i_4 in range(0, size(out_t2, 0), role=parallel):
+                out_t2[i_4] = to_float32(0) @ 0
+    else:
+        with kernel('odd', tensors=(out_t2,), scalars=(t_6,), facts=()):
+            out_t2[t_6] = to_float32(1) @ 0
+"""
+
+
+def test_loops_and_branches_of_the_host_are_followed():
+    names = [each.kernel for each in found(LOOP, (8,), 5)]
+    assert names == ["even", "odd", "even", "odd", "even"]
+    assert found(LOOP, (8,), 2)[1] == LaunchFigures("odd", 1, 1, 4, 0)
+    assert len(found(LOOP, (8,), 10**9)) == 1000
+
+
+DATA = """
+allocate(out_t2, size(x_t1, 0))
+with kernel('k', tensors=(x_t1, out_t2,), scalars=(), facts=()):
+    for i_4 in range(0, size(x_t1, 0), role=parallel):
+        for j_5 in range(0, to_int64((x_t1[i_4] @ 0))):
+            out_t2[i_4] = to_float32(1) @ 1
+"""
+
+
+def test_what_depends_on_data_is_not_known():
+    (figures,) = found(DATA, (8,), 5)
+    assert (figures.blocks, figures.bytes, figures.flops) == (1, None, None)
+    assert launch_table([figures])[1] == ("k", "1", "256", "-", "-")
