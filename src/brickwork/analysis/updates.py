@@ -6,7 +6,8 @@ writes the updated tensors. The sum of floats then depends on the order, which i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from brickwork.analysis.isl import Solver
@@ -15,9 +16,23 @@ from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.analysis.verdicts import Analysis, ConflictKind
 from brickwork.ir import build
-from brickwork.ir.nodes import Apply, Expression, For, Kernel, Load, Node, Store, Tensor
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Node,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+)
 from brickwork.ir.operators import OPERATORS, Operator
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.walk import read_symbols, rewrite, substitute, walk
 
 _COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
 
@@ -60,26 +75,22 @@ def _apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[T
 
 def update_operator(loop: For, tensor: Tensor) -> Operator | None:
     """Return the operator by which a loop updates elements of a tensor, if it does nothing else with it."""
-    operators: set[str | None] = set()
-    within = 0
-    for node in walk(loop.body):
-        if isinstance(node, Store) and node.tensor == tensor:
-            update = _update(node)
-            operators.add(None if update is None else update[0])
-            within += 2
+    updates = [_update(store, values) for store, values in _stores(loop.body) if store.tensor == tensor]
+    names = {None if update is None else update[0] for update in updates}
     touched = sum(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(loop))
-    name = operators.pop() if len(operators) == 1 else None
-    return OPERATORS[name] if name is not None and touched == within else None
+    name = names.pop() if len(names) == 1 else None
+    return OPERATORS[name] if name is not None and touched == 2 * len(updates) else None
 
 
 def with_updates(loop: For, names: Iterable[str]) -> For:
     """Return the loop with its updates of the tensors of these names made indivisible."""
     chosen = frozenset(names)
+    updates = {id(store): _update(store, values) for store, values in _stores(loop.body)}
 
     def visit(node: Node) -> Node:
         if not isinstance(node, Store) or node.tensor.name not in chosen or node.combine is not None:
             return node
-        update = _update(node)
+        update = updates[id(node)]
         if update is None:
             raise TypeError("only an update can be made indivisible")
         return replace(node, value=update[1], combine=OPERATORS[update[0]])
@@ -87,7 +98,37 @@ def with_updates(loop: For, names: Iterable[str]) -> For:
     return rewrite(loop, visit)
 
 
-def _update(store: Store) -> tuple[str, Expression] | None:
+Values = dict[Symbol, Expression]
+
+
+def _stores(block: Block) -> Iterator[tuple[Store, Values]]:
+    """Yield the stores in a block, each with what the variables hold that its own block has set before it, once."""
+    counts = Counter(node.symbol for node in walk(block) if isinstance(node, Assign))
+    changing = counts.keys() | {node.index for node in walk(block) if isinstance(node, For)}
+    written = {node.tensor for node in walk(block) if isinstance(node, Store)}
+    values: Values = {}
+    for statement in block:
+        match statement:
+            case Assign(symbol=symbol, value=value) if counts[symbol] == 1:
+                known = substitute(value, values)
+                loads = {node.tensor for node in walk(known) if isinstance(node, Load)}
+                if not read_symbols(known) & changing and not loads & written:
+                    values[symbol] = known
+            case Store():
+                yield statement, dict(values)
+            case If(then=then, otherwise=otherwise):
+                yield from _stores(then)
+                yield from _stores(otherwise)
+            case For(body=body):
+                yield from _stores(body)
+            case While(prelude=prelude, body=body):
+                yield from _stores(prelude)
+                yield from _stores(body)
+            case _:
+                pass
+
+
+def _update(store: Store, values: Values) -> tuple[str, Expression] | None:
     """Return the operator and the operand of `x[i] = x[i] op operand`."""
     value = store.value
     if not isinstance(value, Apply) or len(value.operands) != 2:
@@ -98,9 +139,9 @@ def _update(store: Store) -> tuple[str, Expression] | None:
         return None
     # The least of NaN and a number is the first of the two: the element has to be first then.
     first_only = value.operator.name == "sub" or (name in {"minimum", "maximum"} and value.dtype.is_float)
-    if _is_element(left, store):
+    if _is_element(left, store, values):
         other = right
-    elif _is_element(right, store) and not first_only:
+    elif _is_element(right, store, values) and not first_only:
         other = left
     else:
         return None
@@ -110,5 +151,13 @@ def _update(store: Store) -> tuple[str, Expression] | None:
     return name, build.apply("neg", other) if value.operator.name == "sub" else other
 
 
-def _is_element(value: Expression, store: Store) -> bool:
-    return isinstance(value, Load) and value.tensor == store.tensor and value.indices == store.indices
+def _is_element(value: Expression, store: Store, values: Values) -> bool:
+    if not isinstance(value, Load) or value.tensor != store.tensor:
+        return False
+    pairs = zip(value.indices, store.indices, strict=True)
+    return all(_plain(one, values) == _plain(other, values) for one, other in pairs)
+
+
+def _plain(index: Expression, values: Values) -> Expression:
+    """Return an index in terms of what its variables hold, with all reads of an element alike."""
+    return rewrite(substitute(index, values), lambda node: replace(node, access=0) if isinstance(node, Load) else node)

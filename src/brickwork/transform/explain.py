@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from brickwork.analysis.model import Access, Loop
 from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
-from brickwork.ir.nodes import Apply, Constant, Expression, Kernel, Read, Size
+from brickwork.ir.nodes import Apply, Constant, Expression, For, Read, Size
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import walk
 from brickwork.transform.pipeline import ScheduledKernel
@@ -36,9 +36,9 @@ _SIGNS = {
 def explain(scheduled: ScheduledKernel) -> str:
     """Return what happens to a kernel, loop by loop and access by access."""
     lines = [f"kernel {scheduled.kernel.name}"]
-    analysis, schedule = scheduled.analysis, scheduled.schedule
+    analysis = scheduled.analysis
     for loop in analysis.model.loops:
-        lines.extend(_loop_lines(loop, scheduled.kernel, analysis, schedule))
+        lines.extend(_loop_lines(loop, scheduled))
     lines.extend(_access_lines(analysis))
     return "\n".join(lines)
 
@@ -46,20 +46,26 @@ def explain(scheduled: ScheduledKernel) -> str:
 # ---------------------------------------------------------------- loops
 
 
-def _loop_lines(loop: Loop, kernel: Kernel, analysis: Analysis, schedule: Schedule) -> Iterator[str]:
+def _loop_lines(loop: Loop, scheduled: ScheduledKernel) -> Iterator[str]:
+    analysis, schedule = scheduled.analysis, scheduled.schedule
     verdict = analysis.loops[loop.node.index]
     indent = "  " * (loop.depth + 1)
-    how = _how(loop, schedule)
+    how = _how_on_grid(loop, schedule) if scheduled.grid else _how(loop, schedule)
     yield f"{indent}for {loop.node.index.name} at {loop.node.loc}: {how or 'in order'}"
     for reduction in verdict.reductions:
         if how is not None:
             yield f"{indent}  partial results of '{reduction.symbol.name}' are joined by {_word(reduction.operator)}"
+    if how is not None and verdict.updates:
+        names = ", ".join(f"'{tensor.name}'" for tensor in verdict.updates)
+        yield f"{indent}  updates of {names} are atomic, as iterations may meet on an element"
     if how is None and verdict.conflict is not None:
         yield from (f"{indent}  {line}" for line in _conflict_lines(verdict.conflict))
     elif how is None:
-        yield f"{indent}  {_why_in_order(loop, kernel, analysis, schedule)}"
+        yield f"{indent}  {_why_in_order(loop, scheduled)}"
     elif verdict.claimed and verdict.conflict is not None:
         yield f"{indent}  taken as independent by your word: {verdict.conflict.sentence}"
+    if scheduled.grid and how is None and _launches(loop, schedule):
+        yield f"{indent}  each iteration launches what runs in parallel in it"
 
 
 def _how(loop: Loop, schedule: Schedule) -> str | None:
@@ -82,12 +88,43 @@ def _how(loop: Loop, schedule: Schedule) -> str | None:
     return ", ".join(parts) or None
 
 
-def _why_in_order(loop: Loop, kernel: Kernel, analysis: Analysis, schedule: Schedule) -> str:
-    if kernel.may_alias:
+def _how_on_grid(loop: Loop, schedule: Schedule) -> str | None:
+    index = loop.node.index
+    parts: list[str] = []
+    owner = next((item.loop for item in schedule.directives if index in schedule.flat(item.loop)), None)
+    if owner is not None and owner != index:
+        return f"part of the loop over '{owner.name}'"
+    if schedule.partials(index):
+        parts.append("pieces of it for blocks of threads, which a last block joins in order")
+    if schedule.blocks(index):
+        parts.append("a block of threads an iteration")
+    if schedule.threads(index):
+        parts.append("shared out among the threads of a block")
+    if schedule.parallel(index):
+        width = schedule.width(index)
+        parts.append(f"one thread for {width} neighbouring iterations" if width > 1 else "one thread an iteration")
+    if factor := schedule.jam(index):
+        parts.append(f"{factor} together")
+    if owner is not None:
+        names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
+        parts.append(f"as one loop over {names}")
+    return ", ".join(parts) or None
+
+
+def _launches(loop: Loop, schedule: Schedule) -> bool:
+    inner = [node.index for node in walk(loop.node.body) if isinstance(node, For)]
+    return any(schedule.parallel(index) or schedule.blocks(index) or schedule.partials(index) for index in inner)
+
+
+def _why_in_order(loop: Loop, scheduled: ScheduledKernel) -> str:
+    analysis, schedule = scheduled.analysis, scheduled.schedule
+    if scheduled.kernel.may_alias:
         return "since arguments may share memory"
+    around = [item for item in analysis.model.loops if any(node is loop.node for node in walk(item.node.body))]
+    if scheduled.grid and any(schedule.parallel(item.node.index) for item in around):
+        return "inside each thread"
     if analysis.loops[loop.node.index].reductions:
         return "since it accumulates, and a loop around it runs in parallel"
-    around = [item for item in analysis.model.loops if any(node is loop.node for node in walk(item.node.body))]
     lanes = next((item for item in reversed(around) if schedule.width(item.node.index)), None)
     return f"inside each lane of '{lanes.node.index.name}'" if lanes is not None else "since it is short"
 

@@ -33,7 +33,7 @@ def _exchanged(statement: Statement, analysis: Analysis) -> Statement:
     inner = statement.body[0]
     if not isinstance(inner, For) or not _can_exchange(statement, inner, analysis):
         return statement
-    return replace(inner, body=(replace(statement, body=inner.body),))
+    return replace(inner, body=(_exchanged(replace(statement, body=inner.body), analysis),))
 
 
 def _can_exchange(outer: For, inner: For, analysis: Analysis) -> bool:

@@ -53,6 +53,7 @@ from brickwork.transform.places import GRID, Places, in_order, outlives_check, p
 from brickwork.transform.schedule.apply import MOST_PIECES
 from brickwork.transform.schedule.in_step import runs_in_step
 
+Symbols = frozenset[Symbol]
 FALSE = build.constant(False, BOOL)
 
 
@@ -184,6 +185,11 @@ class _Cutter:
     exposed: set[Symbol] = field(default_factory=set[Symbol])
     made: list[Allocate] = field(default_factory=list[Allocate])
 
+    @property
+    def changing(self) -> Symbols:
+        """The variables that the kernel gives new values: what is tested of them may not hold later."""
+        return assigned_symbols(self.kernel.body)
+
     def block(self, block: Block, facts: tuple[Expression, ...]) -> Block:
         """Return what the host runs for a block; `facts` hold in it beside the kernel's."""
         result: list[Statement] = []
@@ -222,7 +228,8 @@ class _Cutter:
         """Return a statement that the host runs, with what is in it cut too."""
         match statement:
             case If(condition=condition, then=then, otherwise=otherwise):
-                inside = (*facts, *_conjuncts(condition))
+                lasting = (item for item in _conjuncts(condition) if not read_symbols(item) & self.changing)
+                inside = (*facts, *lasting)
                 return replace(statement, then=self.block(then, inside), otherwise=self.block(otherwise, facts))
             case For(body=body):
                 return replace(statement, body=self.block(body, facts))

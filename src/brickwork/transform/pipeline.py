@@ -33,11 +33,15 @@ from brickwork.transform.specialise import specialise
 
 @dataclass(frozen=True, slots=True)
 class ScheduledKernel:
-    """A kernel ready for code generation, the schedule that was applied, and the facts that it rests on."""
+    """A kernel ready for code generation, the schedule that was applied, and the facts that it rests on.
+
+    `grid`: it is for threads of a grid.
+    """
 
     kernel: Kernel
     schedule: Schedule
     analysis: Analysis
+    grid: bool = False
 
 
 def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) -> ScheduledKernel:
@@ -73,7 +77,7 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
         slow = careful_analysis(analysis)
         careful = apply_schedule(careful, default_schedule(kernel.body, slow, target, flat=False), slow)
     body = with_guard(conjunction(guards(analysis)), fast, careful)
-    return ScheduledKernel(replace(kernel, body=body), schedule, analysis)
+    return ScheduledKernel(replace(kernel, body=body), schedule, analysis, target.grid)
 
 
 def _fast(body: Block, analysis: Analysis, schedule: Schedule) -> Block:

@@ -1,0 +1,394 @@
+"""What a grid of threads is given: roles, lanes, pieces, updates, and the ways round what would be slow or wrong."""
+
+import pytest
+import torch
+
+from brickwork.diagnostics.errors import InternalError, RaceError
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir import build
+from brickwork.ir.dtypes import DTYPES, FLOAT32, INT64
+from brickwork.ir.interpret import run_kernel, run_program
+from brickwork.ir.nodes import (
+    Assign,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Load,
+    Read,
+    Role,
+    Store,
+    Symbol,
+    Tensor,
+    TensorType,
+    While,
+)
+from brickwork.ir.operators import OPERATORS
+from brickwork.ir.parse import parse_kernel
+from brickwork.ir.signature import Signature
+from brickwork.ir.text import print_kernel
+from brickwork.ir.verify import verify_kernel, verify_program
+from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
+from brickwork.transform.explain import explain
+from brickwork.transform.pieces import unordered
+from brickwork.transform.pipeline import schedule_program
+from brickwork.transform.schedule import grid
+from brickwork.transform.schedule.schedule import deserialise
+from support.kernels import SUITE
+from support.lowering import argument_type, memory, nested
+from support.tensors import argument_type as types_of
+
+GPU = cuda_target((9, 0))
+
+
+def pieces_of(function, *arguments, narrow=True):
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=narrow, aligned=narrow)
+    program = lower(define(function), signature)
+    pieces, scheduled = schedule_program(program, GPU)
+    verify_program(pieces)
+    return program, pieces, scheduled
+
+
+def kernels(program):
+    return [node.kernel for node in walk(program) if isinstance(node, Launch)]
+
+
+def roles(kernel):
+    return [node.role for node in walk(kernel.body) if isinstance(node, For)]
+
+
+def agree(function, *arguments):
+    """Run a function as written and in pieces on copies; return the results of the second."""
+    program, pieces, _ = pieces_of(function, *arguments)
+    both = []
+    for each in (program, pieces):
+        given = [memory(nested(item), item.dtype) if hasattr(item, "sizes") else item for item in arguments]
+        results = run_program(each, given, check=each is pieces)
+        both.append([nested(item) for item in (*results, *given) if hasattr(item, "sizes")])
+    assert both[0] == both[1]
+    return both[1]
+
+
+# ---------------------------------------------------------------- nests
+
+
+def copy_rows(x: torch.Tensor) -> torch.Tensor:
+    n, m = x.shape
+    out = x.new_empty((m, n))
+    for i in range(n):
+        for j in range(m):
+            out[j, i] = x[i, j]
+    return out
+
+
+def test_neighbouring_threads_store_neighbours():
+    _, pieces, (scheduled,) = pieces_of(copy_rows, memory([[1.0, 2.0], [3.0, 4.0]]))
+    assert "permute(j, i)" in str(scheduled.schedule)
+    nest = kernels(pieces)[0].body[0]
+    assert (nest.index.name, nest.body[0].index.name) == ("j", "i")
+    agree(copy_rows, memory([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+
+
+def scale(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] * 2
+    return out
+
+
+@pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float64", 2), ("float16", 8), ("uint8", 8)])
+def test_a_thread_takes_as_many_elements_as_one_access_holds(dtype, width):
+    _, pieces, _ = pieces_of(scale, memory([1, 2], DTYPES[dtype]))
+    assert kernels(pieces)[0].body[0].width == width
+
+
+def triangle(out: torch.Tensor) -> None:
+    for i in range(out.shape[0]):
+        for j in range(i):
+            out[i, j] = i + j
+
+
+def test_rows_of_different_lengths_are_for_blocks():
+    _, pieces, _ = pieces_of(triangle, memory([[0.0] * 3] * 3))
+    assert roles(kernels(pieces)[0]) == [Role.BLOCK, Role.THREAD]
+    agree(triangle, memory([[0.0] * 5] * 5))
+
+
+def centre(x: torch.Tensor) -> None:
+    n, m = x.shape
+    for i in range(n):
+        first = x[i, 0]
+        for j in range(m):
+            x[i, j] = x[i, j] - first
+
+
+def test_what_all_threads_of_a_block_read_is_not_overwritten_under_them():
+    _, pieces, _ = pieces_of(centre, memory([[1.0, 2.0]]))
+    assert Role.BLOCK not in roles(kernels(pieces)[0])
+    agree(centre, memory([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+
+
+# ---------------------------------------------------------------- accumulating loops
+
+
+def mean_square(x: torch.Tensor) -> torch.Tensor:
+    s = 0.0
+    for i in range(x.shape[0]):
+        s += x[i] * x[i]
+    return s
+
+
+def test_a_sum_is_two_launches(monkeypatch):
+    monkeypatch.setattr(grid, "LIGHT_PIECE", 2)
+    _, pieces, _ = pieces_of(mean_square, memory([1.0]))
+    assert [roles(kernel) for kernel in kernels(pieces)] == [[Role.BLOCK, Role.THREAD]] * 2
+    assert agree(mean_square, memory([1.0, 2.0, 3.0, 4.0, 5.0]))[0] == 55.0
+
+
+def column_sum(x: torch.Tensor) -> torch.Tensor:
+    n, m = x.shape
+    out = torch.zeros((m,), dtype=torch.float32)
+    for i in range(n):
+        for j in range(m):
+            out[j] += x[i, j]
+    return out
+
+
+def test_columns_are_summed_in_order_by_a_thread_each():
+    _, pieces, _ = pieces_of(column_sum, memory([[1.0]]))
+    assert not unordered(pieces)
+    assert not any(isinstance(node, For) for node in pieces.body)
+    assert agree(column_sum, memory([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))[0] == [5.0, 7.0, 9.0]
+
+
+# ---------------------------------------------------------------- updates
+
+
+def histogram(x: torch.Tensor, n: int) -> torch.Tensor:
+    h = torch.zeros((n,), dtype=torch.int64)
+    for i in range(len(x)):
+        h[x[i]] += 1
+    return h
+
+
+def scatter(x: torch.Tensor, c: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[c[i], j] -= x[i, j]
+
+
+def greatest(x: torch.Tensor, c: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[c[i]] = max(out[c[i]], x[i])
+
+
+def updates(program):
+    return [node.combine.name for node in walk(program) if isinstance(node, Store) and node.combine is not None]
+
+
+def test_counting_is_done_by_atomic_updates():
+    x = memory([0, 1, -1, 1], INT64)
+    _, pieces, (scheduled,) = pieces_of(histogram, x, 3)
+    assert updates(pieces) == ["add"]
+    assert not unordered(pieces)
+    assert "updates of 'h' are atomic" in explain(scheduled)
+    assert agree(histogram, x, 3)[0] == [1, 2, 1]
+
+
+def test_sums_of_floats_by_index_are_unordered():
+    arguments = memory([[1.0, 2.0], [4.0, 8.0]]), memory([1, 1], INT64), memory([[0.0, 0.0], [1.0, 1.0]])
+    _, pieces, _ = pieces_of(scatter, *arguments)
+    assert unordered(pieces)
+    assert agree(scatter, *arguments)[2] == [[0.0, 0.0], [-4.0, -9.0]]
+
+
+def test_the_greatest_is_the_same_in_any_order():
+    arguments = memory([3.0, 9.0, 4.0]), memory([1, 0, 1], INT64), memory([0.0, 0.0])
+    _, pieces, _ = pieces_of(greatest, *arguments)
+    assert set(updates(pieces)) == {"maximum"}
+    assert not unordered(pieces)
+    assert agree(greatest, *arguments)[2] == [9.0, 4.0]
+
+
+def reads_too(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[x[i]] += 1
+        out[0] = out[1]
+
+
+def two_operators(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[x[i]] += 1
+        out[x[i]] *= 2
+
+
+@pytest.mark.parametrize("function", [reads_too, two_operators])
+def test_other_uses_of_an_updated_tensor_keep_the_order(function):
+    _, pieces, _ = pieces_of(function, memory([0, 1], INT64), memory([1, 2], INT64))
+    assert not updates(pieces)
+    agree(function, memory([0, 1, 1], INT64), memory([1, 2], INT64))
+
+
+# ---------------------------------------------------------------- host control flow
+
+
+def heat(a: torch.Tensor, b: torch.Tensor, steps: int) -> None:
+    for _ in range(steps):
+        for i in range(1, a.shape[0] - 1):
+            b[i] = (a[i - 1] + a[i + 1]) * 0.5
+        for i in range(1, a.shape[0] - 1):
+            a[i] = b[i]
+
+
+def test_time_steps_are_launches_from_the_host():
+    arguments = memory([0.0, 0.0, 8.0, 0.0, 0.0]), memory([0.0] * 5), 2
+    _, pieces, (scheduled,) = pieces_of(heat, *arguments)
+    steps = next(node for node in pieces.body[0].then if isinstance(node, For))
+    assert [type(node) for node in steps.body] == [Launch, Launch]
+    assert "each iteration launches" in explain(scheduled)
+    assert agree(heat, *arguments)[0] == [0.0, 0.0, 4.0, 0.0, 0.0]
+
+
+def until(x: torch.Tensor) -> None:
+    go = 1.0
+    while go > 0:
+        go = x[0]
+        for i in range(x.shape[0]):
+            x[i] = x[i] - 1
+
+
+def test_a_loop_whose_end_the_device_knows_runs_on_the_device():
+    _, pieces, _ = pieces_of(until, memory([1.0]))
+    assert not any(isinstance(node, While) for node in pieces.body)
+    assert agree(until, memory([2.0, 5.0]))[0] == [-1.0, 2.0]
+
+
+def scaled_by_checked(x: torch.Tensor, k: torch.Tensor) -> None:
+    s = k[0]
+    assert s > 0, "positive"
+    for i in range(x.shape[0]):
+        x[i] = x[i] * s
+
+
+def test_nothing_runs_after_a_check_that_failed_on_the_device():
+    """In the interpreter a failure ends the program; here the launches that would still come are run by themselves."""
+    arguments = memory([1.0, 2.0]), memory([-1.0])
+    _, pieces, _ = pieces_of(scaled_by_checked, *arguments)
+    assert "passed" in {tensor.name for kernel in kernels(pieces) for tensor in kernel.tensors}
+    agree(scaled_by_checked, memory([1.0, 2.0]), memory([3.0]))
+    tensors = {}
+    for kernel in kernels(pieces):
+        for tensor in kernel.tensors:
+            tensors.setdefault(tensor, memory([0] * 1024, tensor.type.dtype))
+    x = next(tensor for tensor in tensors if tensor.name == "x")
+    tensors[x] = arguments[0]
+    tensors[next(tensor for tensor in tensors if tensor.name == "k")] = arguments[1]
+    for kernel in kernels(pieces):
+        try:
+            run_kernel(kernel, [tensors[tensor] for tensor in kernel.tensors])
+        except AssertionError:
+            continue
+    assert arguments[0].data == [1.0, 2.0]
+
+
+# ---------------------------------------------------------------- races that are planted are found
+
+
+def loop(index, stop, body, role):
+    return For(index=index, start=build.integer(0), stop=build.integer(stop), body=tuple(body), role=role)
+
+
+def block_kernel(first, second):
+    """A block whose threads all read x[0] and then write what `second` says."""
+    x = Tensor("x", 0, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0))
+    b, i, s = Symbol("b", 1, INT64), Symbol("i", 2, INT64), Symbol("s", 3, FLOAT32)
+    read = Assign(symbol=s, value=Load(tensor=x, indices=(build.integer(0),), access=0, dtype=FLOAT32))
+    index = Read(symbol=i) if second == "thread" else build.integer(0)
+    write = Store(tensor=x, indices=(index,), value=Read(symbol=s), access=1)
+    written = loop(i, 2, [write], Role.THREAD) if second == "thread" else write
+    pause = loop(Symbol("p", 4, INT64), 1, [], Role.THREAD)
+    body = [read, *([pause] if first == "barrier" else []), written]
+    return Kernel(name="k", tensors=(x,), scalars=(), facts=(), body=(loop(b, 1, body, Role.BLOCK),))
+
+
+@pytest.mark.parametrize("second", ["thread", "one"])
+def test_a_write_of_what_all_threads_read_needs_a_barrier(second):
+    with pytest.raises(RaceError, match="no barrier"):
+        run_kernel(block_kernel("at once", second), [memory([1.0, 2.0])], check=True)
+    run_kernel(block_kernel("barrier", second), [memory([1.0, 2.0])], check=True)
+
+
+def update_kernel(*combines, role=Role.PARALLEL):
+    x = Tensor("x", 0, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0))
+    stores = [
+        Store(
+            tensor=x,
+            indices=(build.integer(0),),
+            value=build.constant(2.0, FLOAT32),
+            access=place,
+            combine=None if name is None else OPERATORS[name],
+        )
+        for place, name in enumerate(combines)
+    ]
+    body = loop(Symbol("i", 1, INT64), 3, stores, role)
+    return Kernel(name="k", tensors=(x,), scalars=(), facts=(), body=(body,), narrow=(x,), aligned=(x,))
+
+
+def test_updates_by_one_operator_do_not_collide():
+    x = memory([1.0])
+    run_kernel(update_kernel("add", "add"), [x], check=True)
+    assert x.data == [13.0]
+
+
+@pytest.mark.parametrize("combines", [("add", "mul"), ("add", None), (None,), (None, "add")])
+def test_other_writes_collide(combines):
+    with pytest.raises(RaceError):
+        run_kernel(update_kernel(*combines), [memory([1.0])], check=True)
+
+
+def test_updates_are_printed_and_come_back():
+    kernel = update_kernel("maximum", None)
+    assert parse_kernel(print_kernel(kernel)) == kernel
+    assert "combine(maximum, " in print_kernel(kernel)
+
+
+def test_threads_outside_of_blocks_are_refused():
+    with pytest.raises(InternalError, match="inside of blocks"):
+        verify_kernel(update_kernel("add", role=Role.THREAD))
+    with pytest.raises(InternalError, match="no updates by"):
+        verify_kernel(update_kernel("sub"))
+
+
+# ---------------------------------------------------------------- schedules are data
+
+
+@pytest.mark.parametrize("name", ["softmax", "total", "histogram", "matrix_product", "affine"])
+def test_schedules_come_back(name):
+    case = SUITE[name]
+    program = lower(define(case.function), Signature(tuple(map(types_of, case.arguments(5))), device="cuda"))
+    _, (scheduled,) = schedule_program(program, GPU)
+    loops = tuple(loop.node.index for loop in scheduled.analysis.model.loops)
+    assert deserialise(scheduled.schedule.serialise(), loops) == scheduled.schedule
+
+
+def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    out = a.new_empty((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+def test_the_careful_body_is_parallel_too_where_that_is_sure():
+    a, b = memory([[1.0, 2.0]] * 3), memory([[1.0, 2.0, 3.0]])
+    _, pieces, _ = pieces_of(matmul, a, b)
+    (choice,) = (node for node in pieces.body if isinstance(node, If))
+    assert all(Role.PARALLEL in roles(kernel) for kernel in kernels(choice.otherwise))
+    with pytest.raises(IndexError):
+        run_program(pieces, (a, b), check=True)
+    agree(matmul, memory([[1.0, 2.0]] * 3), memory([[1.0, 2.0, 3.0]] * 2))
