@@ -1,6 +1,6 @@
 """What is measured on a GPU. `python -m benchmarks --device cuda` runs it."""
 
-from benchmarks.cuda import brick_pad, first_call, launch, sample_normal, sin, streaming, timex
+from benchmarks.cuda import brick_pad, first_call, launch, launches, sample_normal, sin, streaming, timex
 
 BENCHMARKS = {
     "brick_pad": brick_pad.cases,
@@ -10,4 +10,5 @@ BENCHMARKS = {
     "launch": launch.cases,
     "streaming": streaming.cases,
     "first_call": first_call.cases,
+    "launches": launches.cases,
 }

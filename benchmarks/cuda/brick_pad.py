@@ -7,7 +7,6 @@ import torch
 from benchmarks.cuda.compare import Progress, compare, written_by_hand
 from benchmarks.peers import cuda_loops, torch_formulations
 from brickwork import ops
-from brickwork.bench.device_timers import launches
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call
 
@@ -39,8 +38,5 @@ def cases(progress: Progress) -> list[Case]:
         moved=4 * HEIGHT * WIDTH,
     )
     limit = compare("fill_", {"fill_": lambda: image.fill_(1.0)}, reference="fill_", progress=progress, same=False)
-    count = launches(contenders["brickwork"])
-    if count is not None:
-        case.notes["launches of brickwork"] = str(count)
     case.timings["fill_"] = limit.timings["fill_"]
     return [case]

@@ -73,6 +73,19 @@ def compare(
     )
 
 
+def gathered(makers: dict[str, Callable[[], Case]]) -> list[Case]:
+    """Return the case of each maker; of one that fails, a case without timings that says why."""
+    found: list[Case] = []
+    for title, make in makers.items():
+        torch._dynamo.reset()  # noqa: SLF001  # the compiler keeps only so many variants of one function
+        try:
+            found.append(make())
+        except Exception as error:  # noqa: BLE001  # one case that fails does not hide the others
+            why = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+            found.append(Case(title=title, timings={}, reference="", notes={"failed": why}, device="cuda"))
+    return found
+
+
 def differing(contenders: dict[str, Call], reference: str) -> dict[str, str]:
     """Return the contenders whose results are not the reference's, and by how much."""
     expected = contenders[reference]()

@@ -6,7 +6,7 @@ import dataclasses
 
 import torch
 
-from benchmarks.cuda.compare import Progress, compare, triton, written_by_hand
+from benchmarks.cuda.compare import Progress, compare, gathered, triton, written_by_hand
 from benchmarks.peers import cuda_loops
 from brickwork import ops
 from brickwork.bench.device_timers import replayed
@@ -20,7 +20,12 @@ REPLAYED = 50
 def cases(progress: Progress) -> list[Case]:
     """Return the host's time of a call, and the device's time of one in a graph."""
     x = torch.randn(COUNT, device="cuda")
-    return [_host(x, progress), _device(x, progress)]
+    return gathered(
+        {
+            f"host time of a call with {COUNT} floats": lambda: _host(x, progress),
+            f"a call with {COUNT} floats in a replayed graph": lambda: _device(x, progress),
+        }
+    )
 
 
 def _host(x: torch.Tensor, progress: Progress) -> Case:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
-from benchmarks.cuda.compare import Progress, compare, triton, written_by_hand
+from benchmarks.cuda.compare import Progress, compare, gathered, triton, written_by_hand
 from benchmarks.peers import cuda_loops
 from brickwork import ops
 from brickwork.bench.record import Case
@@ -15,7 +17,7 @@ WIDTHS = (256, 512, 1024, 2048, 4096, 8192, 12672)
 
 def cases(progress: Progress) -> list[Case]:
     """Return the sine for each width."""
-    return [_case(width, progress) for width in WIDTHS]
+    return gathered({f"sin 4096x{width}": functools.partial(_case, width, progress) for width in WIDTHS})
 
 
 def _case(width: int, progress: Progress) -> Case:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
 
 import brickwork as bw
-from benchmarks.cuda.compare import Progress, compare, triton
+from benchmarks.cuda.compare import Progress, compare, gathered, triton
 from brickwork.bench.device_timers import measure
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call
@@ -94,13 +95,11 @@ def cases(progress: Progress) -> list[Case]:
     ceiling = Case(title="copying 256 MiB", timings=timings, reference="copy_", device="cuda")
     for name, moved in (("copy_", 8 * COUNT), ("fill_", 4 * COUNT)):
         ceiling.notes[name] = f"{moved / timings[name].median / 1e12:.2f} TB/s"
-    found = [ceiling]
-    for make in (_add, _saxpy, _transpose, _gather, _row_sum, _softmax):
-        try:
-            found.append(make(progress, rate))
-        except Exception as error:  # noqa: BLE001  # one that fails does not hide the others
-            print(f"{make.__name__[1:]}: {type(error).__name__}: {error}")
-    return found
+    makers = (_add, _saxpy, _transpose, _gather, _row_sum, _softmax)
+    return [
+        ceiling,
+        *gathered({make.__name__[1:]: functools.partial(make, progress, rate) for make in makers}),
+    ]
 
 
 def _streaming(title: str, contenders: dict[str, Call], moved: int, rate: float, progress: Progress) -> Case:

@@ -92,7 +92,10 @@ def launches(call: Call) -> int | None:
     call()
     torch.cuda.synchronize()
     profiler: Any = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-    with profiler:
-        call()
-        torch.cuda.synchronize()
+    try:
+        with profiler:
+            call()
+            torch.cuda.synchronize()
+    except RuntimeError:
+        return None
     return sum(event.device_type.name == "CUDA" for event in profiler.events() or ()) or None

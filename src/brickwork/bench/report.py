@@ -31,6 +31,9 @@ def show(case: Case) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    if not case.timings:
+        print(f"{case.title}: {'; '.join(case.notes.values())}")  # noqa: T201  # prints
+        return
     table = Table(title=case.title, title_justify="left", title_style="bold")
     table.add_column("contender")
     headings = ("median", "quartiles", *(("rate",) if case.moved else ()), f"against {case.reference}")
@@ -70,7 +73,9 @@ def verdicts(cases: list[Case]) -> None:
         reach = f"{duration(case.at_most)} ({ratio(ours.median / case.at_most)})" if case.at_most else ""
         wrong = " WRONG" if "differs" in case.notes.get("brickwork", "") else ""
         figures = f"{duration(ours.median):>9} {rate(case, 'brickwork'):>9}"
-        print(f"{case.title:48} {figures}  {reach:>20} {verdict:7}{wrong} best other: {other}")  # noqa: T201  # prints
+        words = [f"best other: {other}"] if other else []
+        words += [case.notes["brickwork"]] if "brickwork" in case.notes else []
+        print(f"{case.title:48} {figures}  {reach:>20} {verdict:7}{wrong} {'; '.join(words)}")  # noqa: T201  # prints
 
 
 def markdown(records: list[Record], titles: Container[str] | None = None) -> str:
