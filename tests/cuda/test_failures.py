@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import brickwork as bw
-from support.gpu import GPU, script
+from support.gpu import GPU, script, two_gpus
 from support.gpu_operators import gather, root, scatter, scatter_add
 from support.operators import square
 
@@ -109,6 +109,16 @@ def test_failures_in_a_replayed_graph_are_told_by_check_errors():
     index.copy_(torch.arange(999, -1, -1))
     graph.replay()
     assert torch.equal(found, x.flip(0))
+    works()
+
+
+@two_gpus
+def test_failures_on_another_gpu_are_told_likewise():
+    gather(torch.randn(1000, device="cuda:1"), bad_index().to("cuda:1"))
+    with pytest.raises(IndexError, match=BEYOND):
+        bw.check_errors()
+    x, index = torch.randn(1000, device="cuda:1"), torch.arange(999, -1, -1, device="cuda:1")
+    assert torch.equal(gather(x, index), x.flip(0))
     works()
 
 

@@ -181,8 +181,7 @@ def test_a_cold_operator_in_a_capture_is_refused_and_the_capture_goes_on():
 
     graph, found = captured(call)
     (said,) = refused
-    assert "cold_5" in said
-    assert "warmup" in said
+    assert "operator.warmup(...)" in said
     x.normal_()
     graph.replay()
     assert torch.equal(found, x * x)
