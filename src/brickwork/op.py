@@ -347,7 +347,7 @@ def _with_key(operator: str, named: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{operator}() takes `generator` or `key`, not both")
         named[KEY] = draw_key(generator)
     elif isinstance(key, int):
-        named[KEY] = torch.tensor(key, dtype=torch.int64)
+        named[KEY] = torch.tensor(key, dtype=torch.int64, device="cpu")
     return named
 
 

@@ -85,5 +85,5 @@ def _memory(tensor: torch.Tensor, storages: dict[tuple[int, DType], list[Number]
 
 
 def _tensor(memory: Memory) -> torch.Tensor:
-    data = torch.tensor(memory.data, dtype=to_torch(memory.dtype))
+    data = torch.tensor(memory.data, dtype=to_torch(memory.dtype), device="cpu")
     return data.as_strided(memory.sizes, memory.strides, memory.offset).clone()

@@ -129,15 +129,15 @@ def keys_of(tensor: torch.Tensor) -> int:
 def key_set_offset() -> int:
     """Return the place of the key set in a TensorImpl, found by looking for known ones; -1 if it is not to be seen."""
     with private("utils._python_dispatch._disable_current_modes")(), torch.no_grad():
-        plain = torch.empty(1)
+        plain = torch.empty(1, device="cpu")
         samples = [
             plain,
             torch.empty(1, device="meta"),
-            torch.empty(1, dtype=torch.complex64).conj(),
+            torch.empty(1, dtype=torch.complex64, device="cpu").conj(),
             private("_neg_view")(plain),
         ]
         with torch.inference_mode():
-            samples.append(torch.empty(1))
+            samples.append(torch.empty(1, device="cpu"))
         wanted = [keys_of(sample) for sample in samples]
         found = set(range(0, _IMPL_BYTES, 8)) if len(set(wanted)) == len(wanted) else set[int]()
         for sample, keys in zip(samples, wanted, strict=True):
@@ -151,7 +151,7 @@ def autograd_offset() -> int:
     with private("utils._python_dispatch._disable_current_modes")(), torch.inference_mode(mode=False):
         found = set(range(8, _IMPL_BYTES, 8))
         for _ in range(4):
-            tensor = torch.empty(1)
+            tensor = torch.empty(1, device="cpu")
             before = dict(words_of(tensor))
             after = dict(words_of(tensor.requires_grad_()))
             found &= {offset for offset in found if before[offset] == 0 and after[offset] != 0}

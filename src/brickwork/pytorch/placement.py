@@ -16,4 +16,6 @@ def device_of(values: Iterable[object]) -> torch.device | None:
 def allocating_like(values: Iterable[object]) -> AbstractContextManager[object]:
     """Return a context in which tensors are made where the arguments are, if no device is named, as in native code."""
     device = device_of(values)
-    return nullcontext() if device is None or device.type == "cpu" else device
+    if device is None or device.type == torch.get_default_device().type == "cpu":
+        return nullcontext()
+    return device
