@@ -2,7 +2,7 @@
 
 `brickwork.config` is the one instance. A field can be set at run time (`bw.config.vector_bytes = 32`) or for a while
 (`with bw.config.override(check="interpret"):`). Environment variables are read once, when brickwork is imported; a
-wrong one is ignored with a warning. Nothing else in brickwork reads the environment.
+wrong one is ignored with a warning. Nothing else in brickwork reads the environment, but for where toolkits are.
 """
 
 from __future__ import annotations

@@ -200,6 +200,21 @@ def test_places_are_devices_or_architectures():
         place_named("mps")
 
 
+def test_an_operator_without_tensors_stays_on_the_cpu():
+    @bw.op("bwdevices::countdown")
+    def countdown(n: int) -> torch.Tensor:
+        out = torch.empty(n)
+        for i in range(n):
+            out[i] = n - i
+        return out
+
+    countdown.warmup(3, device="sm_90")
+    (made,) = countdown.stats().specialisations
+    assert "cuda" not in made.signature
+    assert countdown(3).tolist() == [3, 2, 1]
+    assert len(countdown.stats().specialisations) == 1
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
 def test_a_gpu_that_is_not_here_is_told():
     with pytest.raises(bw.DeviceError, match=r"no GPU here .*'sm_90'"):

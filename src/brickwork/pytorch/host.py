@@ -71,7 +71,8 @@ class PieceOperator:
         return self._fake
 
     def prepare(self, values: Sequence[object], place: Place) -> None:
-        """Compile for arguments like these, which have no data."""
+        """Compile for arguments like these, which have no data; without tensors it runs on the CPU."""
+        place = place if any(isinstance(value, torch.Tensor) for value in values) else Place()
         signature = signature_of_call(self.definition, self._schema.default.arguments, values, place.kind)
         gate = self._registration.gates[DEFAULT]
         self.specialiser.specialise(DEFAULT, replace(signature, may_alias=False), place, gate)

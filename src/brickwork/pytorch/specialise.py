@@ -92,9 +92,12 @@ def gpu(index: int) -> Place:
 
 
 def place_of(values: Sequence[object], name: str | torch.device | None) -> Place:
-    """Return the place that code for these arguments is made for, by its name or else by where the tensors are."""
+    """Return the place that code for these arguments is made for, by its name or else by where the tensors are.
+
+    Without tensors it is the CPU.
+    """
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if name is None and device_kind(tensors) == "cpu":
+    if not tensors or (name is None and device_kind(tensors) == "cpu"):
         return Place()
     return place_named(tensors[0].device if name is None else name)
 
