@@ -28,7 +28,7 @@ from brickwork.target.target import Target
 _SIZE = Known(0, 2**48 - 1)
 """More elements than a memory has."""
 _NARROW_SIZE = Known(0, NARROW_SIZE - 1)
-_NARROW_STRIDE = Known(0, NARROW_EXTENT - 1)
+_NARROW_EXTENT = Known(0, NARROW_EXTENT - 1)
 _NARROW_SCALAR = Known(-NARROW_SIZE, NARROW_SIZE)
 _REGISTERS = "llvm.nvvm.read.ptx.sreg"
 
@@ -76,11 +76,9 @@ def _parameters(kernel: Kernel, layout: ContextLayout, grid: Grid) -> tuple[tupl
     narrow = {item for item in kernel.narrow if isinstance(item, Tensor)}
     for tensor, slots in layout.tensors.items():
         kinds[slots.data] = _pointer(kernel, tensor, stored=tensor in written, shared=grid.form is Form.BLOCK)
-        size, stride = (_NARROW_SIZE, _NARROW_STRIDE) if tensor in narrow else (_SIZE, ANYTHING)
+        # Strides have no range: where a size is 1 they may be anything.
         for slot in slots.sizes:
-            kinds[slot] = _ranged(size)
-        for slot in slots.strides:
-            kinds[slot] = _ranged(stride)
+            kinds[slot] = _ranged(_NARROW_SIZE if tensor in narrow else _SIZE)
     for symbol, slot in layout.scalars.items():
         if symbol.dtype is FLOAT64:
             kinds[slot] = "double"
@@ -118,8 +116,6 @@ def _learn(state: State) -> None:
         narrow = tensor in kernel.narrow
         for slot in slots.sizes:
             writer.learn(state.slot_value(slot), _NARROW_SIZE if narrow else _SIZE)
-        for slot in slots.strides:
-            writer.learn(state.slot_value(slot), _NARROW_STRIDE if narrow else ANYTHING)
     for symbol, slot in layout.scalars.items():
         if symbol in kernel.narrow and symbol.dtype not in {BOOL, FLOAT32, FLOAT64}:
             writer.learn(state.slot_value(slot), _NARROW_SCALAR)
@@ -280,10 +276,33 @@ def _begin_step(state: State, grid: Grid, step: str) -> State:
 
 def _count(state: State, loop: For, start: str) -> str:
     writer = state.writer
-    length = writer.emit(f"sub i64 {emit_scalar(state, loop.stop)}, {start}")
+    stop = emit_scalar(state, loop.stop)
+    if _counts_elements(state, loop.stop):
+        writer.learn(stop, _NARROW_EXTENT)
+    length = writer.emit(f"sub i64 {stop}, {start}")
     if writer.known(length).low >= 0:
         return length
     return writer.emit(f"call i64 @llvm.smax.i64(i64 {length}, i64 0)")
+
+
+def _counts_elements(state: State, expression: Expression) -> bool:
+    """Return whether an expression is the number of elements of a dense narrow tensor: the product of its sizes."""
+    factors = _factors(expression)
+    if not all(isinstance(factor, Size) for factor in factors):
+        return False
+    found = {factor.tensor for factor in factors if isinstance(factor, Size)}
+    axes = sorted(factor.axis for factor in factors if isinstance(factor, Size))
+    tensor = next(iter(found))
+    dense = len(found) == 1 and tensor.type.contiguous and tensor in state.kernel.narrow
+    return dense and axes == [*range(tensor.type.rank)]
+
+
+def _factors(expression: Expression) -> tuple[Expression, ...]:
+    match expression:
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "mul":
+            return (*_factors(left), *_factors(right))
+        case _:
+            return (expression,)
 
 
 def _places(state: State, step: str, total: str, counts: list[str]) -> list[str]:

@@ -1,0 +1,101 @@
+"""PTX of every operator, for every architecture, through NVIDIA's assembler."""
+
+import re
+
+import pytest
+import torch
+
+import support.gpu_operators as gpu_operators
+from brickwork.diagnostics.errors import CompileError
+from brickwork.ops import sample_normal, sin, timex, timex_padded
+from brickwork.ops.brick_pad import brick_pad_colour, brick_pad_plane
+from brickwork.target.cuda import cuda_target
+from support.generate import program_of_seed
+from support.kernels import SUITE
+from support.ptx import assemble, program_for_gpu, ptx_of
+
+CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]
+SPILLED = 8
+"""Bytes: the assembler gives up a register or two now and then so that more threads fit."""
+NEWEST_TESTED = cuda_target((9, 0))
+_SHIFTS = (9, 9, [0, 0], [6, 0], [2, 5])
+
+
+def ready_made():
+    """Return the programs of the ready-made operators, for easy arguments and for any."""
+    zeros = torch.zeros
+    calls = [
+        (sin, zeros(8, 8)),
+        (sin, zeros(8, 8).t()),
+        (sin, zeros(8, dtype=torch.float64)),
+        (sin, zeros(8, dtype=torch.float16).reshape(2, 4).t()),
+        (timex, zeros(4, 8), zeros(3, 4, 8), 0.5),
+        (timex_padded, zeros(1, 4, 8), zeros(3, 4, 8), 0.5),
+        (sample_normal, zeros(5), zeros(5), 8),
+        (brick_pad_plane, zeros(5, 6), *_SHIFTS),
+        (brick_pad_plane, zeros(5, 6, dtype=torch.uint8), *_SHIFTS),
+        (brick_pad_colour, zeros(5, 6, 3), *_SHIFTS),
+    ]
+    return [program_for_gpu(operator, *rest, easy=easy) for operator, *rest in calls for easy in (True, False)]
+
+
+def suite():
+    """Return the programs of the suite's kernels."""
+    return [program_for_gpu(case.function, *case.arguments(4)) for case in SUITE.values()]
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_ready_made_operators_fit_the_registers(capability, tmp_path):
+    target = cuda_target(capability)
+    found = assemble(ptx_of(ready_made(), target), target, tmp_path)
+    assert len(found) >= 20
+    assert {name: each for name, each in found.items() if each.spilled > SPILLED or each.registers > 128} == {}
+
+
+def test_suite_assembles(tmp_path):
+    found = assemble(ptx_of(suite(), NEWEST_TESTED), NEWEST_TESTED, tmp_path)
+    assert len(found) > 90
+    assert {name: each for name, each in found.items() if each.spilled} == {}
+
+
+def test_careful_code_assembles_for_the_oldest(tmp_path):
+    target = cuda_target((7, 5))
+    programs = [program_for_gpu(case.function, *case.arguments(4), easy=False) for case in SUITE.values()]
+    assert assemble(ptx_of(programs, target), target, tmp_path)
+
+
+def test_fast_math_assembles(tmp_path):
+    ptx = ptx_of(ready_made(), NEWEST_TESTED, fast_math=True)
+    assert "sin.approx" in ptx
+    assert assemble(ptx, NEWEST_TESTED, tmp_path)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_generated_programs_assemble(first, tmp_path):
+    programs = []
+    for seed in range(first, first + 20):
+        made = program_of_seed(seed)
+        try:
+            programs.append(program_for_gpu(made.function(tmp_path), *made.arguments(), easy=seed % 2 == 0))
+        except CompileError:
+            continue
+    assert assemble(ptx_of(programs, NEWEST_TESTED), NEWEST_TESTED, tmp_path)
+
+
+def test_access_of_sixteen_bytes():
+    ptx = ptx_of([program_for_gpu(sin, torch.zeros(8, 8))], NEWEST_TESTED)
+    assert "ld.global.nc.v4.b32" in ptx
+    assert "st.global.v4.b32" in ptx
+    assert "call" not in ptx
+
+
+def test_indices_of_small_tensors_take_32_bits():
+    program = program_for_gpu(gpu_operators.gather, torch.zeros(8), torch.zeros(8, dtype=torch.int64))
+    ptx = ptx_of([program], NEWEST_TESTED)
+    assert not re.search(r"(div|rem)\.[us]64", ptx)
+
+
+def test_no_question_to_the_compiler_is_left():
+    ptx = ptx_of(suite(), NEWEST_TESTED)
+    assert "__nvvm_reflect" not in ptx
+    assert not re.search(r"(?<!approx)\.ftz", ptx)

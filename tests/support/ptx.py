@@ -1,0 +1,93 @@
+"""PTX of programs, and what the assembler says of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from brickwork.codegen.builder import Module
+from brickwork.codegen.device import emit_device_kernel
+from brickwork.codegen.llvm import compile_device, device_functions
+from brickwork.diagnostics.errors import DeviceError, RaceError
+from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.lower import lower
+from brickwork.ir.nodes import Launch, Program
+from brickwork.ir.signature import Signature
+from brickwork.ir.walk import walk
+from brickwork.runtime.toolkit import find_libdevice, find_tool
+from brickwork.target.target import Target
+from brickwork.transform.pipeline import schedule_program
+from support.lowering import argument_type
+from support.machine import tensor_type
+
+_KERNEL = re.compile(r"Compiling entry function '(\w+)'(.*?)Used (\d+) registers", re.DOTALL)
+_MEMORY = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """What a kernel needs: registers, and bytes of its own memory for a stack and for registers that did not fit."""
+
+    registers: int
+    stack: int
+    spilled: int
+
+
+def program_for_gpu(function: Callable[..., Any], *arguments: Any, easy: bool = True) -> Program:
+    """Return the program of a call on a GPU; tensors are small and aligned if it is `easy`."""
+    known = getattr(function, "definition", None)
+    definition = known if isinstance(known, Definition) else define(function)
+    types = tuple(tensor_type(item) if isinstance(item, torch.Tensor) else argument_type(item) for item in arguments)
+    return lower(definition, Signature(types, device="cuda", narrow=easy, aligned=easy))
+
+
+def add_program(module: Module, program: Program, target: Target) -> list[str]:
+    """Add the kernels of a program to a module; return their names."""
+    scheduled, _ = schedule_program(program, target)
+    kernels = [node.kernel for node in walk(scheduled.body) if isinstance(node, Launch)]
+    return [emit_device_kernel(module, kernel, target) for kernel in kernels]
+
+
+def ptx_of(programs: Iterable[Program], target: Target, *, fast_math: bool = False) -> str:
+    """Return the PTX of all kernels of some programs but those with claims that are refuted.
+
+    Skips the test if it needs libdevice and there is none.
+    """
+    module = Module(fast_math=fast_math)
+    for program in programs:
+        with suppress(RaceError):
+            add_program(module, program, target)
+    text = module.text()
+    library = None
+    if device_functions(text):
+        try:
+            library = find_libdevice().read_bytes()
+        except DeviceError as error:
+            pytest.skip(str(error))
+    return compile_device(text, target, library)
+
+
+def assemble(ptx: str, target: Target, folder: Path) -> dict[str, Assembled]:
+    """Return what each kernel needs; skips the test where there is no assembler."""
+    tool = find_tool("ptxas")
+    if tool is None:
+        pytest.skip("there is no ptxas on this machine")
+    source, code = folder / "kernels.ptx", folder / "kernels.cubin"
+    source.write_text(ptx)
+    command = [str(tool), "-v", f"-arch={target.cpu}", str(source), "-o", str(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:2000]
+    found: dict[str, Assembled] = {}
+    for name, between, registers in _KERNEL.findall(done.stderr):
+        memory = _MEMORY.search(between)
+        assert memory is not None
+        found[name] = Assembled(int(registers), int(memory[1]), int(memory[2]))
+    return found
