@@ -28,6 +28,7 @@ from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
 
 
@@ -59,6 +60,8 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
         analysis = find_updates(kernel, analysis)
         assumptions = tuple(item for item in analysis.assumptions if known is None or not holds(item, known))
         analysis = replace(analysis, assumptions=assumptions)
+        if not kernel.may_alias:
+            kernel = replace(kernel, body=sink(kernel.body, analysis))
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
     fast = _fast(kernel.body, analysis, schedule)
     conditions = flat_conditions(kernel.body, analysis, schedule)
