@@ -8,9 +8,10 @@ from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir import build
 from brickwork.ir.dtypes import DTYPES, FLOAT32, INT64
-from brickwork.ir.interpret import run_kernel, run_program
+from brickwork.ir.interpret import Memory, run_kernel, run_program
 from brickwork.ir.nodes import (
     Assign,
+    Check,
     For,
     If,
     Kernel,
@@ -114,6 +115,39 @@ def test_rows_of_different_lengths_are_for_blocks():
     _, pieces, _ = pieces_of(triangle, memory([[0.0] * 3] * 3))
     assert roles(kernels(pieces)[0]) == [Role.BLOCK, Role.THREAD]
     agree(triangle, memory([[0.0] * 5] * 5))
+
+
+def tiles(tile: torch.Tensor, image: torch.Tensor, shift: int) -> None:
+    h, w = tile.shape
+    for i in range(image.shape[0]):
+        v = i // h
+        for j in range(image.shape[1]):
+            x = j + v * shift
+            image[i, j] = tile[i - v * h, x - x // w * w]
+
+
+def test_arithmetic_between_loops_moves_in_and_its_checks_move_out():
+    tile, image = memory([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), memory([[0.0] * 5] * 4)
+    _, pieces, _ = pieces_of(tiles, tile, image, 1)
+    nest = kernels(pieces)[0]
+    assert roles(nest) == [Role.PARALLEL, Role.PARALLEL]
+    assert not any(isinstance(node, Check) for node in walk(nest))
+    agree(tiles, tile, image, 1)
+    nothing = Memory([], (0, 3), (3, 1), FLOAT32)
+    with pytest.raises(ZeroDivisionError):
+        run_program(pieces, (nothing, image, 1))
+    run_program(pieces, (nothing, Memory([], (0, 5), (5, 1), FLOAT32), 1))
+
+
+def scales_rows(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        s = out[i, 0]
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] * s
+
+
+def test_reads_of_what_the_inner_loop_writes_do_not_move_in():
+    agree(scales_rows, memory([[1.0, 2.0, 3.0]]), memory([[2.0, 0.0, 0.0]]))
 
 
 def centre(x: torch.Tensor) -> None:
