@@ -10,7 +10,8 @@ from brickwork.ir.nodes import TensorType
 
 NARROW_SIZE = 1 << 28
 """Sums of a few such numbers fit 32 bits."""
-NARROW_EXTENT = 1 << 31
+NARROW_EXTENT = (1 << 31) - (1 << 24)
+"""Places of elements below this fit 32 bits, and so do those a few lanes further."""
 ALIGNMENT = 16
 """Bytes of the widest access of one thread."""
 
