@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     TensorType,
     While,
 )
+from brickwork.ir.signature import NARROW_EXTENT
 from brickwork.pytorch.gate import ArgumentKind
 from support.entries import kernel, size, tensor, type_of
 from support.fake_cuda import CONTEXTS, DRAWN, STREAMS, CudaRig
@@ -200,15 +201,15 @@ def test_a_call_is_aligned_if_all_tensors_are():
     ("sizes", "strides", "fits"),
     [
         ((2, 3), (1, 1), True),
-        ((2, 3), ((1 << 31) - 3, 1), True),
-        ((2, 3), ((1 << 31) - 2, 1), False),
-        ((0, 3), ((1 << 31) - 1, 1), True),
-        ((0, 3), (1 << 31, 1), False),
+        ((2, 3), (NARROW_EXTENT - 3, 1), True),
+        ((2, 3), (NARROW_EXTENT - 2, 1), False),
+        ((0, 3), (NARROW_EXTENT - 1, 1), True),
+        ((0, 3), (NARROW_EXTENT, 1), False),
         ((0, (1 << 28) - 1), (1, 1), True),
         ((0, 1 << 28), (1, 1), False),
         ((0, 1 << 27), (1, 1 << 30), True),
         ((1 << 16, 1 << 15), (0, 0), False),
-        ((1 << 16, 0, (1 << 15) - 1), (0, 0, 0), True),
+        ((1 << 16, 0, (1 << 15) - (1 << 9)), (0, 0, 0), True),
         ((1 << 16, 0, 1 << 15), (0, 0, 0), False),
         (((1 << 28) - 1,) * 9, (0,) * 9, False),
         ((1, 1 << 27), (1, 1 << 30), False),
