@@ -18,7 +18,7 @@ LONG = 400_000_000
 
 
 def cold(number):
-    """Return an operator that no other test has called."""
+    """Return an operator that no other test has called; with a power of two, its results are torch's bit by bit."""
 
     @bw.op(f"bwgpu::cold_{number}")
     def operator(x: torch.Tensor) -> torch.Tensor:
@@ -166,7 +166,7 @@ def test_replays_draw_anew_and_follow_the_seed():
 
 
 def test_a_cold_operator_in_a_capture_is_refused_and_the_capture_goes_on():
-    operator = cold(5)
+    operator = cold(4)
     x = torch.randn(1000, device="cuda")
     square(x)
     torch.cuda.synchronize()
@@ -185,20 +185,20 @@ def test_a_cold_operator_in_a_capture_is_refused_and_the_capture_goes_on():
     x.normal_()
     graph.replay()
     assert torch.equal(found, x * x)
-    assert torch.equal(operator(x), x * 5 + 1)
+    assert torch.equal(operator(x), x * 4 + 1)
 
 
 # ---------------------------------------------------------------- threads and processes
 
 
 def test_threads_that_meet_a_cold_operator_compile_it_once():
-    operator = cold(7)
+    operator = cold(8)
     x, barrier, wrong = torch.randn(1000, device="cuda"), threading.Barrier(8), []
 
     def run():
         barrier.wait()
         for _ in range(20):
-            if not torch.equal(operator(x), x * 7 + 1):
+            if not torch.equal(operator(x), x * 8 + 1):
                 wrong.append(1)
 
     threads = [threading.Thread(target=run) for _ in range(8)]

@@ -113,6 +113,7 @@ class _Writer:
         self.names: list[str] = []
         self.level = 1
         self.loops = itertools.count()
+        self.whiles = itertools.count()
         self.draws = choose((False, False, False, True))
 
     def one_of(self, *choices: str) -> str:
@@ -196,10 +197,11 @@ class _Writer:
             case "for" if len(self.names) < 3 and budget > 0:
                 self.loop(budget - 1)
             case "while" if budget > 0:
-                self.line("t = 0")
-                self.line(f"while t < 3 and {self.test()}:")
+                count = f"t{next(self.whiles)}"
+                self.line(f"{count} = 0")
+                self.line(f"while {count} < 3 and {self.test()}:")
                 self.level += 1
-                self.line("t += 1")
+                self.line(f"{count} += 1")
                 self.level -= 1
                 self.nested(budget - 1)
             case _:
