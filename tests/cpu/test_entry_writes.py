@@ -26,9 +26,24 @@ def adding():
             name="adding",
             parameters=(TensorParameter(x), TensorParameter(y, mutated=True)),
             body=(kernel("add", body, (x, y), may_alias=alias),),
+            may_alias=alias,
         )
 
     return Operator("Tensor x, Tensor(a!) y", "()", [T, T], factory)
+
+
+def test_a_program_without_kernels_is_for_tensors_that_share_memory_if_it_says_so():
+    def factory(values):
+        tensors = [tensor(name, type_of(value)) for name, value in zip("xy", values, strict=True)]
+        parameters = (TensorParameter(tensors[0]), TensorParameter(tensors[1], mutated=True))
+        alias = may_alias([placement(value) for value in values], [1])
+        return Program(name="nothing", parameters=parameters, body=(), may_alias=alias)
+
+    nothing = Operator("Tensor x, Tensor(a!) y", "()", [T, T], factory)
+    x = torch.randn(5)
+    nothing(x, torch.randn(5))
+    nothing(x[1:], x[:-1])
+    nothing(x, torch.randn(5))
 
 
 @pytest.fixture
@@ -133,6 +148,7 @@ def into(results):
             name="into",
             parameters=(TensorParameter(x),),
             body=(made, kernel("double", body, (x, out), may_alias=alias), Return(tensors=(out,))),
+            may_alias=alias,
         )
 
     return Operator("Tensor x, *, Tensor(a!) out", results, [T, T], factory)

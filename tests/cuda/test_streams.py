@@ -188,6 +188,33 @@ def test_a_cold_operator_in_a_capture_is_refused_and_the_capture_goes_on():
     assert torch.equal(operator(x), x * 4 + 1)
 
 
+def test_a_thread_may_compile_while_another_captures():
+    operator, x = cold(16), torch.randn(1000, device="cuda")
+    square(x)
+    torch.cuda.synchronize()
+    wrong = []
+
+    def compile_it():
+        try:
+            operator.warmup(torch.empty(8, device="meta"), device="cuda")
+        except RuntimeError as error:
+            wrong.append(error)
+
+    def call():
+        found = square(x)
+        thread = threading.Thread(target=compile_it)
+        thread.start()
+        thread.join()
+        return found
+
+    graph, found = captured(call)
+    assert not wrong
+    x.normal_()
+    graph.replay()
+    assert torch.equal(found, x * x)
+    assert torch.equal(operator(x), x * 16 + 1)
+
+
 # ---------------------------------------------------------------- threads and processes
 
 
@@ -307,6 +334,27 @@ assert plus(x).tolist() == [2.0] * 3
 def test_a_tensor_of_the_parent_is_refused_in_torchs_words_in_the_child(tmp_path):
     said = script(tmp_path, OPERATOR + GIVEN_FROM_THE_PARENT)
     assert "Cannot re-initialize CUDA in forked subprocess" in said or "initialization error" in said
+
+
+ON_THE_CPU_IN_THE_CHILD = """
+from support.gpu_operators import gather
+gather(torch.ones(3), torch.tensor([2]))
+gather(torch.ones(3, device="cuda"), torch.tensor([7], device="cuda"))
+torch.cuda.synchronize()
+child = os.fork()
+if child == 0:
+    print(gather(torch.ones(3), torch.tensor([2])).tolist(), flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+try:
+    bw.check_errors()
+except IndexError:
+    print("told")
+"""
+
+
+def test_in_a_forked_child_calls_on_the_cpu_go_on_and_failures_are_the_parents(tmp_path):
+    assert script(tmp_path, OPERATOR + ON_THE_CPU_IN_THE_CHILD).split() == ["[1.0]", "told"]
 
 
 WARM = """

@@ -105,7 +105,7 @@ class Operator:
         module, target, program = Module(), host_target(), self._factory(values)
         launched = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
         made_for = tuple(type_of(value) if isinstance(value, torch.Tensor) else value for value in values)
-        made_for = (*made_for, *(each.may_alias for each in launched))
+        made_for = (*made_for, program.may_alias)
         assert made_for not in self.compiled, f"an entry made for {made_for} does not take them"
         self.compiled.append(made_for)
         kernels = {each.name: emit_kernel(module, each, target).removeprefix("@") for each in launched}

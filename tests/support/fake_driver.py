@@ -6,6 +6,8 @@ import ctypes
 from typing import Any
 
 NOT_SUPPORTED = 222
+RELAXED = 2
+"""The mode of a thread that may take memory while others capture graphs."""
 
 
 class FakeLibrary:
@@ -21,6 +23,7 @@ class FakeLibrary:
         self.contexts: list[int] = []
         self.functions: list[tuple[int, int]] = []
         self.errors = 0
+        self.capture_mode = 0
         self.source = b""
         self._kept: list[Any] = []
 
@@ -74,6 +77,11 @@ class FakeLibrary:
         out._obj.value = self.contexts.pop()
         return 0
 
+    def cuThreadExchangeStreamCaptureMode(self, mode: Any) -> int:
+        """Play the driver's function."""
+        self.capture_mode, mode._obj.value = mode._obj.value, self.capture_mode
+        return 0
+
     def cuLinkCreate_v2(self, count: Any, options: Any, values: Any, out: Any) -> int:
         """Play the driver's function."""
         assert [*options] == [3, 4, 5, 6]
@@ -106,6 +114,7 @@ class FakeLibrary:
     def cuLibraryLoadData(self, out: Any, data: Any, *rest: Any) -> int:
         """Play the driver's function."""
         assert [getattr(each, "value", each) for each in rest] == [None, None, 0, None, None, 0]
+        assert self.capture_mode == RELAXED
         self.loaded.append(data.value)
         out._obj.value = 0x100 * len(self.loaded)
         return 0
@@ -134,6 +143,7 @@ class FakeLibrary:
     def cuMemHostAlloc(self, out: Any, size: Any, flags: Any) -> int:
         """Play the driver's function."""
         assert self.contexts
+        assert self.capture_mode == RELAXED
         assert flags.value == 3
         memory = (ctypes.c_uint64 * (size.value // 8))(*[7] * (size.value // 8))
         self._kept.append(memory)

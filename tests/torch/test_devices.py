@@ -125,6 +125,24 @@ def test_a_failure_of_nobody_is_told_too(two):
     assert check_errors() is None
 
 
+def test_in_a_forked_child_the_record_is_the_parents(two, monkeypatch):
+    def refuse():
+        raise RuntimeError("Cannot re-initialize CUDA in forked subprocess.")
+
+    _, found = two
+    found.ready(0)
+    words = fail(found, "index 7 is out of bounds")
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: -1)
+        child.setattr(torch.cuda, "init", refuse)
+        assert found.take_failure() is None
+        assert words[RECORD_FAILED] == 1
+        with pytest.raises(RuntimeError, match="forked subprocess"):
+            found.ready(0)
+    with pytest.raises(IndexError):
+        check_errors()
+
+
 @pytest.mark.usefixtures("two")
 def test_what_the_driver_refuses_becomes_an_error():
     assert type(driver_error("ns::op", CUDA_ALLOCATE)) is torch.OutOfMemoryError

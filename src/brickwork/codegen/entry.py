@@ -38,7 +38,6 @@ from brickwork.ir.nodes import (
     FailureKind,
     Kernel,
     KeyParameter,
-    Launch,
     ListParameter,
     Parameter,
     Program,
@@ -48,7 +47,6 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorParameter,
 )
-from brickwork.ir.walk import walk
 from brickwork.target.target import Target
 
 ENTRY = "entry"
@@ -272,7 +270,7 @@ def _read_scalar(host: Host, address: str, symbol: Symbol) -> None:
 
 
 def _match_aliasing(host: Host, miss: str) -> None:
-    """Require that written tensors share memory with others, or with themselves, just if the kernels expect it."""
+    """Require that written tensors share memory with others, or with themselves, just if the program expects it."""
     writer = host.state.writer
     found: list[str] = []
     tensors = [tensor for tensor, local in host.locals.items() if local.position is not None]
@@ -290,8 +288,7 @@ def _match_aliasing(host: Host, miss: str) -> None:
     some = found[0]
     for condition in found[1:]:
         some = writer.emit(f"or i1 {some}, {condition}")
-    expected = any(isinstance(node, Launch) and node.kernel.may_alias for node in walk(host.program.body))
-    _require(host, some if expected else writer.emit(f"xor i1 {some}, true"), miss)
+    _require(host, some if host.program.may_alias else writer.emit(f"xor i1 {some}, true"), miss)
 
 
 def _refuse_enormous(host: Host) -> None:

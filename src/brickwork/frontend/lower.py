@@ -96,6 +96,7 @@ def _lower_once(definition: Definition, signature: Signature, types: dict[Key, V
         device=signature.device,
         narrow=signature.narrow,
         aligned=signature.aligned,
+        may_alias=signature.may_alias,
         loc=definition.loc,
     )
     return program, state.changed

@@ -26,6 +26,7 @@ _LOG_BYTES = 16384
 _INFO_LOG, _INFO_LOG_BYTES, _ERROR_LOG, _ERROR_LOG_BYTES = 3, 4, 5, 6
 _INPUT_PTX = 1
 _PORTABLE, _DEVICE_MAP = 1, 2
+_RELAXED = 2
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
 _MAX_THREADS, _SHARED_BYTES, _CONSTANT_BYTES, _LOCAL_BYTES, _REGISTERS = range(5)
 
@@ -110,13 +111,26 @@ class Driver:
 
     @contextmanager
     def using(self, context: int) -> Generator[None]:
-        """Make a context current for the time of a `with` block."""
-        self._call("cuCtxPushCurrent_v2", ctypes.c_void_p(context))
+        """Make a context current for the time of a `with` block, which may be while other threads capture graphs.
+
+        They would otherwise forbid what takes memory, and their captures would end.
+        """
+        with self._beside_captures():
+            self._call("cuCtxPushCurrent_v2", ctypes.c_void_p(context))
+            try:
+                yield
+            finally:
+                before = ctypes.c_void_p()
+                self._call("cuCtxPopCurrent_v2", ctypes.byref(before))
+
+    @contextmanager
+    def _beside_captures(self) -> Generator[None]:
+        mode = ctypes.c_int(_RELAXED)
+        self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
         try:
             yield
         finally:
-            before = ctypes.c_void_p()
-            self._call("cuCtxPopCurrent_v2", ctypes.byref(before))
+            self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
 
     def _device(self, ordinal: int) -> ctypes.c_int:
         device = ctypes.c_int()

@@ -232,7 +232,8 @@ class For(Node):
     """`for index in range(start, stop)`. The bounds are evaluated once, before the loop.
 
     `claimed` is the user's word (`prange`) that iterations are independent. `role`, `width` (lanes) and `reductions`
-    belong to the schedule.
+    belong to the schedule, and so does `across`: of a parallel nest's innermost loop, how many threads of a block lie
+    along it; 0 leaves that to its length.
     """
 
     index: Symbol
@@ -242,6 +243,7 @@ class For(Node):
     claimed: bool = False
     role: Role = Role.SEQUENTIAL
     width: int = 1
+    across: int = 0
     reductions: tuple[Reduction, ...] = ()
 
 
@@ -389,7 +391,7 @@ Parameter: TypeAlias = TensorParameter | ScalarParameter | ListParameter | KeyPa
 class Program(Node):
     """An operator specialised for the types of its arguments: parameters in schema order, and the host part.
 
-    `device`, `narrow` and `aligned` are the signature's (`ir/signature.py`).
+    `device`, `narrow`, `aligned` and `may_alias` are the signature's (`ir/signature.py`).
     """
 
     name: str
@@ -398,6 +400,7 @@ class Program(Node):
     device: str = "cpu"
     narrow: bool = False
     aligned: bool = False
+    may_alias: bool = False
 
 
 TRUE = Constant(value=True, dtype=BOOL)

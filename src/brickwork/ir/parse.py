@@ -67,6 +67,7 @@ def parse_program(text: str) -> Program:
         device=_text(options["device"]) if "device" in options else "cpu",
         narrow="narrow" in options,
         aligned="aligned" in options,
+        may_alias="may_alias" in options,
     )
 
 
@@ -279,6 +280,7 @@ class _Reader:
             claimed="claimed" in options,
             role=Role(_name(options["role"])) if "role" in options else Role.SEQUENTIAL,
             width=_whole(options["width"]) if "width" in options else 1,
+            across=_whole(options["across"]) if "across" in options else 0,
             reductions=tuple(Reduction(self.symbol(item.args[0]), OPERATORS[_called(item)]) for item in reductions),
         )
 

@@ -66,7 +66,8 @@ def print_program(program: Program) -> str:
 
 def _program_options(program: Program) -> list[str]:
     options = [] if program.device == "cpu" else [f"device={program.device!r}"]
-    return options + ["narrow=True"] * program.narrow + ["aligned=True"] * program.aligned
+    options += ["narrow=True"] * program.narrow + ["aligned=True"] * program.aligned
+    return options + ["may_alias=True"] * program.may_alias
 
 
 def print_kernel(kernel: Kernel) -> str:
@@ -284,6 +285,8 @@ def _head(node: For) -> str:
         options.append(f"role={node.role.value}")
     if node.width != 1:
         options.append(f"width={node.width}")
+    if node.across:
+        options.append(f"across={node.across}")
     if node.reductions:
         options.append(
             f"reductions={_names(f'{item.operator}({symbol_name(item.symbol)})' for item in node.reductions)}"

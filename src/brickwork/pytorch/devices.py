@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ class Devices:
     record: int = 0
     """The address of the record; 0 until a GPU is ready."""
     record_on_device: ctypes.c_uint64 = field(default_factory=ctypes.c_uint64)
+    process: int = 0
+    """The process whose GPUs these are: in one that it forks, CUDA does not work, and the record is not its own."""
     gpus: dict[int, Gpu] = field(default_factory=dict[int, Gpu])
     """The GPUs that are ready, by index."""
     kernels: list[tuple[str, tuple[int, ...]]] = field(default_factory=list[tuple[str, tuple[int, ...]]])
@@ -59,7 +62,7 @@ class Devices:
         """Return a GPU, made ready for calls; DeviceError if it or its driver cannot serve."""
         with self.lock:
             found = self.gpus.get(index)
-            if found is not None:
+            if found is not None and self.process == os.getpid():
                 return found
             torch.cuda.init()
             nvidia = driver()
@@ -68,6 +71,7 @@ class Devices:
             if not self.record:
                 with nvidia.using(gpu.context):
                     self.record, self.record_on_device.value = nvidia.pinned(RECORD_WORDS * _WORD)
+                self.process = os.getpid()
             for architecture, kernels in self.kernels:
                 if architecture == target.cpu:
                     prepare(nvidia, kernels, gpu)
@@ -100,7 +104,7 @@ class Devices:
     def take_failure(self) -> Exception | None:
         """Return the exception for what a launch has recorded since it was last asked, and give the record back."""
         with self.lock:
-            if not self.record:
+            if not self.record or self.process != os.getpid():
                 return None
             words = (ctypes.c_uint64 * RECORD_WORDS).from_address(self.record)
             if not words[RECORD_FAILED]:

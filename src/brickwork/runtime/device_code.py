@@ -49,8 +49,10 @@ def load_kernels(driver: Driver, artifact: Artifact, gpus: Sequence[Gpu], *, ali
     if not artifact.kernels:
         return ()
     ptx = artifact.stages["ptx"]
-    library = driver.load(machine_code(driver, ptx, gpus[0]) if alike else ptx.encode())
-    kernels = tuple(driver.kernel(library, name) for name in artifact.kernels)
+    code = machine_code(driver, ptx, gpus[0]) if alike else ptx.encode()
+    with driver.using(gpus[0].context):
+        library = driver.load(code)
+        kernels = tuple(driver.kernel(library, name) for name in artifact.kernels)
     for gpu in gpus:
         prepare(driver, kernels, gpu)
     return kernels

@@ -74,9 +74,10 @@ def test_what_the_driver_refuses_is_told_with_driver_ptx_gpu_and_log():
 def test_kernels_are_found_and_loaded_in_a_context():
     library = FakeLibrary()
     nvidia = Driver(library)
-    kernel = nvidia.kernel(nvidia.load(b"code"), "add")
     with nvidia.using(0x1000):
+        kernel = nvidia.kernel(nvidia.load(b"code"), "add")
         function = nvidia.function(kernel)
+    assert library.capture_mode == 0
     assert library.loaded == [b"code"]
     assert library.functions == [(0x1000, kernel)]
     found = nvidia.resources(function)
