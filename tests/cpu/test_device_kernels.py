@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from brickwork.codegen import geometry
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
 from brickwork.ir.nodes import Draw, Kernel, Random, Reduction, Role
@@ -85,6 +86,23 @@ def test_block_reduction(name, dtype, width):
         expected = interpreted(kernel((tensor, to, other), nest), [x, out, copy])
         for result, want in zip(results, expected, strict=True):
             torch.testing.assert_close(result, want, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("columns", [200, 1000])
+@pytest.mark.parametrize("each", [4, 64])
+def test_threads_of_a_block_take_several_steps_each(monkeypatch, columns, each):
+    monkeypatch.setattr(geometry, "ENOUGH_THREADS", 1)
+    monkeypatch.setattr(geometry, "STEPS_EACH", each)
+    x = torch.randint(-4, 5, (6, columns)).float()
+    tensor, to = named("x", 0, x), named("out", 1, torch.zeros(6))
+    i, j, s = symbol("i"), symbol("j"), symbol("s", FLOAT32)
+    inner = loop(j, 0, extent(tensor, 1), let(s, op("add", s, load(tensor, i, j))))
+    inner = replace(inner, reductions=(Reduction(s, OPERATORS["add"]),))
+    nest = loop(i, 0, extent(tensor), let(s, cast(load(tensor, i, 0), FLOAT32)), inner, store(to, (i,), s))
+    made = narrow(scheduled(kernel((tensor, to), nest), {"i": (Role.BLOCK, 1), "j": (Role.THREAD, 4)}))
+    out = torch.zeros(6)
+    assert Emulated(made)([x, out]) is None
+    torch.testing.assert_close(out, x.sum(1) + x[:, 0], rtol=0, atol=0)
 
 
 def test_failure_is_recorded_once():

@@ -40,8 +40,8 @@ class Machine:
 
     def __call__(self, launch: Launched) -> None:
         context = (ctypes.c_uint64 * len(launch.words))(*launch.words)
-        (x, y, _), (threads, _, _) = launch.grid, launch.block
-        self._kernels[launch.kernel].run_grid(x, y, threads, context)
+        (x, y, _), (threads, teams, _) = launch.grid, launch.block
+        self._kernels[launch.kernel].run_grid((x, y), (threads, teams), context)
 
 
 def rig_of(function: Callable[..., Any], *tensors: torch.Tensor) -> CudaRig:

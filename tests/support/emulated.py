@@ -7,6 +7,7 @@ Functions of libdevice are those of the C library.
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 import struct
 import threading
@@ -91,8 +92,16 @@ def _register(name: str) -> Any:
 
 def _barrier(number: int) -> None:
     assert number == 0
+    here = _place.here
+    assert here.registers["ntid_y"] == 1, "warps with iterations of their own do not meet"
+    if here.team is not None:
+        here.team.barrier.wait(20)
+
+
+def _warp_barrier(mask: int) -> None:
+    assert mask == -1
     if _place.here.team is not None:
-        _place.here.team.barrier.wait(20)
+        _place.here.team.warps[_place.here.lane // 32].wait(20)
 
 
 def _shuffle(*, down: bool) -> Any:
@@ -112,8 +121,12 @@ def _shuffle(*, down: bool) -> Any:
 
 
 _ANSWERS = {
-    **{f"sreg_{name}": _register(name) for name in ("tid_x", "ntid_x", "ctaid_x", "ctaid_y", "nctaid_x")},
+    **{
+        f"sreg_{name}": _register(name)
+        for name in ("tid_x", "tid_y", "ntid_x", "ntid_y", "ctaid_x", "ctaid_y", "nctaid_x")
+    },
     "barrier": ctypes.CFUNCTYPE(None, ctypes.c_int32)(_barrier),
+    "warp_barrier": ctypes.CFUNCTYPE(None, ctypes.c_int32)(_warp_barrier),
     "shuffle_down": _shuffle(down=True),
     "shuffle_idx": _shuffle(down=False),
 }
@@ -156,8 +169,8 @@ class Emulated:
         """Run on tensors and scalars in the order in which the kernel names them."""
         record = (ctypes.c_int64 * RECORD_WORDS)()
         context = self._context(record, tensors, scalars)
-        x, y, block = self.geometry(context)
-        self.run_grid(x, y, block, context)
+        x, y, block, teams = self.geometry(context)
+        self.run_grid((x, y), (block, teams), context)
         if not record[RECORD_FAILED]:
             assert not any(record)
             return None
@@ -166,11 +179,11 @@ class Emulated:
         site = self.module.failures[int(record[RECORD_SITE])]
         return Failed(site, record[RECORD_ORDER], tuple(record[RECORD_VALUES : RECORD_VALUES + len(site.values)]))
 
-    def geometry(self, context: Any) -> tuple[int, int, int]:
-        """Return blocks along x and y, and threads."""
-        found = (ctypes.c_int32 * 3)()
+    def geometry(self, context: Any) -> tuple[int, int, int, int]:
+        """Return blocks along x and y, and threads along x and y."""
+        found = (ctypes.c_int32 * 4)()
         self._geometry(ctypes.addressof(context), ctypes.addressof(found))
-        return found[0], found[1], found[2]
+        return found[0], found[1], found[2], found[3]
 
     def _context(self, record: Any, tensors: Sequence[torch.Tensor], scalars: Sequence[Number]) -> Any:
         context = (ctypes.c_int64 * self.layout.length)()
@@ -185,17 +198,20 @@ class Emulated:
             context[self.layout.scalars[symbol]] = _bits(symbol.dtype is FLOAT32, symbol.dtype.is_float, value)
         return context
 
-    def run_grid(self, x: int, y: int, block: int, context: Any) -> None:
+    def run_grid(self, grid: tuple[int, int], block: tuple[int, int], context: Any) -> None:
         """Run all blocks in turn, with the parameters in `context`."""
+        x, y = grid
         for number in range(x * y if x else 0):
             self._run_block({"ctaid_x": number % x, "ctaid_y": number // x, "nctaid_x": x}, block, context)
 
-    def _run_block(self, registers: dict[str, int], size: int, context: Any) -> None:
+    def _run_block(self, registers: dict[str, int], block: tuple[int, int], context: Any) -> None:
         shared = "sync" in self.text
+        size, (row, teams) = math.prod(block), block
         team = _Team(size, threading.Barrier(size), [threading.Barrier(32) for _ in range(size // 32)], [0] * size)
 
         def run(thread: int) -> None:
-            _place.here = _Place({**registers, "tid_x": thread, "ntid_x": size}, thread, team if shared else None)
+            place = {"tid_x": thread % row, "tid_y": thread // row, "ntid_x": row, "ntid_y": teams}
+            _place.here = _Place({**registers, **place}, thread, team if shared else None)
             self._run(ctypes.addressof(context))
 
         if not shared:
@@ -223,6 +239,7 @@ def _for_host(text: str, name: str, layout: ContextLayout) -> str:
         r"@llvm\.nvvm\.read\.ptx\.sreg\.([\w.]+?)\(", lambda m: f"@emulated_sreg_{m[1].replace('.', '_')}(", text
     )
     text = re.sub(r"@llvm\.nvvm\.barrier\.[\w.]+\(", "@emulated_barrier(", text)
+    text = text.replace("@llvm.nvvm.bar.warp.sync(", "@emulated_warp_barrier(")
     text = re.sub(r"@llvm\.nvvm\.shfl\.sync\.(\w+)\.i32\(", r"@emulated_shuffle_\1(", text)
     text = text.replace("@__nv_", "@").replace("@llvm.nvvm.mulhi.ui", "@emulated_mulhi")
     text = re.sub(r"@llvm\.nvvm\.(\w+)\.approx\.ftz\.f", r"@emulated_\1", text)
@@ -245,7 +262,7 @@ def _geometry(kernel: Kernel, layout: ContextLayout) -> str:
     writer = FunctionWriter(module, "geometry", "void", (("ptr", "context"), ("ptr", "out")))
     state = State(module, host_target(16), kernel, layout, writer, "%context", "0")
     found = emit_geometry(lambda expression: emit_scalar(state, expression), writer, kernel)
-    for number, text in enumerate((found.x, found.y, found.block)):
+    for number, text in enumerate((found.x, found.y, found.block, found.teams)):
         writer.store("i32", text, writer.emit(f"getelementptr i32, ptr %out, i64 {number}"))
     writer.terminate("ret void")
     writer.close()

@@ -12,7 +12,7 @@ from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.failures import begin_failure_path, emit_failure_path
-from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, WARP, Form, Grid, grid_of
+from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, TEAMS, WARP, Form, Grid, grid_of
 from brickwork.codegen.narrowing import NarrowingWriter
 from brickwork.codegen.state import Frame, Slot, State, Team, parameter
 from brickwork.codegen.statements import emit_block
@@ -199,11 +199,16 @@ def _emit_parallel(state: State, grid: Grid) -> None:
 def _emit_team(state: State, grid: Grid) -> None:
     writer = state.writer
     _declare(state, grid)
-    inner = _begin_step(state, grid, _block_number(state))
+    rows, row = (writer.emit(f"zext i32 {_register(state, name)} to i64") for name in ("ntid.y", "tid.y"))
+    writer.learn(rows, Known(1, TEAMS))
+    writer.learn(row, Known(0, TEAMS - 1))
+    first = writer.emit(f"mul i64 {_block_number(state)}, {rows}")
+    inner = _begin_step(state, grid, writer.emit(f"add i64 {first}, {row}"))
     thread, size = (writer.emit(f"zext i32 {_register(state, name)} to i64") for name in ("tid.x", "ntid.x"))
     writer.learn(thread, Known(0, MOST_THREADS - 1))
     writer.learn(size, Known(WARP, MOST_THREADS, WARP))
-    _emit_iteration(replace(inner, team=Team(thread, size)), grid)
+    warp = writer.emit(f"icmp eq i64 {size}, {WARP}")
+    _emit_iteration(replace(inner, team=Team(thread, size, warp)), grid)
 
 
 def _text(state: State, loop: For) -> str:

@@ -1,8 +1,9 @@
 """Which of the three forms a device kernel has: iterations of a nest for threads, for blocks of threads, or one thread.
 
 Read by the emitter of the kernel and by that of its launch, which therefore agree on the grid. Blocks are counted
-through x first, then y; threads are numbered through x alone. Invariant: a kernel is launched with enough threads for
-all iterations, so that each thread or block takes at most one step.
+through x first, then y. Threads are numbered through x alone; where a warp is enough for an iteration, a block has
+several along y, each of which takes an iteration as a block of its own would. Invariant: a kernel is launched with
+enough threads for all iterations, so that each thread or team of threads takes at most one step.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ PARALLEL_THREADS = 256
 MOST_THREADS = 512
 """Most threads in a block that shares an iteration."""
 WARP = 32
+TEAMS = 4
+"""Warps in a block of which each takes an iteration of its own."""
 MOST_BLOCKS = 2**31 - 1
 """Most blocks along x."""
 

@@ -117,7 +117,8 @@ def emit_launch(host: Host, cuda: Cuda, kernel: Kernel) -> None:
         context = _fill_context(host, layout)
         cell = host.kernels[kernel.name].removeprefix("@")
         host.state.module.globals[cell] = f"@{cell} = external global ptr"
-        grid = (f"ptr @{cell}", f"i32 {geometry.x}", f"i32 {geometry.y}", f"i32 {geometry.block}")
+        sizes = (geometry.x, geometry.y, geometry.block, geometry.teams)
+        grid = (f"ptr @{cell}", *(f"i32 {size}" for size in sizes))
         parameters = (f"ptr {context}", f"i64 {_WORD * layout.length}", f"ptr {cuda.session}")
         _require_success(host, cuda, writer.call("i64", "@bw_cuda_launch", (*grid, *parameters)))
 

@@ -11,25 +11,43 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from brickwork.codegen.builder import FunctionWriter, Known
+from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.grid import MOST_THREADS, WARP
 from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.operators import apply
 from brickwork.codegen.state import Frame, Slot, State, Team
 from brickwork.codegen.values import Uniform, scalar_type
-from brickwork.codegen.variables import private_symbols
+from brickwork.codegen.variables import private_symbols, statement_count
 from brickwork.codegen.vectors import emit_lanes, fold_lanes, identity, lane_state, reduction_slot
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import For, Load, Reduction, Store, Tensor
+from brickwork.ir.nodes import For, Load, Reduction, Store, Tensor, While
 from brickwork.ir.walk import walk
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
+_WARP_BARRIER = "llvm.nvvm.bar.warp.sync"
+UNROLLED = 4
+"""Steps of a thread that are written out, so that it waits for what all of them load at once."""
+LIGHT_BODY = 100
+"""Bodies of fewer nodes are written out."""
 _WARPS = MOST_THREADS // WARP
 
 
-def barrier(state: State) -> None:
-    """Wait for all threads of the block."""
+def barrier(state: State, team: Team) -> None:
+    """Wait for all threads of the team."""
+    writer, after = state.writer, state.writer.label("met")
+    warp, block = writer.label("warp"), writer.label("block")
+    writer.branch_if(team.warp, warp, block)
+    writer.place(warp)
+    state.module.declare(_WARP_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
+    writer.effect(f"call void @{_WARP_BARRIER}(i32 -1)")
+    writer.branch(after)
+    writer.place(block)
+    _block_barrier(state)
+    writer.place(after)
+
+
+def _block_barrier(state: State) -> None:
     state.module.declare(_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
     state.writer.effect(f"call void @{_BARRIER}(i32 0)")
 
@@ -48,11 +66,11 @@ def by_one_thread(state: State, store: Store) -> Generator[None]:
         return
     crossed = _crossed(state, store.tensor)
     if crossed:
-        barrier(state)
+        barrier(state, team)
     with state.writer.when(state.writer.emit(f"icmp eq i64 {team.thread}, 0")):
         yield
     if crossed:
-        barrier(state)
+        barrier(state, team)
 
 
 def _crossed(state: State, tensor: Tensor) -> bool:
@@ -85,30 +103,53 @@ def emit_shared(state: State, team: Team, loop: For, emit_block: EmitBlock) -> N
         _begin_reductions(each, loop)
     apart = _meets_others(state, team, loop)
     if apart:
-        barrier(state)
-    counter = writer.alloca("i64")
-    first = writer.emit(f"add i64 {start}, {writer.emit(f'mul i64 {team.thread}, {loop.width}')}")
-    writer.store("i64", first, counter)
-    known = Known(writer.known(start).low, writer.known(stop).high, writer.known(first).multiple)
-    step = writer.emit(f"mul i64 {team.size}, {loop.width}")
-    head, body, latch, rest = (writer.label(stem) for stem in ("share", "lanes", "next", "rest"))
-    writer.place(head)
-    place = writer.load("i64", counter)
-    writer.learn(place, known)
-    last = writer.emit(f"add i64 {place}, {loop.width - 1}") if loop.width > 1 else place
-    writer.branch_if(writer.emit(f"icmp slt i64 {last}, {stop}"), body, rest)
-    writer.place(body)
-    _emit_body(wide, loop, place, latch, emit_block)
-    writer.place(latch)
-    writer.store("i64", writer.emit(f"add i64 {place}, {step}"), counter)
-    writer.branch(head)
-    writer.place(rest)
+        barrier(state, team)
+    place = _emit_steps(wide, team, loop, (start, stop), emit_block)
     if loop.width > 1 and not _whole(writer, start, stop, loop.width):
         _emit_rest(single, loop, place, stop, emit_block)
     totals = [_joined(state, single, wide, loop, item) for item in loop.reductions]
     _finish(state, team, loop, totals)
     if apart or (loop.reductions and team.repeated):
-        barrier(state)
+        barrier(state, team)
+
+
+def _emit_steps(state: State, team: Team, loop: For, bounds: tuple[str, str], emit_block: EmitBlock) -> str:
+    """Emit a thread's steps of `width` iterations, several at once as long as there are; return where it ends."""
+    writer, (start, stop) = state.writer, bounds
+    counter = writer.alloca("i64")
+    first = writer.emit(f"add i64 {start}, {writer.emit(f'mul i64 {team.thread}, {loop.width}')}")
+    writer.store("i64", first, counter)
+    step = writer.emit(f"mul i64 {team.size}, {loop.width}")
+    highest = min(writer.known(stop).high + MOST_THREADS * loop.width * UNROLLED, ANYTHING.high)
+    known = Known(writer.known(start).low, highest, writer.known(first).multiple)
+    place = ""
+    for many in (UNROLLED, 1) if _is_light(loop) else (1,):
+        head, body, rest = (writer.label(stem) for stem in ("share", "steps", "rest"))
+        writer.place(head)
+        place = writer.load("i64", counter)
+        writer.learn(place, known)
+        here = [place]
+        while len(here) < many:
+            here.append(writer.emit(f"add i64 {here[-1]}, {step}"))
+            writer.learn(here[-1], known)
+        last = writer.emit(f"add i64 {here[-1]}, {loop.width - 1}") if loop.width > 1 else here[-1]
+        writer.branch_if(writer.emit(f"icmp slt i64 {last}, {stop}"), body, rest)
+        writer.place(body)
+        for each in here:
+            latch = writer.label("next")
+            _emit_body(state, loop, each, latch, emit_block)
+            writer.place(latch)
+        writer.store("i64", writer.emit(f"add i64 {here[-1]}, {step}"), counter)
+        writer.branch(head)
+        writer.place(rest)
+    return place
+
+
+def _is_light(loop: For) -> bool:
+    """Return whether several steps of a loop may be written out."""
+    if any(isinstance(node, For | While) for node in walk(loop.body)):
+        return False
+    return statement_count(loop.body) < LIGHT_BODY
 
 
 def _private(state: State, loop: For) -> State:
@@ -204,6 +245,26 @@ def _finish(state: State, team: Team, loop: For, totals: list[str]) -> None:
     """Join the warps' results and give them to all threads."""
     if not loop.reductions:
         return
+    writer, kinds = state.writer, [scalar_type(item.symbol.dtype) for item in loop.reductions]
+    results = [writer.alloca(kind) for kind in kinds]
+    one, several, joined = (writer.label(stem) for stem in ("one", "several", "joined"))
+    writer.branch_if(team.warp, one, several)
+    writer.place(one)
+    for kind, total, result in zip(kinds, totals, results, strict=True):
+        writer.store(kind, _shuffled(state, kind, total, "idx", 0), result)
+    writer.branch(joined)
+    writer.place(several)
+    for kind, total, result in zip(kinds, _across_warps(state, team, loop, totals), results, strict=True):
+        writer.store(kind, total, result)
+    writer.place(joined)
+    for item, kind, result in zip(loop.reductions, kinds, results, strict=True):
+        slot, text = state.slots[item.symbol], writer.load(kind, result)
+        old = writer.load(kind, slot.address)
+        writer.store(kind, apply(state, item.operator.name, item.symbol.dtype, (old, text), 1), slot.address)
+
+
+def _across_warps(state: State, team: Team, loop: For, totals: list[str]) -> list[str]:
+    """Return what all threads have of the results of the warps of a block."""
     writer = state.writer
     lane = writer.emit(f"and i64 {team.thread}, {WARP - 1}")
     warp = writer.emit(f"udiv i64 {team.thread}, {WARP}")
@@ -214,26 +275,23 @@ def _finish(state: State, team: Team, loop: For, totals: list[str]) -> None:
             value = total if kind == scalar_type(item.symbol.dtype) else writer.emit(f"zext i1 {total} to i8")
             address = writer.emit(f"getelementptr {kind}, ptr addrspace(3) {place}, i64 {warp}")
             writer.effect(f"store {kind} {value}, ptr addrspace(3) {address}")
-    barrier(state)
+    _block_barrier(state)
     warps = writer.emit(f"udiv i64 {team.size}, {WARP}")
     active = writer.emit(f"icmp slt i64 {lane}, {warps}")
-    for item, place in zip(loop.reductions, places, strict=True):
-        _give(state, item, place, lane, active)
+    pairs = zip(loop.reductions, places, strict=True)
+    return [_across_lanes(state, item, place, lane, active) for item, place in pairs]
 
 
-def _give(state: State, item: Reduction, place: str, lane: str, active: str) -> None:
-    """Fold the warps' results in each warp, and that into the variable, in all threads."""
-    writer, dtype, kind, word = state.writer, item.symbol.dtype, scalar_type(item.symbol.dtype), _word(item)
+def _across_lanes(state: State, item: Reduction, place: str, lane: str, active: str) -> str:
+    """Return the fold of the warps' results, which each warp makes for itself."""
+    writer, kind, word = state.writer, scalar_type(item.symbol.dtype), _word(item)
     near = writer.emit(f"and i64 {lane}, {_WARPS - 1}")
     address = writer.emit(f"getelementptr {word}, ptr addrspace(3) {place}, i64 {near}")
     text = writer.emit(f"load {word}, ptr addrspace(3) {address}")
     if word != kind:
         text = writer.emit(f"trunc i8 {text} to i1")
     text = writer.emit(f"select i1 {active}, {kind} {text}, {kind} {identity(item)}")
-    text = _shuffled(state, kind, _fold_warp(state, item, text, _WARPS), "idx", 0)
-    slot = state.slots[item.symbol]
-    old = writer.load(kind, slot.address)
-    writer.store(kind, apply(state, item.operator.name, dtype, (old, text), 1), slot.address)
+    return _shuffled(state, kind, _fold_warp(state, item, text, _WARPS), "idx", 0)
 
 
 def _word(item: Reduction) -> str:

@@ -212,7 +212,7 @@ bad:
 }
 
 ; Launches the kernel of a cell with a context as its parameters. Returns 0 or the driver's error.
-define i64 @bw_cuda_launch(ptr %cell, i32 %x, i32 %y, i32 %block, ptr %context, i64 %bytes, ptr %session) {
+define i64 @bw_cuda_launch(ptr %cell, i32 %x, i32 %y, i32 %block, i32 %teams, ptr %context, i64 %bytes, ptr %session) {
   %bytes.at = alloca i64
   %extra = alloca [5 x ptr]
   store i64 %bytes, ptr %bytes.at
@@ -227,7 +227,7 @@ define i64 @bw_cuda_launch(ptr %cell, i32 %x, i32 %y, i32 %block, ptr %context, 
   store ptr null, ptr %extra.4
   %kernel = load ptr, ptr %cell
   %stream = load ptr, ptr %session
-  %r = call i32 @cuLaunchKernel(ptr %kernel, i32 %x, i32 %y, i32 1, i32 %block, i32 1, i32 1, i32 0, ptr %stream,
+  %r = call i32 @cuLaunchKernel(ptr %kernel, i32 %x, i32 %y, i32 1, i32 %block, i32 %teams, i32 1, i32 0, ptr %stream,
     ptr null, ptr %extra)
   %error = zext i32 %r to i64
   ret i64 %error

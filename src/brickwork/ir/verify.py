@@ -220,8 +220,8 @@ class _Verifier:
         self.expression(node.start, defined, INT64)
         self.expression(node.stop, defined, INT64)
         _require(node.width >= 1, "a loop has at least one lane", node.loc)
-        lanes = node.width == 1 or node.role in {Role.VECTOR, Role.PARALLEL}
-        _require(lanes, "only vector loops and parallel ones have lanes", node.loc)
+        lanes = node.width == 1 or node.role in {Role.VECTOR, Role.PARALLEL, Role.THREAD}
+        _require(lanes, "loops in order and those for blocks have no lanes", node.loc)
         _require(self.in_block or node.role is not Role.THREAD, "threads share out loops inside of blocks", node.loc)
         for reduction in node.reductions:
             _require(reduction.operator.name in ASSOCIATIVE, f"no reduction by `{reduction.operator}`", node.loc)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from brickwork.codegen.geometry import UNKNOWN_THREADS
-from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, WARP, Form, grid_of
+from brickwork.codegen.geometry import ENOUGH_THREADS, STEPS_EACH, UNKNOWN_STEPS
+from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, TEAMS, WARP, Form, grid_of
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -206,17 +206,19 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
         case Form.PARALLEL:
             return LaunchFigures(kernel.name, -(-steps // PARALLEL_THREADS), PARALLEL_THREADS, *total)
         case Form.BLOCK:
-            return LaunchFigures(kernel.name, steps, _threads(known, kernel), *total)
+            threads = _threads(known, kernel, steps)
+            teams = TEAMS if threads == WARP else 1
+            return LaunchFigures(kernel.name, -(-steps // teams), threads * teams, *total)
 
 
-def _threads(known: _Known, kernel: Kernel) -> int:
-    """Return the threads of a block that shares iterations, as `codegen.geometry` has them."""
+def _threads(known: _Known, kernel: Kernel, total: int) -> int:
+    """Return the threads that share one of `total` iterations out, as `codegen.geometry` has them."""
     loops = [node for node in walk(kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
-    if not loops:
-        return WARP
     lengths = [(_length(known, loop), loop.width) for loop in loops]
-    longest = max(UNKNOWN_THREADS if length is None else -(-length // width) for length, width in lengths)
-    return -(-max(min(longest, MOST_THREADS), 1) // WARP) * WARP
+    steps = [UNKNOWN_STEPS if length is None else -(-length // width) for length, width in lengths]
+    longest = max((1, *steps))
+    wanted = max(-(-longest // STEPS_EACH), min(ENOUGH_THREADS // max(total, 1), longest), 1)
+    return -(-min(wanted, MOST_THREADS) // WARP) * WARP
 
 
 def _length(known: _Known, loop: For) -> int | None:

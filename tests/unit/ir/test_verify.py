@@ -102,7 +102,7 @@ def test_legal_kernels(body):
         ((store(Select(condition=ZERO, then=ZERO, otherwise=ZERO)),), "float32 stands where bool"),
         ((Assign(symbol=I, value=Size(tensor=X, axis=1)),), "no such axis"),
         ((Break(),), "outside of a loop"),
-        ((loop(width=4),), "only vector loops"),
+        ((loop(width=4),), "have no lanes"),
         ((LET, loop(role=Role.PARALLEL, reductions=(Reduction(S, OPERATORS["sub"]),))), "no reduction by `sub`"),
         ((loop(role=Role.PARALLEL, reductions=(Reduction(S, OPERATORS["add"]),)),), "has no start"),
         ((replace(store(ZERO), tensor=replace(X, number=9)),), "not known here"),

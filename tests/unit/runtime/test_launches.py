@@ -42,9 +42,19 @@ with kernel('k', tensors=(x_t1, out_t2,), scalars=(), facts=()):
 """
 
 
-@pytest.mark.parametrize(("length", "threads"), [(1, 32), (33, 64), (512, 512), (4000, 512)])
-def test_a_block_has_the_threads_of_its_longest_loop(length, threads):
-    assert found(TRIANGLE, (7,), length) == [LaunchFigures("k", 7, threads, 7 * length * 8, 0)]
+@pytest.mark.parametrize(
+    ("rows", "length", "blocks", "threads"),
+    [
+        (7, 1, 2, 128),
+        (7, 33, 7, 64),
+        (7, 512, 7, 512),
+        (7, 4000, 7, 512),
+        (65536, 256, 16384, 128),
+        (65536, 512, 65536, 64),
+    ],
+)
+def test_a_block_has_threads_for_its_longest_loop_or_warps_for_several_short_ones(rows, length, blocks, threads):
+    assert found(TRIANGLE, (rows,), length) == [LaunchFigures("k", blocks, threads, rows * length * 8, 0)]
 
 
 LOOP = """

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
+from math import gcd
 
 from brickwork.analysis.updates import with_updates
 from brickwork.analysis.verdicts import Analysis
@@ -41,6 +42,8 @@ CHUNK_NUMBERS = 1_000_000
 """Added to the number of a loop's index to number the index of its chunks."""
 MOST_PIECES = 1024
 """Most pieces that an accumulating loop is cut into for the blocks of a grid."""
+PIECE_UNIT = 1024
+"""Iterations of which a piece is a multiple, if the least piece is: pieces of aligned data are aligned then."""
 
 
 def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Block:
@@ -105,11 +108,15 @@ def _share(loop: For, schedule: Schedule, analysis: Analysis, size: Symbol) -> B
     """Return the loop in at most MOST_PIECES pieces of at least so many iterations, each for a block of threads."""
     reductions = analysis.loops[loop.index].reductions
     role = _role(loop.index, schedule)
-    inner = replace(loop, role=role, reductions=() if role is Role.SEQUENTIAL else reductions)
-    length = build.sub(loop.stop, loop.start)
-    even = build.apply("floordiv", build.add(length, build.integer(MOST_PIECES - 1)), build.integer(MOST_PIECES))
-    least = build.apply("maximum", even, build.integer(schedule.partials(loop.index)))
-    pieces = _pieces(inner, reductions, build.read(size), Role.BLOCK)
+    shared = role is Role.THREAD
+    width = max(schedule.width(loop.index), 1)
+    inner = replace(loop, role=role, width=width, reductions=reductions if shared else ())
+    unit = gcd(PIECE_UNIT, schedule.partials(loop.index))
+    length, most = build.sub(loop.stop, loop.start), MOST_PIECES * unit
+    even = build.apply("floordiv", build.add(length, build.integer(most - 1)), build.integer(most))
+    least = build.apply("maximum", even, build.integer(schedule.partials(loop.index) // unit))
+    step = build.mul(build.read(size), build.integer(unit)) if unit > 1 else build.read(size)
+    pieces = _pieces(inner, reductions, step, Role.BLOCK)
     return (Assign(symbol=size, value=least, loc=loop.loc), pieces)
 
 

@@ -15,7 +15,7 @@ from brickwork.analysis.model import Access
 from brickwork.analysis.polynomial import of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Expression, For, If, Load, Random, Size, Store, Symbol, While
+from brickwork.ir.nodes import Block, Constant, Expression, For, If, Load, Random, Size, Store, Symbol, While
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
@@ -75,12 +75,12 @@ class GridPlanner(Planner):
         flat = find_flat(loop, self.analysis) if self.flat else None
         if flat is not None and verdict.reductions:
             yield Flatten(loop.index, flat.loops[1:])
+            last = _last(loop, flat.loops[-1])
             yield Partials(loop.index, LIGHT_PIECE)
-            yield Threads(loop.index)
+            yield from self.shared(loop, self.width(last))
         elif flat is not None:
             yield Flatten(loop.index, flat.loops[1:])
-            last = next(node for node in walk(loop) if isinstance(node, For) and node.index == flat.loops[-1])
-            yield from self.threads(loop, self.width(last))
+            yield from self.threads(loop, self.width(_last(loop, flat.loops[-1])))
         elif not verdict.independent:
             yield from self.block(loop.body, inside=True)
         elif verdict.reductions:
@@ -104,7 +104,8 @@ class GridPlanner(Planner):
         chosen = self.lanes(band)
         if chosen and chosen[0] not in band and self.fills_blocks(band[-1], chosen):
             yield from (Blocks(node.index) for node in band)
-            yield from (Threads(node.index) for node in chosen)
+            for node in chosen:
+                yield from self.shared(node, self.width(node))
             return
         innermost = min(reversed(band), key=lambda node: self.cost(loop, (node,)))
         sharing = self.sharing(band, innermost) if self.wide else None
@@ -120,6 +121,12 @@ class GridPlanner(Planner):
         """Give each iteration, or `width` neighbours, to a thread."""
         yield Parallel(loop.index)
         if width > 1:
+            yield Vectorise(loop.index, width)
+
+    def shared(self, loop: For, width: int) -> Iterator[Directive]:
+        """Share iterations, or groups of `width` neighbours, out among the threads of a block."""
+        yield Threads(loop.index)
+        if width > 1 and isinstance(loop.start, Constant) and int(loop.start.value) % width == 0:
             yield Vectorise(loop.index, width)
 
     def rectangle(self, loop: For) -> Iterator[For]:
@@ -186,7 +193,7 @@ class GridPlanner(Planner):
             yield from self.block(loop.body, inside=True)
             return
         yield Partials(loop.index, LIGHT_PIECE if shared is loop else 1)
-        yield Threads(shared.index)
+        yield from self.shared(shared, self.width(shared))
 
 
 def grid_schedule(
@@ -199,7 +206,7 @@ def grid_schedule(
 def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[Expression, ...]:
     """Return what must hold so that the lanes of a schedule's loops read and write aligned neighbours."""
     found: dict[Expression, None] = {}
-    for loop in (node for node in walk(block) if isinstance(node, For) and schedule.parallel(node.index)):
+    for loop in (node for node in walk(block) if isinstance(node, For)):
         width = schedule.width(loop.index)
         for access in analysis.accesses:
             kind = access.tensor.type
@@ -207,6 +214,11 @@ def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
                 rest = build.apply("mod", Size(tensor=access.tensor, axis=kind.rank - 1), build.integer(width))
                 found[build.apply("eq", rest, build.integer(0))] = None
     return tuple(found)
+
+
+def _last(loop: For, index: Symbol) -> For:
+    """Return the loop in a nest that has an index."""
+    return next(node for node in walk(loop) if isinstance(node, For) and node.index == index)
 
 
 def _is_direct(access: Access, loop: Symbol) -> bool:

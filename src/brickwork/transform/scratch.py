@@ -1,0 +1,55 @@
+"""Scratch tensors of a program, which hold what device kernels leave for later ones: their names, reads and writes.
+
+Invariant: a name or number that is given out is in use nowhere else in the program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import UINT64, DType
+from brickwork.ir.nodes import Allocate, Expression, Load, Reduction, Store, Tensor, TensorType
+
+
+@dataclass(slots=True)
+class Names:
+    """Numbers and names that are not in use in a program."""
+
+    tensors: Iterator[int]
+    symbols: Iterator[int]
+    accesses: Iterator[int]
+
+    def tensor(self, name: str, dtype: DType, *sizes: int | Expression) -> tuple[Tensor, Allocate]:
+        """Return a new tensor, and what allocates it."""
+        rank = len(sizes)
+        tensor = Tensor(name, next(self.tensors), TensorType(dtype, rank, contiguous=True, unit_axis=rank - 1))
+        extents = tuple(build.integer(size) if isinstance(size, int) else size for size in sizes)
+        return tensor, Allocate(tensor=tensor, sizes=extents)
+
+    def load(self, tensor: Tensor, *indices: Expression) -> Load:
+        """Return the read of an element of a scratch tensor."""
+        return Load(tensor=tensor, indices=indices, access=next(self.accesses), dtype=tensor.type.dtype)
+
+    def store(self, tensor: Tensor, *indices_and_value: Expression) -> Store:
+        """Return the store of an element of a scratch tensor: its indices, and the value."""
+        *indices, value = indices_and_value
+        return Store(tensor=tensor, indices=tuple(indices), value=value, access=next(self.accesses))
+
+
+def identity(item: Reduction) -> Expression:
+    """Return what a partial result starts from."""
+    dtype = item.symbol.dtype
+    match item.operator.name:
+        case "add":
+            return build.constant(0, dtype)
+        case "mul":
+            return build.constant(1, dtype)
+        case name if dtype.is_float:
+            return build.constant(math.inf if name == "minimum" else -math.inf, dtype)
+        case name if dtype is UINT64:
+            return build.constant(2**64 - 1 if name == "minimum" else 0, dtype)
+        case name:
+            return build.constant(2**63 - 1 if name == "minimum" else -(2**63), dtype)
