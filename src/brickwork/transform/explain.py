@@ -5,7 +5,7 @@ Only reads what the schedule and the analysis hold; nothing is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from brickwork.analysis.model import Access, Loop
 from brickwork.analysis.polynomial import SCALAR_LIMIT
@@ -121,12 +121,24 @@ def _why_in_order(loop: Loop, scheduled: ScheduledKernel) -> str:
     if scheduled.kernel.may_alias:
         return "since arguments may share memory"
     around = [item for item in analysis.model.loops if any(node is loop.node for node in walk(item.node.body))]
-    if scheduled.grid and any(schedule.parallel(item.node.index) for item in around):
-        return "inside each thread"
+    if scheduled.grid:
+        return _why_in_a_thread(loop, around, scheduled)
     if analysis.loops[loop.node.index].reductions:
         return "since it accumulates, and a loop around it runs in parallel"
     lanes = next((item for item in reversed(around) if schedule.width(item.node.index)), None)
     return f"inside each lane of '{lanes.node.index.name}'" if lanes is not None else "since it is short"
+
+
+def _why_in_a_thread(loop: Loop, around: Sequence[Loop], scheduled: ScheduledKernel) -> str:
+    schedule = scheduled.schedule
+    outer = [item.node.index for item in around]
+    if any(schedule.parallel(index) or schedule.threads(index) for index in outer):
+        return "inside each thread"
+    if any(schedule.blocks(index) or schedule.partials(index) for index in outer):
+        return "by all threads of a block in step"
+    if scheduled.analysis.loops[loop.node.index].reductions:
+        return "since it accumulates what threads of a block cannot make in step"
+    return "since it is short"
 
 
 def _conflict_lines(conflict: Conflict) -> Iterator[str]:
