@@ -1,7 +1,7 @@
 """`compute-sanitizer --tool memcheck|racecheck --error-exitcode 9 python -m tests.cuda.sanitize`: every kernel, small.
 
-Runs each operator of the suite and each ready one on the GPU on few elements, and compares with the CPU. One kernel
-that differs or fails does not hide the others; the process ends with 1 if any did.
+Runs each operator of the suite and each ready one on the GPU on few elements, aligned and not, and compares with the
+CPU. One kernel that differs or fails does not hide the others; the process ends with 1 if any did.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from brickwork import ops
 from support.gpu import moved, results_of
 from support.gpu_operators import heat, scatter, scatter_add
 from support.kernels import SUITE
-from support.tensors import copy
+from support.tensors import beside, copy
 
 Call = tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 SIZES = (7, 300)
@@ -30,8 +30,11 @@ def calls() -> Iterator[Call]:
         operator = bw.op(f"sanitize::{name}")(case.function)
         for size in SIZES:
             arguments = case.arguments(size)
+            named = {"key": 5} if case.draws else {}
             if any(isinstance(item, torch.Tensor) for item in arguments):
-                yield f"{name} of {size}", operator, arguments, {"key": 5} if case.draws else {}
+                yield f"{name} of {size}", operator, arguments, named
+                others = tuple(beside(item) if isinstance(item, torch.Tensor) else item for item in arguments)
+                yield f"{name} of {size}, not aligned", operator, others, named
     index = torch.arange(300) % 100
     yield "scatter", scatter, (torch.zeros(300), torch.randperm(300), torch.randn(300)), {}
     yield "scatter_add", scatter_add, (torch.zeros(100, dtype=torch.int64), index, torch.arange(300)), {}
@@ -40,6 +43,12 @@ def calls() -> Iterator[Call]:
     yield "timex", ops.timex, (torch.randn(3, 40), torch.randn(2, 3, 40), 0.1), {}
     yield "sin", ops.sin, (torch.randn(1003),), {}
     yield "sample_normal", ops.sample_normal, (torch.zeros(5), torch.ones(5), 130), {"key": 3}
+    for height, width in ((1000, 1024), (1003, 1001)):
+        yield "brick_pad, large", ops.brick_pad, (torch.rand(48, 32), height, width, [64, 32], [32, 0], [10, 48]), {}
+    for length in (768, 767):
+        yield "timex, large", ops.timex, (torch.randn(8, length), torch.randn(4, 8, length), 0.1), {}
+    for count in (1024, 1023):
+        yield "sample_normal, large", ops.sample_normal, (torch.zeros(200), torch.ones(200), count), {"key": 3}
 
 
 def difference(call: Call) -> str:

@@ -21,7 +21,7 @@ from support.fuzzing import assert_margins, definition_of, is_small, outcome, ra
 from support.generate import Generated, program_of_seed
 from support.gpu import GPU, moved, results_of
 from support.kernels import SUITE, Case
-from support.tensors import LAYOUTS, copy
+from support.tensors import LAYOUTS, beside, copy
 
 pytestmark = GPU
 KEY = 123456789012345
@@ -34,12 +34,14 @@ NAMES = sorted(
     name for name, case in SUITE.items() if any(isinstance(item, torch.Tensor) for item in case.arguments(2))
 )
 """Kernels with a tensor among their arguments: without one, results are the CPU's."""
+EVERY_LAYOUT = {**LAYOUTS, "beside": beside}
+"""On GPUs code for memory that is not aligned is code of its own."""
 numbers = itertools.count()
 
 
 def arguments_of(case: Case, size: int, layout: str) -> tuple[Any, ...]:
     definition = define(case.function)
-    change = LAYOUTS[layout]
+    change = EVERY_LAYOUT[layout]
 
     def laid_out(name: str, value: Any) -> Any:
         written_once = not (layout == "expanded" and name in definition.mutated)
@@ -58,7 +60,7 @@ def assert_close(found: list[torch.Tensor], expected: list[torch.Tensor], case: 
         )
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", EVERY_LAYOUT)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_suite_agrees_with_the_cpu(name: str, layout: str) -> None:
     case = SUITE[name]

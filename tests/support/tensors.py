@@ -78,6 +78,12 @@ def expanded(tensor: torch.Tensor) -> torch.Tensor:
     return tensor[:1].expand_as(tensor) if tensor.ndim and tensor.shape[0] else tensor
 
 
+def beside(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a dense tensor of the same values that begins an element after the beginning of its memory."""
+    memory = tensor.new_zeros(tensor.numel() + 1)
+    return memory[1:].view(tensor.shape).copy_(tensor)
+
+
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "plain": plain,
     "transposed": transposed,
