@@ -90,6 +90,25 @@ def test_sums_over_the_grid_go_from_launch_to_launch(length):
     assert rig.gpu.handles == 0
 
 
+def columns(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[1])
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += x[i, j]
+        out[j] = s
+    return out
+
+
+@pytest.mark.parametrize(("shape", "launches"), [((127, 3), 1), ((128, 3), 2), ((301, 5), 2), ((300, 0), 0)])
+def test_few_long_columns_are_summed_in_pieces(shape, launches):
+    x = torch.randint(-9, 9, shape).float()
+    rig = rig_of(columns, x)
+    assert torch.equal(rig.call(x)[0], x.sum(0))
+    assert len(rig.gpu.launches) == launches
+    assert rig.gpu.handles == 0
+
+
 def diffused(x: torch.Tensor) -> torch.Tensor:
     a, b = torch.empty_like(x), torch.empty_like(x)
     for i in range(x.shape[0]):

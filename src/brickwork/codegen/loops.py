@@ -17,7 +17,8 @@ from brickwork.codegen.state import Frame, State
 from brickwork.codegen.values import Strided, Uniform, Value, Varying, vector_type
 from brickwork.codegen.variables import diverges, leaves_divergently, statement_count
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Block, For, While
+from brickwork.ir.nodes import Apply, Block, For, While
+from brickwork.ir.walk import walk
 
 EmitBlock: TypeAlias = Callable[[State, Block], None]
 
@@ -35,6 +36,8 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
     counter = writer.alloca("i64")
     frame = _frame(state, loop.body, leave)
     if isinstance(start, Uniform) and isinstance(stop, Uniform):
+        if state.target.grid and _is_limited(loop):
+            start, stop = _opaque(state, start), _opaque(state, stop)
         writer.store("i64", start.text, counter)
         inner, zero = _with_frame(state, frame), Uniform("0", INT64)
         _emit_iterations(inner, loop, emit_block, counter=counter, stop=stop.text, start=zero)
@@ -49,6 +52,19 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
     inner = _with_frame(state, frame)
     _emit_iterations(inner, loop, emit_block, counter=counter, stop=most, start=start, trips=trips)
     writer.place(leave)
+
+
+def _is_limited(loop: For) -> bool:
+    """Return whether a bound of a loop is the smaller or greater of others."""
+    nodes = walk((loop.start, loop.stop))
+    return any(isinstance(node, Apply) and node.operator.name in {"minimum", "maximum"} for node in nodes)
+
+
+def _opaque(state: State, value: Uniform) -> Uniform:
+    """Return a bound as LLVM cannot look into it: it unrolls loops only if their length is cheap to compute."""
+    frozen = state.writer.emit(f"freeze i64 {value.text}")
+    state.writer.learn(frozen, state.writer.known(value.text))
+    return Uniform(frozen, value.dtype)
 
 
 def emit_while(state: State, loop: While, emit_block: EmitBlock) -> None:

@@ -100,6 +100,8 @@ def _how_on_grid(loop: Loop, schedule: Schedule) -> str | None:
         parts.append("a block of threads an iteration")
     if schedule.threads(index):
         parts.append("shared out among the threads of a block")
+    if schedule.split(index) and not schedule.threads(index):
+        parts.append("in order, or in pieces if there are few iterations around it")
     if schedule.parallel(index):
         width = schedule.width(index)
         parts.append(f"one thread for {width} neighbouring iterations" if width > 1 else "one thread an iteration")

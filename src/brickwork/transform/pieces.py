@@ -10,14 +10,13 @@ the host waits for the device; variables pass from piece to piece in tensors of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL, INT64, UINT64, DType, value_dtype
+from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
     TRUE,
@@ -36,14 +35,12 @@ from brickwork.ir.nodes import (
     Node,
     Program,
     Random,
-    Reduction,
     Role,
     Size,
     Statement,
     Store,
     Symbol,
     Tensor,
-    TensorType,
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, walk
@@ -52,31 +49,11 @@ from brickwork.transform.piece import make_kernel
 from brickwork.transform.places import GRID, Places, in_order, outlives_check, places_of
 from brickwork.transform.schedule.apply import MOST_PIECES
 from brickwork.transform.schedule.in_step import runs_in_step
+from brickwork.transform.scratch import Names, identity
+from brickwork.transform.split import split
 
 Symbols = frozenset[Symbol]
 FALSE = build.constant(False, BOOL)
-
-
-@dataclass(slots=True)
-class _Names:
-    """Numbers and names that are not in use in a program."""
-
-    tensors: Iterator[int]
-    symbols: Iterator[int]
-    accesses: Iterator[int]
-
-    def tensor(self, name: str, dtype: DType, size: int) -> tuple[Tensor, Allocate]:
-        """Return a new tensor, and what allocates it."""
-        tensor = Tensor(name, next(self.tensors), TensorType(dtype, 1, contiguous=True, unit_axis=0))
-        return tensor, Allocate(tensor=tensor, sizes=(build.integer(size),))
-
-    def load(self, tensor: Tensor, index: Expression) -> Load:
-        """Return the read of an element of a scratch tensor."""
-        return Load(tensor=tensor, indices=(index,), access=next(self.accesses), dtype=tensor.type.dtype)
-
-    def store(self, tensor: Tensor, index: Expression, value: Expression) -> Store:
-        """Return the store of an element of a scratch tensor."""
-        return Store(tensor=tensor, indices=(index,), value=value, access=next(self.accesses))
 
 
 def cut(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> Program:
@@ -117,7 +94,7 @@ def unordered(program: Program) -> bool:
     )
 
 
-def _names(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> _Names:
+def _names(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> Names:
     roots = (program, *scheduled.values())
     symbols = assigned_symbols(roots) | read_symbols(roots)
     for node in walk(roots):
@@ -125,13 +102,13 @@ def _names(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> _
             symbols |= set(node.scalars)
     accesses = [node.access for node in walk(roots) if isinstance(node, Load | Store)]
     symbol = 1 + max((item.number for item in symbols), default=-1)
-    return _Names(count(known.scratch), count(symbol), count(1 + max(accesses, default=-1)))
+    return Names(count(known.scratch), count(symbol), count(1 + max(accesses, default=-1)))
 
 
 # ---------------------------------------------------------------- kernels
 
 
-def _cut_kernel(kernel: Kernel, names: _Names, shared: Mapping[Symbol, Tensor], known: Known) -> Iterator[Statement]:
+def _cut_kernel(kernel: Kernel, names: Names, shared: Mapping[Symbol, Tensor], known: Known) -> Iterator[Statement]:
     places = places_of(kernel.body, shared)
     draft = _Cutter(kernel, places, names, known, dict(shared), count(), None)
     draft.block(kernel.body, ())
@@ -177,7 +154,7 @@ class _Cutter:
 
     kernel: Kernel
     places: Places
-    names: _Names
+    names: Names
     known: Known
     cells: dict[Symbol, Tensor]
     numbers: Iterator[int]
@@ -216,7 +193,7 @@ class _Cutter:
                     waiting.append(joined)
                 else:
                     flush()
-                    result.append(self.nest(statement, facts))
+                    result.extend(self.nests(statement, facts))
             else:
                 if _joins(waiting) and not _follows(waiting, statement):
                     flush()
@@ -274,6 +251,15 @@ class _Cutter:
             result = replace(level, body=(result,))
         return self.launch((result,), facts)
 
+    def nests(self, loop: For, facts: tuple[Expression, ...]) -> Block:
+        """Return the launch of a nest, and two that do as much where it has few iterations that are long."""
+        whole = self.nest(loop, facts)
+        found = split(self.places.nest(loop), self.places, self.names)
+        if found is None:
+            return (whole,)
+        parts = (*found.made, self.nest(found.parts, facts), self.nest(found.joined, facts))
+        return (If(condition=found.condition, then=parts, otherwise=(whole,), loc=loop.loc),)
+
     def reduction(self, loop: For, facts: tuple[Expression, ...]) -> tuple[Launch, For]:
         """Return the launch that makes partial results, and the loop that joins them."""
         index = build.read(loop.index)
@@ -283,7 +269,7 @@ class _Cutter:
             symbol = item.symbol
             partial, allocate = self.names.tensor(f"{symbol.name}_partial", symbol.dtype, MOST_PIECES)
             self.made.append(allocate)
-            starts.append(Assign(symbol=symbol, value=_identity(item), loc=loop.loc))
+            starts.append(Assign(symbol=symbol, value=identity(item), loc=loop.loc))
             stores.append(self.names.store(partial, index, build.read(symbol)))
             part = self.names.load(partial, build.read(place))
             value = build.apply(item.operator.name, build.read(symbol), part, loc=loop.loc)
@@ -365,26 +351,10 @@ def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
     return (condition,)
 
 
-def _identity(item: Reduction) -> Expression:
-    """Return what a partial result starts from."""
-    dtype = item.symbol.dtype
-    match item.operator.name:
-        case "add":
-            return build.constant(0, dtype)
-        case "mul":
-            return build.constant(1, dtype)
-        case name if dtype.is_float:
-            return build.constant(math.inf if name == "minimum" else -math.inf, dtype)
-        case name if dtype is UINT64:
-            return build.constant(2**64 - 1 if name == "minimum" else 0, dtype)
-        case name:
-            return build.constant(2**63 - 1 if name == "minimum" else -(2**63), dtype)
-
-
 # ---------------------------------------------------------------- fills
 
 
-def _fill(node: Allocate, fill: Expression, names: _Names, known: Known) -> Block:
+def _fill(node: Allocate, fill: Expression, names: Names, known: Known) -> Block:
     """Return the launch of a kernel that fills a new tensor."""
     tensor, kind = node.tensor, node.tensor.type
     value = build.cast(fill, value_dtype(kind.dtype))

@@ -38,8 +38,8 @@ from brickwork.transform.scratch import Names, identity
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
-    """What is cut: nests of at most `few` iterations into pieces of at least `least`, of which so many a `unit`.
+class Limits:
+    """What is cut: nests of at most `few` iterations, into pieces of at least `least`, a multiple of `unit`.
 
     There are about `enough` pieces in all, and at most `most` of an iteration.
     """
@@ -51,9 +51,9 @@ class _Limits:
     most: int
 
 
-_THREADS = _Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
+THREADS = Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
 """Of nests whose iterations are for a thread each."""
-_BLOCKS = _Limits(few=256, least=8192, unit=1024, enough=2048, most=1024)
+BLOCKS = Limits(few=256, least=8192, unit=1024, enough=2048, most=1024)
 """Of nests whose iterations are for a block each."""
 
 
@@ -75,11 +75,11 @@ def split(levels: Sequence[For], places: Places, names: Names) -> Split | None:
         return None
     place = last.body.index(loop)
     before, after = last.body[:place], last.body[place + 1 :]
-    if not all(isinstance(item, Assign) for item in before) or any(
+    if any(not isinstance(item, Assign) for item in before) or any(
         isinstance(node, For | While) for node in walk(after)
     ):
         return None
-    limits = _THREADS if last.role is Role.PARALLEL else _BLOCKS
+    limits = THREADS if last.role is Role.PARALLEL else BLOCKS
     counts = [_count(level) for level in levels]
     total = counts[0]
     for count in counts[1:]:
@@ -89,14 +89,15 @@ def split(levels: Sequence[For], places: Places, names: Names) -> Split | None:
     cutter = _Cutter(tuple(levels), loop, names, _flat(levels, counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
-    joined = cutter.joined(before, tensors, after)
-    if not runs_in_step(joined[0].body if len(levels) == 1 else _innermost(joined[0], len(levels)).body):
+    joined = (*before, cutter.joined(tensors), *after)
+    if not runs_in_step(joined):
         return None
     enough = build.apply("ge", length, build.integer(2 * limits.least))
     some = build.apply("ge", total, build.integer(1))
     few = build.apply("le", total, build.integer(limits.few))
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
-    return Split(condition, made, cutter.parts(before, tensors), joined[0])
+    outer = [replace(level, role=Role.BLOCK, width=1) for level in levels]
+    return Split(condition, made, cutter.parts(before, tensors), _nested(outer, joined))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class _Cutter:
     loop: For
     names: Names
     flat: Expression
-    limits: _Limits
+    limits: Limits
 
     @property
     def wide(self) -> bool:
@@ -141,8 +142,8 @@ class _Cutter:
         levels = (over, *self.levels) if self.wide else (*self.levels, over)
         return _nested(levels, body)
 
-    def joined(self, before: Block, tensors: Sequence[Tensor], after: Block) -> tuple[For]:
-        """Return the nest that joins the partial results."""
+    def joined(self, tensors: Sequence[Tensor]) -> For:
+        """Return the loop that joins the partial results of an iteration."""
         loop, piece = self.loop, self.index("piece")
         joins = [
             Assign(
@@ -157,17 +158,8 @@ class _Cutter:
             )
             for tensor, item in zip(tensors, loop.reductions, strict=True)
         ]
-        shared = replace(
-            loop,
-            index=piece,
-            start=build.integer(0),
-            stop=self.pieces(tensors),
-            body=tuple(joins),
-            role=Role.THREAD,
-            width=1,
-        )
-        levels = [replace(level, role=Role.BLOCK, width=1) for level in self.levels]
-        return (_nested(levels, (*before, shared, *after)),)
+        ends = build.integer(0), self.pieces(tensors)
+        return replace(loop, index=piece, start=ends[0], stop=ends[1], body=tuple(joins), role=Role.THREAD, width=1)
 
     def index(self, name: str) -> Symbol:
         """Return a new variable."""
@@ -209,7 +201,7 @@ def _count(loop: For) -> Expression:
     return build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0))
 
 
-def _pieces(total: Expression, length: Expression, limits: _Limits) -> Expression:
+def _pieces(total: Expression, length: Expression, limits: Limits) -> Expression:
     """Return the number of pieces of each iteration, at least 1."""
     each = build.apply("maximum", total, build.integer(1))
     wanted = build.apply("floordiv", build.integer(limits.enough), each)
@@ -231,12 +223,3 @@ def _nested(levels: Sequence[For], body: Block) -> For:
     for level in reversed(levels[:-1]):
         result = replace(level, body=(result,))
     return result
-
-
-def _innermost(loop: For, depth: int) -> For:
-    for _ in range(depth - 1):
-        inner = loop.body[0]
-        if not isinstance(inner, For):
-            break
-        loop = inner
-    return loop

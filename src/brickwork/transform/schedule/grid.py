@@ -15,7 +15,7 @@ from brickwork.analysis.model import Access
 from brickwork.analysis.polynomial import of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Constant, Expression, For, If, Load, Random, Size, Store, Symbol, While
+from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Load, Random, Size, Store, Symbol, While
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
@@ -30,6 +30,7 @@ from brickwork.transform.schedule.schedule import (
     Partials,
     Permute,
     Schedule,
+    Split,
     Threads,
     Update,
     Vectorise,
@@ -106,6 +107,7 @@ class GridPlanner(Planner):
             yield from (Blocks(node.index) for node in band)
             for node in chosen:
                 yield from self.shared(node, self.width(node))
+            yield from self.split(band[-1])
             return
         innermost = min(reversed(band), key=lambda node: self.cost(loop, (node,)))
         sharing = self.sharing(band, innermost) if self.wide else None
@@ -116,6 +118,16 @@ class GridPlanner(Planner):
             yield Jam(sharing.index, JAMMED)
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, self.width(innermost))
+        if sharing is None:
+            yield from self.split(band[-1])
+
+    def split(self, last: For) -> Iterator[Directive]:
+        """Name the loop in a band that accumulates, if there is one and no other."""
+        inner = [statement for statement in last.body if isinstance(statement, For)]
+        if len(inner) == 1 and not any(isinstance(node, Check | Random) for node in walk(last.body)):
+            verdict = self.analysis.loops[inner[0].index]
+            if verdict.independent and verdict.reductions:
+                yield Split(inner[0].index)
 
     def threads(self, loop: For, width: int) -> Iterator[Directive]:
         """Give each iteration, or `width` neighbours, to a thread."""

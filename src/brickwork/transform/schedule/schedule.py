@@ -74,6 +74,13 @@ class Partials:
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """Share pieces of a loop that accumulates out, too, where there are few of the iterations around it."""
+
+    loop: Symbol
+
+
+@dataclass(frozen=True, slots=True)
 class Permute:
     """Run a nest of loops, of which `loop` is the outermost, in the given order."""
 
@@ -89,7 +96,9 @@ class Update:
     tensor: str
 
 
-Directive: TypeAlias = Parallel | Vectorise | Chunk | Flatten | Jam | Blocks | Threads | Partials | Permute | Update
+Directive: TypeAlias = (
+    Parallel | Vectorise | Chunk | Flatten | Jam | Blocks | Threads | Partials | Split | Permute | Update
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +140,10 @@ class Schedule:
         """Return the least number of iterations for a block of threads, or 0."""
         return next((item.least for item in self.directives if isinstance(item, Partials) and item.loop == loop), 0)
 
+    def split(self, loop: Symbol) -> bool:
+        """Whether pieces of an accumulating loop may be shared out, too."""
+        return Split(loop) in self.directives
+
     def order(self, loop: Symbol) -> tuple[Symbol, ...]:
         """Return the order in which the nest that begins with a loop is run; empty if it stays as it is."""
         return next((item.order for item in self.directives if isinstance(item, Permute) and item.loop == loop), ())
@@ -169,6 +182,8 @@ def deserialise(text: str, loops: tuple[Symbol, ...]) -> Schedule:
                 directives.append(Threads(loop))
             case "partials":
                 directives.append(Partials(loop, int(values[0])))
+            case "split":
+                directives.append(Split(loop))
             case "permute":
                 directives.append(Permute(loop, tuple(named[value] for value in values)))
             case "update":
@@ -202,6 +217,8 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("threads", _name(loop))
         case Partials(loop, least):
             return ("partials", _name(loop), least)
+        case Split(loop):
+            return ("split", _name(loop))
         case Permute(loop, order):
             return ("permute", _name(loop), *map(_name, order))
         case Update(loop, tensor):
@@ -226,6 +243,8 @@ def _spell(directive: Directive) -> str:
             return f"threads({loop.name})"
         case Partials(loop, least):
             return f"partials({loop.name}, {least})"
+        case Split(loop):
+            return f"split({loop.name})"
         case Permute(_, order):
             return f"permute({', '.join(symbol.name for symbol in order)})"
         case Update(loop, tensor):
