@@ -165,3 +165,20 @@ def test_random_numbers(draw, first, width):
     roles = {"i": (Role.PARALLEL, 1), "j": (Role.PARALLEL, width)}
     close = {"rtol": 1e-6, "atol": 1e-6} if draw is Draw.NORMAL else {}
     assert_same(replace(whole, facts=facts), roles, [out], (-(2**62) + 99,), **close)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+@pytest.mark.parametrize("width", [1, 4])
+def test_sine_and_cosine_of_any_number(name, width):
+    exponents = torch.linspace(-45, 38, 700, dtype=torch.float64)
+    near = torch.cat([10**exponents, torch.arange(40000) * (torch.pi / 2), torch.linspace(0, 7, 1000)])
+    special = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 65536.0, 65540.0])
+    x = torch.cat([near, -near, special]).float()
+    tensor, to = named("x", 0, x), named("out", 1, x)
+    i = symbol("i")
+    nest = loop(i, 0, extent(tensor), store(to, (i,), op(name, load(tensor, i))))
+    out = torch.zeros_like(x)
+    assert Emulated(narrow(scheduled(kernel((tensor, to), nest), {"i": (Role.PARALLEL, width)})))([x, out]) is None
+    exact = getattr(torch, name)(x.double())
+    torch.testing.assert_close(out.double(), exact, rtol=2**-22.5, atol=0, equal_nan=True)
+    assert torch.equal(torch.signbit(out[-7:-5]), torch.signbit(exact[-7:-5]))

@@ -27,7 +27,7 @@ def test_a_key_gives_the_cpus_numbers_to_rounding():
     for dtype in (torch.float32, torch.float64):  # normal numbers are made in float32 for either
         mu, sigma = torch.randn(300, dtype=dtype), torch.rand(300, dtype=dtype)
         found = draws(mu.cuda(), sigma.cuda(), key=99)
-        torch.testing.assert_close(found.cpu(), draws(mu, sigma, key=99), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(found.cpu(), draws(mu, sigma, key=99), rtol=1e-5, atol=3e-6)
     x = torch.zeros(1000, dtype=torch.int64)
     assert torch.equal(counted(x.cuda(), key=5).cpu(), counted(x, key=5))
     wide = ops.sample_normal(torch.zeros(40, device="cuda"), torch.ones(40, device="cuda"), 1023, key=3)

@@ -75,10 +75,9 @@ define internal i32 @emulated_mulhi(i32 %a, i32 %b) {
   %result = trunc i64 %high to i32
   ret i32 %result
 }
-define internal float @emulated_rsqrt(float %x) {
+define internal float @emulated_sqrt(float %x) {
   %root = call float @llvm.sqrt.f32(float %x)
-  %result = fdiv float 1.0, %root
-  ret float %result
+  ret float %root
 }
 """
 """What the machine has instructions for."""
@@ -123,7 +122,7 @@ def _shuffle(*, down: bool) -> Any:
 _ANSWERS = {
     **{
         f"sreg_{name}": _register(name)
-        for name in ("tid_x", "tid_y", "ntid_x", "ntid_y", "ctaid_x", "ctaid_y", "nctaid_x")
+        for name in ("tid_x", "tid_y", "ntid_x", "ntid_y", "ctaid_x", "ctaid_y", "nctaid_x", "nctaid_y")
     },
     "barrier": ctypes.CFUNCTYPE(None, ctypes.c_int32)(_barrier),
     "warp_barrier": ctypes.CFUNCTYPE(None, ctypes.c_int32)(_warp_barrier),
@@ -202,7 +201,9 @@ class Emulated:
         """Run all blocks in turn, with the parameters in `context`."""
         x, y = grid
         for number in range(x * y if x else 0):
-            self._run_block({"ctaid_x": number % x, "ctaid_y": number // x, "nctaid_x": x}, block, context)
+            self._run_block(
+                {"ctaid_x": number % x, "ctaid_y": number // x, "nctaid_x": x, "nctaid_y": y}, block, context
+            )
 
     def _run_block(self, registers: dict[str, int], block: tuple[int, int], context: Any) -> None:
         shared = "sync" in self.text
@@ -243,7 +244,7 @@ def _for_host(text: str, name: str, layout: ContextLayout) -> str:
     text = re.sub(r"@llvm\.nvvm\.shfl\.sync\.(\w+)\.i32\(", r"@emulated_shuffle_\1(", text)
     text = text.replace("@__nv_", "@").replace("@llvm.nvvm.mulhi.ui", "@emulated_mulhi")
     text = re.sub(r"@llvm\.nvvm\.(\w+)\.approx\.ftz\.f", r"@emulated_\1", text)
-    text = re.sub(r"declare .*@emulated_(mulhi|rsqrt|sqrt|lg2|sin|cos)\(.*", "", text) + _MACHINE
+    text = re.sub(r"declare .*@emulated_(mulhi|sqrt)\(.*", "", text) + _MACHINE
     head = next(line for line in text.splitlines() if f"@{name}(" in line)
     kinds = {match[2]: match[1] for match in _PARAMETER.finditer(head)}
     assert len(kinds) == layout.length, head

@@ -1,42 +1,44 @@
 """Normal numbers on GPUs: the functions in Box and Muller's transform, on the ranges that occur.
 
-The numbers are those of `random.py` to rounding: the logarithm of a 24-bit fraction errs by 1.2 units of its last
-place, the root is rounded correctly but for rare ties, sine and cosine err by one unit. With `fast_math` the machine's
-own approximations serve: absolute errors are below 1e-5, and below 1e-3 where the radius is below 1e-2.
+The numbers are those of `random.py` to rounding: the square of the radius errs by two units of its last place, the
+root by one more, sine and cosine by 2e-7, which is less than what rounding the angle costs there. With `fast_math` the
+machine's own approximations serve: absolute errors are below 1e-5, and below 1e-3 where the radius is below 1e-2.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from brickwork.codegen.builder import float_constant
 from brickwork.codegen.state import State
-from brickwork.codegen.trigonometry import COSINE, HALF_PI, SINE
 from brickwork.ir.philox import TWO_PI
 
 _UNIT = 2.0**-24
 _LOGARITHM = (
-    *(-0.2763991355895996, 0.302444189786911, -0.2808472514152527, 0.3294464349746704),
-    *(-0.4001583456993103, 0.5000847578048706, -0.6666653156280518),
+    *(-0.2805272766874849, 0.30777089913373296, -0.27991612173302666, 0.32831919848038704),
+    *(-0.40022337424104604, 0.5001563786312739, -0.666663962735641, 0.9999987215677464, -2.0),
 )
-"""-2 * (log(1 + f) - f + f**2 / 2) / f**3 for |f| <= 1/3, highest power first."""
+"""-2 * log(1 + f) / f for |f| <= 1/3, highest power first."""
+_SINE = (2.6057805191191926e-06, -0.00019809602850379693, 0.008333066245409254, -0.16666659550402685)
+"""(sin(r) - r) / r**3 for |r| <= pi / 2 as a polynomial in r**2, highest power first."""
+_COSINE = (-2.61938142594322e-07, 2.4769304194801604e-05, -0.0013888569161146008, 0.04166665577312992, -0.5, 1.0)
+"""cos(r) for |r| <= pi / 2 as a polynomial in r**2, highest power first."""
 _TWO_THIRDS = 0x3F2AAAAB
 _EXPONENT = -0x800000
-_LEAST = 2.0**-126
-_MAGIC = 12582912.0
-"""1.5 * 2**23: a float to which a small number is added is that number rounded, in its last bits."""
+_SCALE = 24 << 23
+"""The exponent of 2**24 as it stands in a float."""
+_HALF_TURN = -0x200
+"""The bits of a word, shifted left by one, that are the fraction of half a turn."""
+_SIGN = -(1 << 31)
 
 
 def polar(state: State, first: str, second: str) -> tuple[str, str]:
     """Return the odd and the even normal number that two words (i32) make."""
-    turn = state.writer.emit(f"uitofp i32 {state.writer.emit(f'lshr i32 {second}, 8')} to float")
-    angle = state.writer.emit(f"fmul float {turn}, {_float(TWO_PI * _UNIT)}")
     if state.module.fast_math:
-        radius = _fast_radius(state, first)
-        sine, cosine = (_approximate(state, name, angle) for name in ("sin.approx", "cos.approx"))
+        radius, sine, cosine = _fast_radius(state, first), *_fast_sine_and_cosine(state, second)
     else:
-        radius = _root(state, _logarithm(state, first))
-        sine, cosine = _sine_and_cosine(state, turn, angle)
+        radius, sine, cosine = _signed_radius(state, first, second), *_half_turn(state, second)
     return state.writer.emit(f"fmul float {radius}, {sine}"), state.writer.emit(f"fmul float {radius}, {cosine}")
 
 
@@ -61,65 +63,52 @@ def _fraction(state: State, word: str) -> str:
 
 
 def _logarithm(state: State, word: str) -> str:
-    """Return -2 times the logarithm of a word's fraction."""
+    """Return -2 times the logarithm of a word's fraction; it is not negative, but may be -0."""
     emit = state.writer.emit
     bits = emit(f"bitcast float {_fraction(state, word)} to i32")
-    power = emit(f"and i32 {emit(f'sub i32 {bits}, {_TWO_THIRDS}')}, {_EXPONENT}")
-    mantissa = emit(f"bitcast i32 {emit(f'sub i32 {bits}, {power}')} to float")
-    count = _fused(state, emit(f"sitofp i32 {power} to float"), _float(2.0**-23), _float(-24.0))
-    rest = emit(f"fadd float {mantissa}, {_float(-1.0)}")
-    series = _float(_LOGARITHM[0])
-    for coefficient in (*_LOGARITHM[1:], 1.0):
-        series = _fused(state, series, rest, _float(coefficient))
-    linear = _fused(state, mantissa, _float(-2.0), _float(2.0))
-    series = _fused(state, series, emit(f"fmul float {rest}, {rest}"), linear)
-    return _fused(state, count, _float(-2.0 * math.log(2.0)), series)
+    power = emit(f"and i32 {emit(f'sub i32 {bits}, {_TWO_THIRDS + _SCALE}')}, {_EXPONENT}")
+    mantissa = emit(f"sub i32 {emit(f'sub i32 {bits}, {power}')}, {_SCALE}")
+    rest = emit(f"fadd float {emit(f'bitcast i32 {mantissa} to float')}, {_float(-1.0)}")
+    count = emit(f"fmul float {emit(f'sitofp i32 {power} to float')}, {_float(-2.0 * math.log(2.0) * 2.0**-23)}")
+    return _fused(state, _series(state, _LOGARITHM, rest), rest, count)
 
 
-def _root(state: State, square: str) -> str:
-    """Return the square root of a number that is 0 or not small: an approximation and one step by Newton."""
+def _signed_radius(state: State, first: str, second: str) -> str:
+    """Return the radius, negative where the angle of the second word is beyond a quarter of a turn to either side."""
     emit = state.writer.emit
-    positive = emit(f"call float @llvm.maxnum.f32(float {square}, float {_float(_LEAST)})")
-    inverse = _approximate(state, "rsqrt.approx", positive)
-    root = emit(f"fmul float {square}, {inverse}")
-    error = _fused(state, emit(f"fneg float {root}"), root, square)
-    return _fused(state, error, emit(f"fmul float {inverse}, {_float(0.5)}"), root)
+    radius = emit(f"bitcast float {_approximate(state, 'sqrt.approx', _logarithm(state, first))} to i32")
+    turned = emit(f"xor i32 {second}, {emit(f'shl i32 {second}, 1')}")
+    bits = emit(f"xor i32 {radius}, {emit(f'and i32 {turned}, {_SIGN}')}")
+    return emit(f"bitcast i32 {bits} to float")
+
+
+def _half_turn(state: State, second: str) -> tuple[str, str]:
+    """Return sine and cosine of the angle of a word less the nearest multiple of half a turn."""
+    emit = state.writer.emit
+    part = emit(f"and i32 {emit(f'shl i32 {second}, 1')}, {_HALF_TURN}")
+    angle = emit(f"fmul float {emit(f'sitofp i32 {part} to float')}, {_float(math.pi * 2.0**-32)}")
+    square = emit(f"fmul float {angle}, {angle}")
+    cubic = emit(f"fmul float {angle}, {square}")
+    return _fused(state, cubic, _series(state, _SINE, square), angle), _series(state, _COSINE, square)
 
 
 def _fast_radius(state: State, word: str) -> str:
     emit = state.writer.emit
     logarithm = _approximate(state, "lg2.approx", emit(f"fmul float {_fraction(state, word)}, {_float(_UNIT)}"))
     square = emit(f"fmul float {logarithm}, {_float(-2.0 * math.log(2.0))}")
-    positive = emit(f"call float @llvm.maxnum.f32(float {square}, float {_float(0.0)})")
-    return _approximate(state, "sqrt.approx", positive)
+    return _approximate(state, "sqrt.approx", emit(f"call float @llvm.fabs.f32(float {square})"))
 
 
-def _sine_and_cosine(state: State, turn: str, angle: str) -> tuple[str, str]:
-    """Return sine and cosine of `angle`, which is `turn` in units of 2**-24 turns, rounded."""
+def _fast_sine_and_cosine(state: State, second: str) -> tuple[str, str]:
     emit = state.writer.emit
-    shifted = _fused(state, turn, _float(4.0 * _UNIT), _float(_MAGIC))
-    quarter = emit(f"bitcast float {shifted} to i32")
-    back = emit(f"fsub float {_float(_MAGIC)}, {shifted}")
-    rest = _fused(state, back, _float(HALF_PI[1]), _fused(state, back, _float(HALF_PI[0]), angle))
-    square = emit(f"fmul float {rest}, {rest}")
-    odd = _series(state, SINE, square)
-    odd = _fused(state, emit(f"fmul float {rest}, {square}"), odd, rest)
-    even = _fused(state, _series(state, COSINE, square), square, _float(-0.5))
-    even = _fused(state, even, square, _float(1.0))
-    swapped = emit(f"trunc i32 {quarter} to i1")
-    sine = _signed(state, emit(f"select i1 {swapped}, float {even}, float {odd}"), quarter)
-    turned = emit(f"add i32 {quarter}, 1")
-    return sine, _signed(state, emit(f"select i1 {swapped}, float {odd}, float {even}"), turned)
+    turn = emit(f"uitofp i32 {emit(f'lshr i32 {second}, 8')} to float")
+    angle = emit(f"fmul float {turn}, {_float(TWO_PI * _UNIT)}")
+    return _approximate(state, "sin.approx", angle), _approximate(state, "cos.approx", angle)
 
 
-def _series(state: State, coefficients: tuple[float, float, float], square: str) -> str:
-    first = _fused(state, _float(coefficients[0]), square, _float(coefficients[1]))
-    return _fused(state, first, square, _float(coefficients[2]))
-
-
-def _signed(state: State, text: str, quarter: str) -> str:
-    """Return a number with its sign changed in the third and fourth quarter of a turn."""
-    emit = state.writer.emit
-    sign = emit(f"shl i32 {emit(f'and i32 {quarter}, 2')}, 30")
-    bits = emit(f"xor i32 {emit(f'bitcast float {text} to i32')}, {sign}")
-    return emit(f"bitcast i32 {bits} to float")
+def _series(state: State, coefficients: Sequence[float], operand: str) -> str:
+    """Return a polynomial by Horner's rule."""
+    result = _float(coefficients[0])
+    for coefficient in coefficients[1:]:
+        result = _fused(state, result, operand, _float(coefficient))
+    return result
