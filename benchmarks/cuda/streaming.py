@@ -17,6 +17,10 @@ COUNT = 1 << 26
 ROWS, COLUMNS = 1 << 16, 1024
 SIDE = 8192
 GATHERED = 1 << 24
+SUMMED = 1 << 24
+TALL, NARROW = 1 << 20, 64
+LONG = 1 << 22
+BINS = 256
 
 
 @bw.op("brickwork_benchmarks::add")
@@ -85,6 +89,57 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+@bw.op("brickwork_benchmarks::full_sum")
+def full_sum(x: torch.Tensor) -> torch.Tensor:
+    """Return the sum of all elements."""
+    out = x.new_empty(1)
+    s = 0.0
+    for i in range(x.shape[0]):
+        s += x[i]
+    out[0] = s
+    return out
+
+
+@bw.op("brickwork_benchmarks::layer_norm")
+def layer_norm(x: torch.Tensor) -> torch.Tensor:
+    """Return the rows with mean 0 and variance 1."""
+    out = torch.empty_like(x)
+    n = x.shape[1]
+    for i in range(x.shape[0]):
+        mean = 0.0
+        for j in range(n):
+            mean += x[i, j]
+        mean = mean / n
+        variance = 0.0
+        for j in range(n):
+            variance += (x[i, j] - mean) * (x[i, j] - mean)
+        scale = 1.0 / math.sqrt(variance / n + 1e-5)
+        for j in range(n):
+            out[i, j] = (x[i, j] - mean) * scale
+    return out
+
+
+@bw.op("brickwork_benchmarks::column_sum")
+def column_sum(x: torch.Tensor) -> torch.Tensor:
+    """Return the sum of each column."""
+    out = x.new_empty(x.shape[1])
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += x[i, j]
+        out[j] = s
+    return out
+
+
+@bw.op("brickwork_benchmarks::histogram")
+def histogram(x: torch.Tensor, bins: int) -> torch.Tensor:
+    """Return how often each number is there."""
+    out = torch.zeros(bins, dtype=torch.int64, device=x.device)
+    for i in range(x.shape[0]):
+        out[x[i]] += 1
+    return out
+
+
 def cases(progress: Progress) -> list[Case]:
     """Return the ceilings, the streaming operators, and those that torch has kernels of its own for."""
     progress("copying")
@@ -96,6 +151,7 @@ def cases(progress: Progress) -> list[Case]:
     for name, moved in (("copy_", 8 * COUNT), ("fill_", 4 * COUNT)):
         ceiling.notes[name] = f"{moved / timings[name].median / 1e12:.2f} TB/s"
     makers = (_add, _saxpy, _transpose, _gather, _row_sum, _softmax)
+    makers = (*makers, _layer_norm, _full_sum, _long_rows, _column_sum, _histogram)
     return [
         ceiling,
         *gathered({make.__name__[1:]: functools.partial(make, progress, rate) for make in makers}),
@@ -172,3 +228,39 @@ def _softmax(progress: Progress, _rate: float) -> Case:
     if peer is not None:
         contenders["triton"] = peer.softmax(x)
     return _like_torch(f"softmax of {ROWS}x{COLUMNS}", contenders, 8 * x.numel(), progress)
+
+
+def _layer_norm(progress: Progress, _rate: float) -> Case:
+    x = torch.randn(ROWS, COLUMNS, device="cuda")
+    contenders: dict[str, Call] = {
+        "brickwork": lambda: layer_norm(x),
+        "torch": lambda: torch.nn.functional.layer_norm(x, (COLUMNS,)),
+    }
+    return _like_torch(f"layer norm of {ROWS}x{COLUMNS}", contenders, 8 * x.numel(), progress)
+
+
+def _full_sum(progress: Progress, _rate: float) -> Case:
+    x = torch.rand(SUMMED, device="cuda")
+    contenders: dict[str, Call] = {"brickwork": lambda: full_sum(x), "torch": lambda: x.sum(0, keepdim=True)}
+    return _like_torch("sum of 16M floats", contenders, 4 * x.numel(), progress)
+
+
+def _long_rows(progress: Progress, _rate: float) -> Case:
+    x = torch.rand(8, LONG, device="cuda")
+    contenders: dict[str, Call] = {"brickwork": lambda: row_sum(x), "torch": lambda: x.sum(1)}
+    return _like_torch(f"row sums of 8x{LONG}", contenders, 4 * x.numel(), progress)
+
+
+def _column_sum(progress: Progress, _rate: float) -> Case:
+    x = torch.rand(TALL, NARROW, device="cuda")
+    contenders: dict[str, Call] = {"brickwork": lambda: column_sum(x), "torch": lambda: x.sum(0)}
+    return _like_torch(f"column sums of {TALL}x{NARROW}", contenders, 4 * x.numel(), progress)
+
+
+def _histogram(progress: Progress, _rate: float) -> Case:
+    x = torch.randint(0, BINS, (SUMMED,), device="cuda", dtype=torch.int32)
+    contenders: dict[str, Call] = {
+        "brickwork": lambda: histogram(x, BINS),
+        "torch": lambda: torch.bincount(x, minlength=BINS),
+    }
+    return _like_torch(f"histogram of 16M integers, {BINS} bins", contenders, 4 * x.numel(), progress)
