@@ -9,7 +9,7 @@ from brickwork.analysis.bounds import bound_access, comparison_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Loop, Model
-from brickwork.analysis.polynomial import SCALAR_LIMIT, Atom, Interval, ScalarAtom, number, of_atom
+from brickwork.analysis.polynomial import SCALAR_LIMIT, Atom, Interval, ScalarAtom, SizeAtom, number, of_atom
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import Carried, Symbols, live_after_loops, scalar_verdict
 from brickwork.analysis.symbolic import model_kernel
@@ -76,7 +76,9 @@ def _scalar_ranges(kernel: Kernel, model: Model) -> tuple[Expression, ...]:
 
 def _size_ranges(assumed: dict[Atom, Interval]) -> tuple[Expression, ...]:
     return tuple(
-        comparison_expression(Comparison(number(interval.high) - of_atom(atom)))
+        comparison_expression(Comparison(polynomial))
         for atom, interval in assumed.items()
-        if interval.high is not None
+        if interval.low is not None and interval.high is not None
+        for polynomial in (number(interval.high) - of_atom(atom), of_atom(atom) - number(interval.low))
+        if not (isinstance(atom, SizeAtom) and polynomial == of_atom(atom))
     )

@@ -13,7 +13,7 @@ from itertools import product
 
 from brickwork.analysis.formula import Comparison, Formula, at_least, either, negate
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Axis, Loop, Model
+from brickwork.analysis.model import Access, Axis, Loop, Model, is_parameter
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
@@ -51,6 +51,7 @@ class Proof:
 
 def bound_access(model: Model, solver: Solver, access: Access) -> dict[int, BoundVerdict]:
     """Return the verdict of each axis of an access."""
+    model = model.within(access)
     return {axis: _bound_axis(model, solver, access, access.axes[axis]) for axis in range(len(access.axes))}
 
 
@@ -232,15 +233,24 @@ def lower_corner(model: Model, loops: Sequence[Loop], goal: Polynomial) -> Polyn
             return None
         if not factor.terms:
             continue
-        interval = interval_of(factor, model.intervals)
-        if interval.low is not None and interval.low >= 0:
+        if model.is_natural(factor):
             extreme = loop.start
-        elif interval.high is not None and interval.high <= 0:
+        elif model.is_natural(factor.scale(-1)):
             extreme = loop.stop - number(1)
         else:
             return None
         goal = goal.substitute({loop.atom: extreme})
-    return _without_unknowns(model, goal)
+    return _without_unknowns(model, _without_quotients(model, goal))
+
+
+def _without_quotients(model: Model, goal: Polynomial) -> Polynomial:
+    """Replace `(a // n) * n` by `a - a mod n`."""
+    for monomial, factor in goal.terms:
+        for quotient, divisor in (monomial, monomial[::-1]) if len(monomial) == 2 else ():
+            known = model.quotients.get(quotient)
+            if known is not None and known.divisor == of_atom(divisor):
+                goal = goal - combine(((monomial, factor),)) + (known.dividend - known.rest).scale(factor)
+    return goal
 
 
 def _without_unknowns(model: Model, goal: Polynomial) -> Polynomial:
@@ -278,11 +288,6 @@ def _factor_of(polynomial: Polynomial, atom: Atom) -> Polynomial | None:
         if atom in monomial:
             terms.append((tuple(other for other in monomial if other != atom), factor))
     return combine(terms)
-
-
-def is_parameter(atom: Atom) -> bool:
-    """Whether an atom is the same in the whole kernel."""
-    return isinstance(atom, SizeAtom | ScalarAtom)
 
 
 # ---------------------------------------------------------------- guards as expressions

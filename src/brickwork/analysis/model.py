@@ -6,17 +6,19 @@ Made by `symbolic.py`. Invariant: every state that the kernel can reach satisfie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from brickwork.analysis.formula import Formula, at_least, atoms_of, less
+from brickwork.analysis.formula import Comparison, Formula, at_least, atoms_of, less
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
     Interval,
     Polynomial,
+    ScalarAtom,
     SizeAtom,
     UnknownAtom,
     atom_interval,
+    interval_of,
     number,
     of_atom,
 )
@@ -86,7 +88,7 @@ class Model:
     """The loops and accesses of a kernel, and what is known of the atoms in them.
 
     `loose` atoms have definitions that hold but do not fix them. `scalars` are the integer arguments that values of
-    indices, bounds or conditions were computed from.
+    indices, bounds or conditions were computed from. `floors` are polynomials over parameters, each at least 0.
     """
 
     loops: tuple[Loop, ...]
@@ -97,6 +99,31 @@ class Model:
     loose: frozenset[Atom]
     context: tuple[Formula, ...]
     scalars: frozenset[Symbol]
+    floors: tuple[Polynomial, ...] = ()
+
+    def within(self, *accesses: Access) -> Model:
+        """Return what is known where all of these accesses happen: their loops run, their conditions hold."""
+        lengths = [loop.stop - loop.start - number(1) for access in accesses for loop in access.loops]
+        conditions = [*self.context, *(item for access in accesses for item in access.conditions)]
+        lengths += [item.polynomial for item in conditions if isinstance(item, Comparison) and not item.equal]
+        floors = tuple(dict.fromkeys(item for item in lengths if all(map(is_parameter, item.atoms()))))
+        intervals = dict(self.intervals)
+        for floor in floors:
+            _tighten(floor, intervals)
+        for quotient in self.quotients.values():
+            low = interval_of(quotient.divisor, intervals).low
+            if low is not None and low > 0:
+                for rest in quotient.rest.atoms():
+                    intervals[rest] = atom_interval(rest, intervals).meet(Interval(0, None))
+        return replace(self, intervals=intervals, floors=floors)
+
+    def is_natural(self, polynomial: Polynomial) -> bool:
+        """Whether a polynomial is surely at least 0."""
+        low = interval_of(polynomial, self.intervals).low
+        if low is not None and low >= 0:
+            return True
+        rests = (interval_of(polynomial - floor, self.intervals).low for floor in self.floors)
+        return any(rest is not None and rest >= 0 for rest in rests)
 
     def domain(self, access: Access) -> tuple[Formula, ...]:
         """Return where an access happens: the ranges of its loops and the conditions on its path."""
@@ -136,6 +163,23 @@ class Model:
         if interval.high is not None and abs(interval.high) <= SMALL:
             result.append(at_least(number(interval.high), of_atom(atom)))
         return result
+
+
+def is_parameter(atom: Atom) -> bool:
+    """Whether an atom is the same in the whole kernel."""
+    return isinstance(atom, SizeAtom | ScalarAtom)
+
+
+def _tighten(floor: Polynomial, intervals: dict[Atom, Interval]) -> None:
+    """Narrow the interval of the atom of `atom + constant >= 0` or `constant - atom >= 0`."""
+    atoms = floor.atoms()
+    if len(atoms) != 1 or not floor.is_affine:
+        return
+    (atom,) = atoms
+    factor = floor.factor((atom,))
+    if factor in {1, -1}:
+        bound = Interval(-floor.constant, None) if factor == 1 else Interval(None, floor.constant)
+        intervals[atom] = atom_interval(atom, intervals).meet(bound)
 
 
 def depth_of(atom: Atom) -> int:

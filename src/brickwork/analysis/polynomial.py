@@ -141,7 +141,7 @@ class Polynomial:
     def __mul__(self, other: Polynomial) -> Polynomial:
         """Return the product."""
         return combine(
-            (tuple(sorted((*left, *right), key=_order)), a * b) for left, a in self.terms for right, b in other.terms
+            (tuple(sorted((*left, *right), key=order_of)), a * b) for left, a in self.terms for right, b in other.terms
         )
 
     def scale(self, factor: int) -> Polynomial:
@@ -161,7 +161,8 @@ class Polynomial:
         return total
 
 
-def _order(atom: Atom) -> tuple[int, int, int]:
+def order_of(atom: Atom) -> tuple[int, int, int]:
+    """Return a key that puts atoms in a fixed order."""
     match atom:
         case SizeAtom(tensor, axis):
             return (0, tensor.number, axis)
@@ -179,7 +180,7 @@ def combine(terms: Iterable[tuple[Monomial, int]]) -> Polynomial:
     for monomial, factor in terms:
         total[monomial] = total.get(monomial, 0) + factor
     kept = [(monomial, factor) for monomial, factor in total.items() if factor]
-    kept.sort(key=lambda term: (len(term[0]), [_order(atom) for atom in term[0]]))
+    kept.sort(key=lambda term: (len(term[0]), [order_of(atom) for atom in term[0]]))
     return Polynomial(tuple(kept))
 
 

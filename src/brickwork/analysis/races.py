@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from brickwork.analysis.bounds import is_parameter, lower_corner
+from brickwork.analysis.bounds import lower_corner
 from brickwork.analysis.formula import (
     TRUE,
     Formula,
@@ -24,7 +24,7 @@ from brickwork.analysis.formula import (
     substitute,
 )
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Axis, Loop, Model, depth_of
+from brickwork.analysis.model import Access, Axis, Loop, Model, depth_of, is_parameter
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
@@ -33,7 +33,6 @@ from brickwork.analysis.polynomial import (
     ScalarAtom,
     UnknownAtom,
     combine,
-    interval_of,
     number,
     of_atom,
 )
@@ -88,6 +87,7 @@ def _party(access: Access, indices: Mapping[str, int] | None = None) -> Party:
 
 
 def _separated(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
+    facts = replace(facts, model=facts.model.within(first, second))
     for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):
         plain = facts.plain(first, place) and facts.plain(second, place)
         if plain and _steps_apart(facts, loop, (first, left.value), (second, right.value)):
@@ -101,8 +101,7 @@ def _steps_apart(facts: Facts, loop: Loop, one: tuple[Access, Polynomial], two: 
     other_step, right_inner, right_outer = _split(two[1], loop)
     if step is None or step != other_step or not all(map(is_parameter, step.atoms())):
         return False
-    low = interval_of(step, facts.model.intervals).low
-    if low is None or low < 0:
+    if not facts.model.is_natural(step):
         step = step.scale(-1)
     difference = left_outer - right_outer
     for sign in (1, -1):
@@ -115,8 +114,7 @@ def _steps_apart(facts: Facts, loop: Loop, one: tuple[Access, Polynomial], two: 
         if any(depth_of(atom) > loop.depth for atom in left.atoms() | right.atoms()):
             return False
         least = left + right
-        room = interval_of(step - number(1) + least, facts.model.intervals).low
-        if room is None or room < 0:
+        if not facts.model.is_natural(step - number(1) + least):
             return False
     return True
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from brickwork.analysis.formula import Comparison, Formula, negate
 from brickwork.analysis.model import Access, Axis, Loop, Model
-from brickwork.analysis.polynomial import Atom, IndexAtom, Interval, Polynomial, SizeAtom, of_atom
+from brickwork.analysis.polynomial import Atom, IndexAtom, Interval, Polynomial, ScalarAtom, SizeAtom, of_atom, order_of
 from brickwork.analysis.values import Environment, Values, is_literal
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (
@@ -38,21 +38,21 @@ from brickwork.ir.walk import assigned_symbols, children, walk
 
 
 def model_kernel(kernel: Kernel) -> tuple[Model, dict[Atom, Interval]]:
-    """Return the model of a kernel, and the sizes that it assumes to be small so that products of them do not wrap."""
+    """Return the model of a kernel, and the sizes and scalars assumed to be small so that products do not wrap."""
     walker = _Walker(kernel, {})
     walker.block(kernel.body)
-    factors = sorted(
-        (atom for atom in walker.values.factors if isinstance(atom, SizeAtom)),
-        key=lambda size: (size.tensor.number, size.axis),
-    )
     assumed: dict[Atom, Interval] = {}
-    if factors and walker.values.wrapped:
-        limit = 2 ** (60 // walker.values.degree)
-        assumed = {
-            atom: Interval(0, limit) for atom in sorted(factors, key=lambda size: (size.tensor.number, size.axis))
-        }
-        walker = _Walker(kernel, assumed)
-        walker.block(kernel.body)
+    if walker.values.wrapped:
+        sizes = _small(walker.values, SizeAtom)
+        for limits in ({**sizes}, {**sizes, **_small(walker.values, ScalarAtom)}):
+            if limits != assumed:
+                assumed, walker = limits, _Walker(kernel, limits)
+                walker.block(kernel.body)
+            if not walker.values.wrapped:
+                break
+        else:
+            assumed, walker = sizes, _Walker(kernel, sizes)
+            walker.block(kernel.body)
     values = walker.values
     model = Model(
         loops=tuple(walker.loops),
@@ -65,6 +65,14 @@ def model_kernel(kernel: Kernel) -> tuple[Model, dict[Atom, Interval]]:
         scalars=frozenset(values.used),
     )
     return model, assumed
+
+
+def _small(values: Values, kind: type[SizeAtom | ScalarAtom]) -> dict[Atom, Interval]:
+    """Return narrow intervals for the factors of this kind, so narrow that no product of them wraps."""
+    limit = 2 ** (60 // values.degree)
+    factors = sorted((atom for atom in values.factors if isinstance(atom, kind)), key=order_of)
+    low = 0 if kind is SizeAtom else -limit
+    return {atom: Interval(low, limit) for atom in factors}
 
 
 class _Walker:

@@ -228,6 +228,7 @@ class Values:
         within = Interval(0, inside.high) if positive and ahead else _mirror(inside)
         quotient = self._derived(("quotient", top, bottom), (top, bottom), within)
         rest = self._derived(("rest", top, bottom), (top, bottom), _rests(by))
+        self.ranges[next(iter(quotient.atoms()))] = top.atoms() | bottom.atoms()
         if bottom.is_constant:
             difference = top - quotient.scale(bottom.constant)
             self._define(quotient, self._rest_bounds(difference, bottom, by))
