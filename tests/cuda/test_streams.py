@@ -188,33 +188,6 @@ def test_a_cold_operator_in_a_capture_is_refused_and_the_capture_goes_on():
     assert torch.equal(operator(x), x * 4 + 1)
 
 
-def test_a_thread_may_compile_while_another_captures():
-    operator, x = cold(16), torch.randn(1000, device="cuda")
-    square(x)
-    torch.cuda.synchronize()
-    wrong = []
-
-    def compile_it():
-        try:
-            operator.warmup(torch.empty(8, device="meta"), device="cuda")
-        except RuntimeError as error:
-            wrong.append(error)
-
-    def call():
-        found = square(x)
-        thread = threading.Thread(target=compile_it)
-        thread.start()
-        thread.join()
-        return found
-
-    graph, found = captured(call)
-    assert not wrong
-    x.normal_()
-    graph.replay()
-    assert torch.equal(found, x * x)
-    assert torch.equal(operator(x), x * 16 + 1)
-
-
 # ---------------------------------------------------------------- threads and processes
 
 
@@ -270,6 +243,34 @@ bw.check_errors()
 
 def test_the_first_call_may_come_from_the_thread_of_backward(tmp_path):
     assert script(tmp_path, OPERATOR + IN_BACKWARD).split() == ["False"]
+
+
+WHILE_ANOTHER_CAPTURES = """
+import threading
+x = torch.ones(5, device="cuda")
+graph, wrong = torch.cuda.CUDAGraph(), []
+
+def compile_it():
+    try:
+        plus.warmup(torch.empty(8, device="meta"), device="cuda")
+    except Exception as error:
+        wrong.append(error)
+
+with torch.cuda.graph(graph):
+    found = x * 2
+    thread = threading.Thread(target=compile_it)
+    thread.start(); thread.join()
+assert not wrong, wrong
+x.fill_(3)
+graph.replay()
+assert found.tolist() == [6.0] * 5
+assert plus(x).tolist() == [4.0] * 5
+assert len(plus.stats().specialisations) == 1
+"""
+
+
+def test_a_thread_may_compile_while_another_captures(tmp_path):
+    script(tmp_path, OPERATOR + WHILE_ANOTHER_CAPTURES)
 
 
 IN_A_FRESH_THREAD = """
