@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from brickwork.codegen.llvm import assembly
 from brickwork.config import config
@@ -86,6 +87,8 @@ class Op:
             name, self._schema, self, thunks, python=python or config.check == "interpret"
         )
         self._overload: Any = self._registration.overload(DEFAULT)
+        # What the OpOverload calls. Compilers know the OpOverload alone.
+        self._direct: Any = getattr(self._overload, "_op", self._overload)
         self._out: Any = None if self._schema.out is None else self._registration.overload(OUT)
         self._outputs = () if self._schema.out is None else self._schema.out.outputs
         self._takes_out = self._outputs == (OUT,) and not self._schema.random
@@ -96,7 +99,7 @@ class Op:
         """Call the operator with the function's arguments; also `out=`, and `generator=` or `key=` if it draws."""
         try:
             if not named:
-                return self._overload(*arguments)
+                return self._overload(*arguments) if is_dynamo_compiling() else self._direct(*arguments)
             if self._takes_out and OUT in named:
                 self._out(*arguments, **named)
                 return named[OUT]

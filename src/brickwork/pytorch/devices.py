@@ -88,7 +88,9 @@ class Devices:
             like = [gpu for gpu in self.gpus.values() if target_of(gpu).cpu == target.cpu]
             kernels = load_kernels(driver(), artifact, like, alike=_alike(target))
             self.kernels.append((target.cpu, kernels))
-            cells = (ctypes.c_uint64 * max(len(kernels), 1))(*kernels)
+            # A kernel is launched on whatever device is current, but a function is found sooner.
+            launched = prepare(driver(), kernels, like[0]) if torch.cuda.device_count() == 1 else kernels
+            cells = (ctypes.c_uint64 * max(len(kernels), 1))(*launched)
             self.cells.append(cells)
             places = {kernel_cell(number): ctypes.addressof(cells) + _WORD * number for number in range(len(kernels))}
             return places | {_RECORD: self.record, _RECORD_ON_DEVICE: ctypes.addressof(self.record_on_device)}

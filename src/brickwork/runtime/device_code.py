@@ -58,8 +58,7 @@ def load_kernels(driver: Driver, artifact: Artifact, gpus: Sequence[Gpu], *, ali
     return kernels
 
 
-def prepare(driver: Driver, kernels: Sequence[int], gpu: Gpu) -> None:
-    """Load kernels on a GPU now: no launch has to do it, and graphs can be captured."""
+def prepare(driver: Driver, kernels: Sequence[int], gpu: Gpu) -> tuple[int, ...]:
+    """Load kernels on a GPU now: no launch has to do it, and graphs can be captured. Returns its functions."""
     with driver.using(gpu.context):
-        for kernel in kernels:
-            driver.function(kernel)
+        return tuple(driver.function(kernel) for kernel in kernels)
