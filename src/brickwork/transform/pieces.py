@@ -44,6 +44,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, walk
+from brickwork.transform.copies import copies
 from brickwork.transform.known import Known
 from brickwork.transform.piece import make_kernel
 from brickwork.transform.places import GRID, Places, in_order, outlives_check, places_of
@@ -252,12 +253,16 @@ class _Cutter:
         return self.launch((result,), facts)
 
     def nests(self, loop: For, facts: tuple[Expression, ...]) -> Block:
-        """Return the launch of a nest, and two that do as much where it has few iterations that are long."""
+        """Return the launch of a nest, and several that do as much faster where its sizes say so."""
         whole = self.nest(loop, facts)
-        found = split(self.places.nest(loop), self.places, self.names)
-        if found is None:
+        levels = self.places.nest(loop)
+        if (found := split(levels, self.places, self.names)) is not None:
+            parts = (*found.made, *(self.nest(part, facts) for part in (found.parts, found.joined)))
+        elif (found := copies(levels, self.places, self.names)) is not None:
+            steps = (found.cleared, found.updated, found.joined)
+            parts = (found.made, *(self.nest(part, facts) for part in steps))
+        else:
             return (whole,)
-        parts = (*found.made, self.nest(found.parts, facts), self.nest(found.joined, facts))
         return (If(condition=found.condition, then=parts, otherwise=(whole,), loc=loop.loc),)
 
     def reduction(self, loop: For, facts: tuple[Expression, ...]) -> tuple[Launch, For]:

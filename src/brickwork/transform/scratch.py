@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import UINT64, DType
+from brickwork.ir.dtypes import UINT64, DType, value_dtype
 from brickwork.ir.nodes import Allocate, Expression, Load, Reduction, Store, Tensor, TensorType
 
 
@@ -31,7 +31,7 @@ class Names:
 
     def load(self, tensor: Tensor, *indices: Expression) -> Load:
         """Return the read of an element of a scratch tensor."""
-        return Load(tensor=tensor, indices=indices, access=next(self.accesses), dtype=tensor.type.dtype)
+        return Load(tensor=tensor, indices=indices, access=next(self.accesses), dtype=value_dtype(tensor.type.dtype))
 
     def store(self, tensor: Tensor, *indices_and_value: Expression) -> Store:
         """Return the store of an element of a scratch tensor: its indices, and the value."""

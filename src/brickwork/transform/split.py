@@ -80,13 +80,13 @@ def split(levels: Sequence[For], places: Places, names: Names) -> Split | None:
     ):
         return None
     limits = THREADS if last.role is Role.PARALLEL else BLOCKS
-    counts = [_count(level) for level in levels]
+    counts = [count_of(level) for level in levels]
     total = counts[0]
     for count in counts[1:]:
         total = build.mul(total, count)
-    length = _count(loop)
+    length = count_of(loop)
     pieces = _pieces(total, length, limits)
-    cutter = _Cutter(tuple(levels), loop, names, _flat(levels, counts), limits)
+    cutter = _Cutter(tuple(levels), loop, names, flat_place(levels, counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
     joined = (*before, cutter.joined(tensors), *after)
@@ -97,7 +97,7 @@ def split(levels: Sequence[For], places: Places, names: Names) -> Split | None:
     few = build.apply("le", total, build.integer(limits.few))
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
     outer = [replace(level, role=Role.BLOCK, width=1) for level in levels]
-    return Split(condition, made, cutter.parts(before, tensors), _nested(outer, joined))
+    return Split(condition, made, cutter.parts(before, tensors), nested(outer, joined))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class _Cutter:
         """Return the nest that makes the partial results."""
         loop, piece = self.loop, self.index("piece")
         count = self.pieces(tensors)
-        length = build.add(_count(loop), build.sub(build.mul(count, self.unit()), build.integer(1)))
+        length = build.add(count_of(loop), build.sub(build.mul(count, self.unit()), build.integer(1)))
         step = build.apply("floordiv", length, build.mul(count, self.unit()))
         if self.limits.unit > 1:
             step = build.mul(step, self.unit())
@@ -140,7 +140,7 @@ class _Cutter:
         role = self.levels[-1].role
         over = For(index=piece, start=build.integer(0), stop=count, body=(), role=role, loc=loop.loc)
         levels = (over, *self.levels) if self.wide else (*self.levels, over)
-        return _nested(levels, body)
+        return nested(levels, body)
 
     def joined(self, tensors: Sequence[Tensor]) -> For:
         """Return the loop that joins the partial results of an iteration."""
@@ -195,7 +195,8 @@ def _is_fixed(loop: For, levels: Sequence[For], places: Places) -> bool:
     return not read_symbols(bounds) & inside and places.is_known(*bounds)
 
 
-def _count(loop: For) -> Expression:
+def count_of(loop: For) -> Expression:
+    """Return the number of iterations."""
     if build.is_constant(loop.start, 0) and isinstance(loop.stop, Size):
         return loop.stop
     return build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0))
@@ -210,7 +211,7 @@ def _pieces(total: Expression, length: Expression, limits: Limits) -> Expression
     return build.apply("maximum", found, build.integer(1))
 
 
-def _flat(levels: Sequence[For], counts: Sequence[Expression]) -> Expression:
+def flat_place(levels: Sequence[For], counts: Sequence[Expression]) -> Expression:
     """Return the number of an iteration among all of the levels."""
     flat: Expression = build.integer(0)
     for level, count in zip(levels, counts, strict=True):
@@ -218,7 +219,8 @@ def _flat(levels: Sequence[For], counts: Sequence[Expression]) -> Expression:
     return flat
 
 
-def _nested(levels: Sequence[For], body: Block) -> For:
+def nested(levels: Sequence[For], body: Block) -> For:
+    """Return these loops around a body."""
     result = replace(levels[-1], body=body)
     for level in reversed(levels[:-1]):
         result = replace(level, body=(result,))

@@ -1,9 +1,13 @@
 """What is launched, counted from programs of pieces and sizes."""
 
 import pytest
+import torch
 
+from brickwork.ir.nodes import Launch
 from brickwork.ir.parse import parse_program
+from brickwork.ir.walk import walk
 from brickwork.runtime.launches import LaunchFigures, launch_table, launches
+from support.emulated import Emulated
 
 HEAD = """
 x_t1 = tensor('x', 1, float32, 1, contiguous=True, unit_axis=0)
@@ -35,7 +39,7 @@ def test_threads_take_several_iterations_each(size, blocks):
 
 TRIANGLE = """
 allocate(out_t2, size(x_t1, 0))
-with kernel('k', tensors=(x_t1, out_t2,), scalars=(), facts=()):
+with kernel('k', tensors=(x_t1, out_t2,), scalars=(n_3,), facts=()):
     for i_4 in range(0, size(x_t1, 0), role=block):
         for j_5 in range(0, n_3, role=thread):
             out_t2[i_4] = (x_t1[j_5] @ 0) @ 1
@@ -55,6 +59,31 @@ with kernel('k', tensors=(x_t1, out_t2,), scalars=(), facts=()):
 )
 def test_a_block_has_threads_for_its_longest_loop_or_warps_for_several_short_ones(rows, length, blocks, threads):
     assert found(TRIANGLE, (rows,), length) == [LaunchFigures("k", blocks, threads, rows * length * 8, 0)]
+
+
+TABLE = """
+x_t3 = tensor('y', 3, float32, 2, contiguous=True, unit_axis=1)
+program('op', tensor(x_t3), scalar(n_3), device='cuda')
+with kernel('k', tensors=(x_t3,), scalars=(n_3,), facts=()):
+    for i_4 in range(0, size(x_t3, 0), role=parallel):
+        for j_5 in range(n_3, size(x_t3, 1), role=parallel, width=4, across=ACROSS):
+            x_t3[i_4, j_5] = (x_t3[i_4, j_5] @ 0) @ 1
+return (x_t3,)
+"""
+
+
+@pytest.mark.parametrize("across", [0, 8])
+@pytest.mark.parametrize("rows", [0, 1, 3, 1000, 100_000])
+@pytest.mark.parametrize("columns", [0, 1, 4, 16, 17, 130, 1028, 5000, 1 << 20])
+def test_the_grid_of_a_table_is_the_one_that_is_launched(rows, columns, across):
+    head = HEAD.rpartition("program")[0]
+    program = parse_program(head + TABLE.replace("across=ACROSS", f"across={across}" if across else ""))
+    (made,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
+    emulated = Emulated(made)
+    x, y, wide, high = emulated.geometry(emulated.context([torch.empty(rows, columns, device="meta")], [-2]))
+    assert wide * high == 256
+    (figures,) = launches(program, ((rows, columns), -2))
+    assert (figures.blocks, figures.threads) == (x * y, 256)
 
 
 LOOP = """

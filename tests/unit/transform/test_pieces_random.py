@@ -12,7 +12,7 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.target.cuda import cuda_target
-from brickwork.transform import split
+from brickwork.transform import copies, split
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid
 from support.generate import program_of_seed
@@ -26,6 +26,9 @@ SEEDS = range(int(os.environ.get("BRICKWORK_FUZZ_EXAMPLES", "150")))
 def small_pieces(monkeypatch):
     monkeypatch.setattr(grid, "LIGHT_PIECE", 3)
     monkeypatch.setattr(grid, "SHORT", 2)
+    monkeypatch.setattr(copies, "MANY_UPDATES", 2)
+    monkeypatch.setattr(copies, "RUN", 2)
+    monkeypatch.setattr(copies, "COPIES", 3)
     monkeypatch.setattr(split, "THREADS", split.Limits(few=100, least=2, unit=1, enough=200, most=5))
     monkeypatch.setattr(split, "BLOCKS", split.Limits(few=100, least=2, unit=2, enough=200, most=5))
 
