@@ -1,4 +1,4 @@
-"""What a kernel of the suite is, and makers of arguments. The kernels are in `kernels.py` and `kernels_flow.py`."""
+"""What a kernel of the suite is, and makers of arguments. The kernels are in `kernels.py` and its like."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ Liveness is computed backwards over the statements. Nothing in here asks about t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import (
@@ -18,7 +18,9 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
+    Load,
     Node,
+    Random,
     Read,
     Reduction,
     Statement,
@@ -26,7 +28,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import assigned_symbols, children, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, walk
 
 Symbols = frozenset[Symbol]
 NONE: Symbols = frozenset()
@@ -187,10 +189,21 @@ def _selected(statement: If, symbol: Symbol) -> str | None:
             then=(Assign(symbol=target, value=value),),
             otherwise=(),
         ) if target == symbol and compare.name in _SELECTING and symbol not in read_symbols(value):
-            if left == value and right == Read(symbol=symbol):
+            if _is_same(left, value) and right == Read(symbol=symbol):
                 return _SELECTING[compare.name]
-            if right == value and left == Read(symbol=symbol):
+            if _is_same(right, value) and left == Read(symbol=symbol):
                 return _SELECTING[_MIRRORED[compare.name]]
             return None
         case _:
             return None
+
+
+def _is_same(left: Expression, right: Expression) -> bool:
+    """Whether two expressions, one evaluated right after the other, have the same value."""
+    if any(isinstance(node, Random) for node in walk(left)):
+        return False
+    return rewrite(left, _anonymous) == rewrite(right, _anonymous)
+
+
+def _anonymous(node: Node) -> Node:
+    return replace(node, access=0) if isinstance(node, Load) else node

@@ -79,6 +79,18 @@ def test_flattened_stores_are_apart():
     assert loops["j"].independent
 
 
+def test_stores_in_steps_of_an_argument_are_apart_where_an_inner_loop_is_as_long():
+    for stop, expected in ((lambda k: value(k), True), (lambda k: apply("add", k, 1), False)):
+        make = KernelBuilder()
+        x, y, i, j = make.tensor("x", 1), make.tensor("y", 2), make.symbol("i"), make.symbol("j")
+        k = make.scalar("k")
+        place = apply("add", apply("mul", i, k), j)
+        store = make.store(x, (place,), make.load(y, i, j))
+        loops = by_name(make.kernel(make.loop(i, size(y, 0), make.loop(j, stop(k), store))))
+        assert loops["i"].independent is expected
+        assert loops["j"].independent
+
+
 def test_overlapping_rows_of_a_flattened_store_collide():
     make = KernelBuilder()
     x, y, i, j = make.tensor("x", 1), make.tensor("y", 2), make.symbol("i"), make.symbol("j")
@@ -129,6 +141,16 @@ def test_a_maximum_by_branching_is_a_reduction():
         return (make.branch(build.apply("gt", e, Read(symbol=s)), (make.assign(s, e),)),)
 
     assert [item.operator.name for item in by_name(accumulate(step))["i"].reductions] == ["maximum"]
+
+
+def test_an_element_read_again_is_the_one_that_was_compared():
+    make = KernelBuilder()
+    x, y, i, s = make.tensor("x", 1), make.tensor("y", 0), make.symbol("i"), make.symbol("s", FLOAT32)
+    for other, expected in ((i, ["maximum"]), (apply("sub", i, 1), [])):
+        greater = build.apply("gt", make.load(x, i), Read(symbol=s))
+        loop = make.loop(i, size(x, 0), make.branch(greater, (make.assign(s, make.load(x, other)),)))
+        kernel = make.kernel(make.assign(s, build.constant(0.0, FLOAT32)), loop, make.store(y, (), Read(symbol=s)))
+        assert [item.operator.name for item in by_name(kernel)["i"].reductions] == expected
 
 
 def test_other_recurrences_are_conflicts():
