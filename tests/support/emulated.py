@@ -167,7 +167,7 @@ class Emulated:
     def __call__(self, tensors: Sequence[torch.Tensor], scalars: Sequence[Number] = ()) -> Failed | None:
         """Run on tensors and scalars in the order in which the kernel names them."""
         record = (ctypes.c_int64 * RECORD_WORDS)()
-        context = self._context(record, tensors, scalars)
+        context = self.context(tensors, scalars, record)
         x, y, block, teams = self.geometry(context)
         self.run_grid((x, y), (block, teams), context)
         if not record[RECORD_FAILED]:
@@ -184,9 +184,10 @@ class Emulated:
         self._geometry(ctypes.addressof(context), ctypes.addressof(found))
         return found[0], found[1], found[2], found[3]
 
-    def _context(self, record: Any, tensors: Sequence[torch.Tensor], scalars: Sequence[Number]) -> Any:
+    def context(self, tensors: Sequence[torch.Tensor], scalars: Sequence[Number], record: Any = None) -> Any:
+        """Return the parameters for tensors and scalars, with the address of a record."""
         context = (ctypes.c_int64 * self.layout.length)()
-        context[self.layout.record] = ctypes.addressof(record)
+        context[self.layout.record] = ctypes.addressof(record) if record is not None else 0
         context[self.layout.owner or 0] = OWNER
         for tensor, data in zip(self.kernel.tensors, tensors, strict=True):
             slots = self.layout.tensors[tensor]

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
-from brickwork.codegen.expressions import emit_scalar
-from brickwork.codegen.failures import begin_failure_path, emit_failure_path
+from brickwork.codegen.failures import begin_failure_path, emit_failure_path, weights
 from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, TEAMS, WARP, Form, Grid, grid_of
 from brickwork.codegen.narrowing import NarrowingWriter
 from brickwork.codegen.state import Frame, Slot, State, Team, parameter
 from brickwork.codegen.statements import emit_block
+from brickwork.codegen.steps import begin_step, block_number, loop_stop, register, step_number, table_steps
 from brickwork.codegen.values import Uniform, scalar_type
 from brickwork.codegen.variables import bound_symbols
 from brickwork.codegen.vectors import emit_lanes, lane_state
@@ -30,7 +30,6 @@ _SIZE = Known(0, 2**48 - 1)
 _NARROW_SIZE = Known(0, NARROW_SIZE - 1)
 _NARROW_EXTENT = Known(0, NARROW_EXTENT - 1)
 _NARROW_SCALAR = Known(-NARROW_SIZE, NARROW_SIZE)
-_REGISTERS = "llvm.nvvm.read.ptx.sreg"
 
 
 def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
@@ -156,55 +155,47 @@ def _slot(state: State, expression: Expression) -> str | None:
             return None
 
 
-def _register(state: State, name: str) -> str:
-    """Return a special register as i32."""
-    state.module.declare(f"{_REGISTERS}.{name}", "i32", ())
-    return state.writer.once(f"call i32 @{_REGISTERS}.{name}()")
-
-
-def _block_number(state: State) -> str:
-    """Return the number of this block, as i64."""
-    emit, x, y = state.writer.emit, _register(state, "ctaid.x"), _register(state, "ctaid.y")
-    row = emit(f"zext i32 {y} to i64")
-    width = emit(f"zext i32 {_register(state, 'nctaid.x')} to i64")
-    return emit(f"add i64 {emit(f'mul i64 {row}, {width}')}, {emit(f'zext i32 {x} to i64')}")
-
-
 def _emit_parallel(state: State, grid: Grid) -> None:
-    writer = state.writer
     _declare(state, grid)
-    thread = writer.emit(f"zext i32 {_register(state, 'tid.x')} to i64")
-    step = writer.emit(f"mul i64 {_block_number(state)}, {PARALLEL_THREADS}")
-    step = writer.emit(f"add i64 {step}, {thread}")
-    inner = _begin_step(state, grid, step)
+    if grid.table:
+        with table_steps(state, grid) as inner:
+            _emit_step(inner, grid)
+        return
+    _emit_step(begin_step(state, grid, step_number(state, grid)), grid)
+
+
+def _emit_step(state: State, grid: Grid) -> None:
+    """Emit the iterations of a step: one, or the innermost loop's lanes, of which the last step may have fewer."""
+    writer = state.writer
     if grid.width == 1:
-        _emit_iteration(inner, grid)
+        _emit_iteration(state, grid)
         return
     loop, width = grid.loops[-1], grid.width
-    first = _text(inner, loop)
-    stop = emit_scalar(state, loop.stop)
+    first = _text(state, loop)
+    stop = loop_stop(state, loop)
     beyond = writer.emit(f"add i64 {first}, {width}")
     if writer.known(first).multiple % width == 0 and writer.known(stop).multiple % width == 0:
-        _emit_lanes(inner, loop, first)
+        _emit_lanes(state, loop, first)
         return
-    whole, tail = writer.label("whole"), writer.label("tail")
-    writer.branch_if(writer.emit(f"icmp sle i64 {beyond}, {stop}"), whole, tail)
+    whole, tail, over = writer.label("whole"), writer.label("tail"), writer.label("over")
+    writer.branch_if(writer.emit(f"icmp sle i64 {beyond}, {stop}"), whole, tail, weights(state))
     writer.place(whole)
-    _emit_lanes(inner, loop, first)
-    writer.terminate("ret void")
+    _emit_lanes(state, loop, first)
+    writer.branch(over)
     writer.place(tail)
-    _emit_rest(inner, grid, first, stop)
+    _emit_rest(state, grid, first, stop)
+    writer.place(over)
 
 
 def _emit_team(state: State, grid: Grid) -> None:
     writer = state.writer
     _declare(state, grid)
-    rows, row = (writer.emit(f"zext i32 {_register(state, name)} to i64") for name in ("ntid.y", "tid.y"))
+    rows, row = (writer.emit(f"zext i32 {register(state, name)} to i64") for name in ("ntid.y", "tid.y"))
     writer.learn(rows, Known(1, TEAMS))
     writer.learn(row, Known(0, TEAMS - 1))
-    first = writer.emit(f"mul i64 {_block_number(state)}, {rows}")
-    inner = _begin_step(state, grid, writer.emit(f"add i64 {first}, {row}"))
-    thread, size = (writer.emit(f"zext i32 {_register(state, name)} to i64") for name in ("tid.x", "ntid.x"))
+    first = writer.emit(f"mul i64 {block_number(state)}, {rows}")
+    inner = begin_step(state, grid, writer.emit(f"add i64 {first}, {row}"))
+    thread, size = (writer.emit(f"zext i32 {register(state, name)} to i64") for name in ("tid.x", "ntid.x"))
     writer.learn(thread, Known(0, MOST_THREADS - 1))
     writer.learn(size, Known(WARP, MOST_THREADS, WARP))
     warp = writer.emit(f"icmp eq i64 {size}, {WARP}")
@@ -249,106 +240,6 @@ def _emit_iteration(state: State, grid: Grid) -> None:
     after = state.writer.label("next")
     emit_block(replace(state, frame=Frame(after, after, None)), grid.body)
     state.writer.place(after)
-
-
-def _begin_step(state: State, grid: Grid, step: str) -> State:
-    """Return the state of a step, whose number is an i64, with the loops' indices; leave if there is none."""
-    writer = state.writer
-    starts = [emit_scalar(state, loop.start) for loop in grid.loops]
-    counts = [_count(state, loop, start) for loop, start in zip(grid.loops, starts, strict=True)]
-    if grid.width > 1:
-        rounded = writer.emit(f"add i64 {counts[-1]}, {grid.width - 1}")
-        counts[-1] = writer.emit(f"udiv i64 {rounded}, {grid.width}")
-    total = counts[0]
-    for count in counts[1:]:
-        total = writer.emit(f"mul i64 {total}, {count}")
-    inside, outside = writer.label("inside"), writer.label("outside")
-    writer.branch_if(writer.emit(f"icmp slt i64 {step}, {total}"), inside, outside)
-    writer.place(outside)
-    writer.terminate("ret void")
-    writer.place(inside)
-    places = _places(state, step, total, counts)
-    inner = replace(state.inner(), order=step)
-    for number, (loop, start, place) in enumerate(zip(grid.loops, starts, places, strict=True)):
-        if number + 1 == len(grid.loops) and grid.width > 1:
-            offset = writer.emit(f"mul i64 {place}, {grid.width}")
-        else:
-            offset = place
-        index = writer.emit(f"add i64 {start}, {offset}") if start != "0" else offset
-        inner.values[loop.index] = Uniform(index, INT64)
-    return inner
-
-
-def _count(state: State, loop: For, start: str) -> str:
-    writer = state.writer
-    stop = emit_scalar(state, loop.stop)
-    if _counts_elements(state, loop.stop):
-        writer.learn(stop, _NARROW_EXTENT)
-    length = writer.emit(f"sub i64 {stop}, {start}")
-    if writer.known(length).low >= 0:
-        return length
-    return writer.emit(f"call i64 @llvm.smax.i64(i64 {length}, i64 0)")
-
-
-def _counts_elements(state: State, expression: Expression) -> bool:
-    """Return whether an expression is the number of elements of a dense narrow tensor: the product of its sizes."""
-    factors = _factors(expression)
-    if not all(isinstance(factor, Size) for factor in factors):
-        return False
-    found = {factor.tensor for factor in factors if isinstance(factor, Size)}
-    axes = sorted(factor.axis for factor in factors if isinstance(factor, Size))
-    tensor = next(iter(found))
-    dense = len(found) == 1 and tensor.type.contiguous and tensor in state.kernel.narrow
-    return dense and axes == [*range(tensor.type.rank)]
-
-
-def _factors(expression: Expression) -> tuple[Expression, ...]:
-    match expression:
-        case Apply(operator=operator, operands=(left, right)) if operator.name == "mul":
-            return (*_factors(left), *_factors(right))
-        case _:
-            return (expression,)
-
-
-def _places(state: State, step: str, total: str, counts: list[str]) -> list[str]:
-    """Return the places in each loop of a step: by divisions of 32 bits where all steps have such numbers."""
-    writer = state.writer
-    if len(counts) == 1:
-        if (known := writer.known(counts[0])).high < 2**31:
-            word = writer.emit(f"trunc i64 {step} to i32")
-            step = writer.emit(f"sext i32 {word} to i64")
-            writer.learn(step, Known(0, max(known.high - 1, 0)))
-        return [step]
-    narrow, wide, found = writer.label("narrow"), writer.label("wide"), writer.label("found")
-    slots = [writer.alloca("i64") for _ in counts]
-    writer.branch_if(writer.emit(f"icmp ule i64 {total}, {2**31 - 1}"), narrow, wide)
-    for label, kind in ((narrow, "i32"), (wide, "i64")):
-        writer.place(label)
-        for slot, place in zip(slots, _divisions(state, step, counts, kind), strict=True):
-            writer.store("i64", place, slot)
-        writer.branch(found)
-    writer.place(found)
-    places = [writer.load("i64", slot) for slot in slots]
-    for number, (place, count) in enumerate(zip(places, counts, strict=True)):
-        known = writer.known(count)
-        if known.high < 2**31:
-            word = writer.emit(f"trunc i64 {place} to i32")
-            places[number] = writer.emit(f"sext i32 {word} to i64")
-        writer.learn(places[number], Known(0, max(known.high - 1, 0)))
-    return places
-
-
-def _divisions(state: State, step: str, counts: list[str], kind: str) -> list[str]:
-    """Divide a step's number by the loops' lengths, innermost first, in integers of `kind`."""
-    emit, texts = state.writer.emit, [step, *counts]
-    if kind == "i32":
-        texts = [emit(f"trunc i64 {text} to i32") for text in texts]
-    left, places = texts[0], list[str]()
-    for count in reversed(texts[2:]):
-        places.append(emit(f"urem {kind} {left}, {count}"))
-        left = emit(f"udiv {kind} {left}, {count}")
-    places = [left, *reversed(places)]
-    return [emit(f"zext i32 {place} to i64") for place in places] if kind == "i32" else places
 
 
 def _declare(state: State, grid: Grid) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from brickwork.ir.nodes import Block, For, Kernel, Load, Random, Role
+from brickwork.ir.nodes import Block, Check, For, Kernel, Load, Random, Role, While
 from brickwork.ir.walk import read_symbols, walk
 
 PARALLEL_THREADS = 256
@@ -23,6 +23,8 @@ TEAMS = 4
 """Warps in a block of which each takes an iteration of its own."""
 MOST_BLOCKS = 2**31 - 1
 """Most blocks along x."""
+MOST_ROWS = 2**16 - 1
+"""Most blocks along y."""
 
 
 class Form(Enum):
@@ -45,6 +47,15 @@ class Grid:
     def width(self) -> int:
         """Iterations of the innermost loop that one step takes."""
         return self.loops[-1].width if self.form is Form.PARALLEL else 1
+
+    @property
+    def table(self) -> bool:
+        """Whether threads lie along both the innermost loop and those around it, and may take several steps each.
+
+        Long bodies, which are those with loops and checks, need the registers that this takes.
+        """
+        light = not any(isinstance(node, Check | For | While) for node in walk(self.body))
+        return self.form is Form.PARALLEL and len(self.loops) > 1 and light
 
 
 def grid_of(kernel: Kernel) -> Grid:

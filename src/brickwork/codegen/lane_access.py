@@ -5,48 +5,61 @@ There a mask is a branch for each lane, which keeps memory that is not theirs un
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from brickwork.codegen import lanes
 from brickwork.codegen.state import State
 from brickwork.codegen.values import Wrapped
 
 
-def load_lanes(state: State, kind: str, places: str, mask: str | None, otherwise: str, note: str) -> str:
-    """Return the elements at a vector of addresses; lanes out of `mask` take those of `otherwise`."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address, and the bytes of which it is known to be a multiple."""
+
+    address: str
+    alignment: int
+
+
+def load_lanes(state: State, kind: str, places: Sequence[Place], mask: str | None, otherwise: str, note: str) -> str:
+    """Return the elements at the lanes' places; lanes out of `mask` take those of `otherwise`."""
     writer, width = state.writer, state.width
     whole, result = f"<{width} x {kind}>", otherwise
-    for lane in range(width):
-        address = writer.emit(f"extractelement <{width} x {state.pointer}> {places}, i64 {lane}")
+    for lane, place in enumerate(places):
         if mask is None:
-            item = writer.load(kind, address, note, pointer=state.pointer)
+            item = writer.load(kind, place.address, _aligned(place, note), pointer=state.pointer)
         else:
             before = writer.emit(f"extractelement {whole} {otherwise}, i64 {lane}")
-            item = _load_if(state, kind, address, (mask, lane), before, note)
+            item = _load_if(state, kind, place, (mask, lane), before, note)
         result = writer.emit(f"insertelement {whole} {result}, {kind} {item}, i64 {lane}")
     return result
 
 
-def _load_if(state: State, kind: str, address: str, flag: tuple[str, int], before: str, note: str) -> str:
+def _aligned(place: Place, note: str) -> str:
+    return f", align {place.alignment}{note}"
+
+
+def _load_if(state: State, kind: str, place: Place, flag: tuple[str, int], before: str, note: str) -> str:
     writer, start = state.writer, state.writer.block
     active, after = writer.label("active"), writer.label("after")
     condition = writer.emit(f"extractelement <{state.width} x i1> {flag[0]}, i64 {flag[1]}")
     writer.branch_if(condition, active, after)
     writer.place(active)
-    item = writer.load(kind, address, note, pointer=state.pointer)
+    item = writer.load(kind, place.address, _aligned(place, note), pointer=state.pointer)
     writer.place(after)
     return writer.emit(f"phi {kind} [{before}, %{start}], [{item}, %{active}]")
 
 
-def store_lanes(state: State, kind: str, text: str, places: str, mask: str | None, note: str) -> None:
-    """Store the lanes of a vector at a vector of addresses, in order."""
+def store_lanes(state: State, kind: str, text: str, places: Sequence[Place], mask: str | None, note: str) -> None:
+    """Store the lanes of a vector at their places, in order."""
     writer, width = state.writer, state.width
-    for lane in range(width):
-        address = writer.emit(f"extractelement <{width} x {state.pointer}> {places}, i64 {lane}")
+    for lane, place in enumerate(places):
         item = writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lane}")
         if mask is None:
-            writer.store(kind, item, address, note, pointer=state.pointer)
+            writer.store(kind, item, place.address, _aligned(place, note), pointer=state.pointer)
             continue
         with writer.when(writer.emit(f"extractelement <{width} x i1> {mask}, i64 {lane}")):
-            writer.store(kind, item, address, note, pointer=state.pointer)
+            writer.store(kind, item, place.address, _aligned(place, note), pointer=state.pointer)
 
 
 def wrapped_places(state: State, offset: Wrapped) -> str:

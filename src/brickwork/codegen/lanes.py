@@ -6,6 +6,8 @@ operators on scalars and vectors (`operators.py`).
 
 from __future__ import annotations
 
+from brickwork.codegen import division
+from brickwork.codegen.builder import Known
 from brickwork.codegen.state import State
 from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, Wraps, scalar_type, vector_type
 from brickwork.ir.dtypes import INT64
@@ -119,6 +121,8 @@ def divide(state: State, left: Value, right: Value) -> tuple[Value, Value] | Non
         return None
     emit, stride, divisor = state.writer.emit, left.stride, right.text
     quotient, remainder = floor_division(state, left.base, divisor)
+    if state.writer.known(divisor).low >= 0:
+        return _divided_upwards(state, stride, divisor, (quotient, remainder))
     positive = emit(f"icmp sgt i64 {divisor}, 0")
     size = emit(f"call i64 @llvm.abs.i64(i64 {divisor}, i1 false)")
     # The remainder runs through [0, d) for a positive divisor and through (d, 0] for a negative one.
@@ -133,8 +137,21 @@ def divide(state: State, left: Value, right: Value) -> tuple[Value, Value] | Non
     return Wrapped(quotient, 0, step, wraps), Wrapped(remainder, stride, jump, wraps)
 
 
+def _divided_upwards(state: State, stride: int, divisor: str, first: tuple[str, str]) -> tuple[Value, Value]:
+    """Return quotient and modulo, the first lane's of which are given, for a divisor that is not negative."""
+    emit, (quotient, remainder) = state.writer.emit, first
+    distance = emit(f"sub i64 {divisor}, {remainder}" if stride == 1 else f"add i64 {remainder}, 1")
+    known = state.writer.known(divisor)
+    state.writer.learn(distance, Known(0, known.high))
+    wraps = Wraps(_clamped(state, distance), _clamped(state, divisor))
+    jump = divisor if stride == -1 else emit(f"sub i64 0, {divisor}")
+    return Wrapped(quotient, 0, str(stride), wraps), Wrapped(remainder, stride, jump, wraps)
+
+
 def floor_division(state: State, left: str, right: str) -> tuple[str, str]:
     """Return floor quotient and modulo of two scalar i64; no operands make it trap."""
+    if state.target.grid:
+        return division.floor_division(state.writer, left, right)
     emit = state.writer.emit
     near_zero = emit(f"icmp ult i64 {emit(f'add i64 {right}, 1')}, 2")
     divisor = emit(f"select i1 {near_zero}, i64 1, i64 {right}")

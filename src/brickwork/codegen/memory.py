@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from brickwork.codegen import lane_access, lanes
+from brickwork.codegen.lane_access import Place
 from brickwork.codegen.operators import constant
 from brickwork.codegen.state import State, metadata
 from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, type_suffix, vector_type
@@ -39,8 +40,7 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
         text = state.writer.load(kind, address, note, pointer=state.pointer)
         return Uniform(widened(state, text, tensor.type.dtype, 1), value_dtype(tensor.type.dtype))
     if state.target.grid and not (_is_run(offset) and state.mask is None):
-        note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
-        places = _addresses(state, tensor, offset)
+        places, note = _places(state, tensor, indices, offset), _scope(state, tensor)
         text = lane_access.load_lanes(state, kind, places, state.mask, "zeroinitializer", note)
     elif isinstance(offset, Strided) and abs(offset.stride) == 1:
         text = _load_run(state, tensor, offset, state.mask)
@@ -65,7 +65,8 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
     text = narrowed(state, lanes.vector(state, value), dtype, state.width)
     whole = f"<{state.width} x {kind}>"
     if state.target.grid and not (_is_run(offset) and state.mask is None):
-        lane_access.store_lanes(state, kind, text, _addresses(state, tensor, offset), state.mask, note)
+        places, note = _places(state, tensor, indices, offset), _scope(state, tensor)
+        lane_access.store_lanes(state, kind, text, places, state.mask, note)
         return
     if isinstance(offset, Strided) and abs(offset.stride) == 1:
         address, mask = _run(state, tensor, offset, state.mask)
@@ -161,6 +162,27 @@ def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
     else:
         places = lanes.vector(state, offset)
     return emit(f"getelementptr {kind}, {state.pointer} {data}, <{state.width} x i64> {places}")
+
+
+def _places(state: State, tensor: Tensor, indices: tuple[Value, ...], offset: Value) -> list[Place]:
+    """Return where the lanes of a thread access a tensor: scalar addresses, so that LLVM sees which are neighbours."""
+    emit, size = state.writer.emit, tensor.type.dtype.size
+    if any(isinstance(index, Varying | Wrapped) for index in indices) or state.mask is not None:
+        places, whole = _addresses(state, tensor, offset), f"<{state.width} x {state.pointer}>"
+        return [Place(emit(f"extractelement {whole} {places}, i64 {lane}"), size) for lane in range(state.width)]
+    result: list[Place] = []
+    for lane in range(state.width):
+        here = tuple(_in_lane(state, index, lane) for index in indices)
+        found = _offset(state, tensor, here)
+        base = found.text if isinstance(found, Uniform) else "0"
+        result.append(Place(_address(state, tensor, base), _alignment(state, tensor, Strided(base, 1))))
+    return result
+
+
+def _in_lane(state: State, index: Value, lane: int) -> Value:
+    if isinstance(index, Strided):
+        return Uniform(state.writer.emit(f"add i64 {index.base}, {index.stride * lane}"), INT64)
+    return index
 
 
 def _run(state: State, tensor: Tensor, offset: Strided, mask: str | None) -> tuple[str, str | None]:

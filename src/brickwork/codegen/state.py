@@ -132,6 +132,11 @@ def parameter(index: int) -> str:
     return f"slot{index}"
 
 
+def is_parameter(text: str) -> bool:
+    """Return whether a value is what a slot of a device kernel's context holds."""
+    return text.startswith("%slot") and text[5:].isdigit()
+
+
 def empty_metadata(module: Module) -> str:
     """Return the name of the empty metadata node."""
     return metadata(module, "!{}")

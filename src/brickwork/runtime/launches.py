@@ -11,10 +11,29 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from math import prod
 from typing import TypeAlias
 
-from brickwork.codegen.geometry import ENOUGH_THREADS, STEPS_EACH, UNKNOWN_STEPS
-from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, TEAMS, WARP, Form, grid_of
+from brickwork.codegen.geometry import (
+    COLUMNS_EACH,
+    ENOUGH_THREADS,
+    FEW_COLUMNS,
+    MANY_STEPS,
+    STEPS_EACH,
+    UNKNOWN_STEPS,
+    known_to_host,
+)
+from brickwork.codegen.grid import (
+    MOST_BLOCKS,
+    MOST_ROWS,
+    MOST_THREADS,
+    PARALLEL_THREADS,
+    TEAMS,
+    WARP,
+    Form,
+    Grid,
+    grid_of,
+)
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -194,15 +213,17 @@ def _while(known: _Known, loop: While) -> _Flow:
 
 def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
     grid = grid_of(kernel)
-    steps = 1
-    for loop in grid.loops:
-        length = _length(known, loop)
-        steps = 0 if length is None else steps * -(-length // (grid.width if loop is grid.loops[-1] else 1))
+    lengths = [_length(known, loop) or 0 for loop in grid.loops]
+    if lengths:
+        lengths[-1] = -(-lengths[-1] // grid.width)
+    steps = prod(lengths)
     work = _block(known, kernel.body)
     total = (None, None) if work is None else (work.bytes, work.flops)
     match grid.form:
         case Form.SERIAL:
             return LaunchFigures(kernel.name, 1, 1, *total)
+        case Form.PARALLEL if grid.table:
+            return LaunchFigures(kernel.name, _table(grid, prod(lengths[:-1]), lengths[-1]), PARALLEL_THREADS, *total)
         case Form.PARALLEL:
             return LaunchFigures(kernel.name, -(-steps // PARALLEL_THREADS), PARALLEL_THREADS, *total)
         case Form.BLOCK:
@@ -211,10 +232,20 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
             return LaunchFigures(kernel.name, -(-steps // teams), threads * teams, *total)
 
 
+def _table(grid: Grid, rows: int, columns: int) -> int:
+    """Return the blocks for a table of steps, as `codegen.geometry` has them."""
+    few = columns <= FEW_COLUMNS
+    each = FEW_COLUMNS if few else min(max(rows * columns // MANY_STEPS, 1), COLUMNS_EACH)
+    along = max(columns // each, min(columns, WARP), 1)
+    wide = 1 if few else min(1 << (along - 1).bit_length(), PARALLEL_THREADS)
+    wide, each = (grid.loops[-1].across, 1) if grid.loops[-1].across else (wide, each)
+    return min(-(-columns // (wide * each)), MOST_BLOCKS) * min(-(-rows * wide // PARALLEL_THREADS), MOST_ROWS)
+
+
 def _threads(known: _Known, kernel: Kernel, total: int) -> int:
     """Return the threads that share one of `total` iterations out, as `codegen.geometry` has them."""
     loops = [node for node in walk(kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
-    lengths = [(_length(known, loop), loop.width) for loop in loops]
+    lengths = [(_length(known, loop) if known_to_host(kernel, loop) else None, loop.width) for loop in loops]
     steps = [UNKNOWN_STEPS if length is None else -(-length // width) for length, width in lengths]
     longest = max((1, *steps))
     wanted = max(-(-longest // STEPS_EACH), min(ENOUGH_THREADS // max(total, 1), longest), 1)

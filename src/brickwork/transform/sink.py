@@ -99,7 +99,7 @@ def _sunk(loop: For, analysis: Analysis) -> For:
     private = not live_before(ahead, NONE) & assigned and not assigned & assigned_symbols(inner)
     if read & stored or not private:
         return loop
-    return replace(loop, body=(replace(inner, body=(*ahead, *inner.body)),))
+    return replace(loop, body=(_sunk(replace(inner, body=(*ahead, *inner.body)), analysis),))
 
 
 def _is_cheap(block: Sequence[Statement]) -> bool:

@@ -36,6 +36,7 @@ from brickwork.ir.walk import assigned_symbols, rewrite_statements, walk
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.schedule.tile import nest_of, tile
 from brickwork.transform.schedule.unroll_jam import unroll_jam
 
 CHUNK_NUMBERS = 1_000_000
@@ -63,7 +64,9 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
             size = Symbol(f"{statement.index.name}_size", next(numbers), INT64)
             return _share(flat, schedule, analysis, size)
         applied = _apply(flat, schedule, analysis)
-        order = schedule.order(statement.index)
+        order, tiling = schedule.order(statement.index), schedule.tile(statement.index)
+        if tiling is not None:
+            return tile(applied, tiling, order or nest_of(applied), numbers)
         if order:
             return (permute(applied, order),)
         return _jammed(applied, schedule.jam(statement.index), numbers)

@@ -32,15 +32,17 @@ from brickwork.transform.schedule.schedule import (
     Schedule,
     Split,
     Threads,
+    Tile,
     Update,
     Vectorise,
 )
+from brickwork.transform.schedule.tile import find_across
 
 MOST_LANES = 8
 DRAWN_LANES = 4
 """Numbers that one block of the random generator makes."""
 JAMMED = 4
-"""Iterations of an outer loop that run together where they share what an accumulating loop reads."""
+"""Iterations of an outer loop that run together where they share what they read, or its lines."""
 LIGHT_PIECE = 4096
 """Least iterations for a block of threads that accumulates."""
 SHORT = 32
@@ -111,13 +113,17 @@ class GridPlanner(Planner):
             return
         innermost = min(reversed(band), key=lambda node: self.cost(loop, (node,)))
         sharing = self.sharing(band, innermost) if self.wide else None
+        across = find_across(self.inside(innermost), band, innermost)
         order = [*(node for node in band if node is not innermost), innermost]
+        width = self.width(innermost, band[-1], across)
+        if across is not None:
+            yield Tile(loop.index, across.index, min(width, JAMMED))
         if order != band:
             yield Permute(loop.index, tuple(node.index for node in order))
         elif sharing is not None and sharing is band[0]:
             yield Jam(sharing.index, JAMMED)
         yield from (Parallel(node.index) for node in order[:-1])
-        yield from self.threads(innermost, self.width(innermost))
+        yield from self.threads(innermost, width)
         if sharing is None:
             yield from self.split(band[-1])
 
@@ -160,10 +166,13 @@ class GridPlanner(Planner):
 
     # ------------------------------------------------------------ lanes
 
-    def width(self, loop: For) -> int:
-        """Return how many neighbouring iterations a thread runs."""
+    def width(self, loop: For, last: For | None = None, across: For | None = None) -> int:
+        """Return how many neighbouring iterations of a loop a thread runs.
+
+        `last` is the last loop of the perfect nest that it stands in, and `across` the other loop of a tile.
+        """
         draws = any(isinstance(node, Random) for node in walk(loop.body))
-        if (not self.wide and not draws) or not self.takes_lanes(loop):
+        if (not self.wide and not draws) or not self.takes_lanes(loop, last or loop, across):
             return 1
         elements = [node.tensor.type for node in walk(loop.body) if isinstance(node, Load | Store)]
         widest = max((kind.dtype.size for kind in elements if kind.rank), default=4)
@@ -175,13 +184,14 @@ class GridPlanner(Planner):
             width //= 2
         return max(width, 1)
 
-    def takes_lanes(self, loop: For) -> bool:
+    def takes_lanes(self, loop: For, last: For, across: For | None) -> bool:
         """Whether neighbouring iterations do the same, on neighbouring elements for the most part."""
-        for node in walk(loop.body):
+        for node in walk(last.body):
             if isinstance(node, While) or (isinstance(node, For) and not self.analysis.loops[node.index].reductions):
                 return False
         inside = self.inside(loop)
-        cost = sum(access_cost(access, {loop.index}) for access in inside)
+        along = (loop,) if across is None else (loop, across)
+        cost = sum(min(access_cost(access, {node.index}) for node in along) for access in inside)
         return 2 * cost <= sum(2.0 if access.store else 1.0 for access in inside)
 
     def inside(self, loop: For) -> list[Access]:
@@ -218,8 +228,9 @@ def grid_schedule(
 def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[Expression, ...]:
     """Return what must hold so that the lanes of a schedule's loops read and write aligned neighbours."""
     found: dict[Expression, None] = {}
+    tiles = {item.across: item.factor for item in schedule.directives if isinstance(item, Tile)}
     for loop in (node for node in walk(block) if isinstance(node, For)):
-        width = schedule.width(loop.index)
+        width = max(schedule.width(loop.index), tiles.get(loop.index, 0))
         for access in analysis.accesses:
             kind = access.tensor.type
             if width > 1 and kind.contiguous and kind.rank > 1 and _is_direct(access, loop.index):

@@ -89,6 +89,18 @@ class Permute:
 
 
 @dataclass(frozen=True, slots=True)
+class Tile:
+    """Lay the threads of a block over the innermost loop of a nest, of which `loop` is the outermost, and `across`.
+
+    Each thread takes `factor` neighbouring iterations of `across`.
+    """
+
+    loop: Symbol
+    across: Symbol
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """Make the updates of a tensor's elements in a loop indivisible, so that iterations may meet on an element."""
 
@@ -97,7 +109,7 @@ class Update:
 
 
 Directive: TypeAlias = (
-    Parallel | Vectorise | Chunk | Flatten | Jam | Blocks | Threads | Partials | Split | Permute | Update
+    Parallel | Vectorise | Chunk | Flatten | Jam | Blocks | Threads | Partials | Split | Permute | Tile | Update
 )
 
 
@@ -148,6 +160,10 @@ class Schedule:
         """Return the order in which the nest that begins with a loop is run; empty if it stays as it is."""
         return next((item.order for item in self.directives if isinstance(item, Permute) and item.loop == loop), ())
 
+    def tile(self, loop: Symbol) -> Tile | None:
+        """Return how the nest that begins with a loop is laid over a block of threads, if it is."""
+        return next((item for item in self.directives if isinstance(item, Tile) and item.loop == loop), None)
+
     def updates(self, loop: Symbol) -> frozenset[str]:
         """Return the names of the tensors that a loop updates indivisibly."""
         return frozenset(item.tensor for item in self.directives if isinstance(item, Update) and item.loop == loop)
@@ -186,6 +202,8 @@ def deserialise(text: str, loops: tuple[Symbol, ...]) -> Schedule:
                 directives.append(Split(loop))
             case "permute":
                 directives.append(Permute(loop, tuple(named[value] for value in values)))
+            case "tile":
+                directives.append(Tile(loop, named[values[0]], int(values[1])))
             case "update":
                 directives.append(Update(loop, str(values[0])))
             case "flatten":
@@ -221,6 +239,8 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("split", _name(loop))
         case Permute(loop, order):
             return ("permute", _name(loop), *map(_name, order))
+        case Tile(loop, across, factor):
+            return ("tile", _name(loop), _name(across), factor)
         case Update(loop, tensor):
             return ("update", _name(loop), tensor)
 
@@ -247,5 +267,7 @@ def _spell(directive: Directive) -> str:
             return f"split({loop.name})"
         case Permute(_, order):
             return f"permute({', '.join(symbol.name for symbol in order)})"
+        case Tile(_, across, factor):
+            return f"tile({across.name}, {factor})"
         case Update(loop, tensor):
             return f"update({loop.name}, {tensor})"

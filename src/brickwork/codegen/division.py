@@ -1,0 +1,146 @@
+"""Floor division of integers, for one thread of a grid: in 32 bits wherever the numbers turn out to fit.
+
+A machine with a grid divides 64-bit integers by a long function, and signed ones by more instructions than unsigned
+ones. Invariant: no operands make a division trap; by 0 the results are any numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from brickwork.codegen.builder import FunctionWriter, Known
+from brickwork.codegen.state import is_parameter
+
+_LEAST, _MOST = -(2**31), 2**31 - 1
+
+
+def floor_division(writer: FunctionWriter, left: str, right: str) -> tuple[str, str]:
+    """Return floor quotient and modulo of two i64, as i64."""
+    first, second = writer.known(left), writer.known(right)
+    natural, given = second.low >= 0, right
+    if natural:
+        right = writer.emit(f"call i64 @llvm.umax.i64(i64 {right}, i64 1)")
+        second = Known(max(second.low, 1), max(second.high, 1))
+        writer.learn(right, second)
+    tests = [_is_word(writer, text) for text, known in ((left, first), (right, second)) if not _fits(known)]
+    parameter = given if natural and is_parameter(given) and _fits(second) else ""
+    if not tests:
+        quotient, remainder = _in_words(writer, left, right, parameter, natural=natural)
+    else:
+        short = tests[0] if len(tests) == 1 else writer.emit(f"and i1 {tests[0]}, {tests[1]}")
+        quotient, remainder = _in_either(writer, short, left, right, parameter, natural=natural)
+    if natural:
+        writer.learn(quotient, Known(min(first.low, 0), max(first.high, 0)))
+        writer.learn(remainder, Known(0, second.high - 1))
+    return quotient, remainder
+
+
+def _in_words(writer: FunctionWriter, left: str, right: str, parameter: str, *, natural: bool) -> tuple[str, str]:
+    words = [writer.emit(f"trunc i64 {text} to i32") for text in (left, right)]
+    if parameter:
+        found = _by_parameter(writer, words[0], parameter, positive=writer.known(left).low >= 0)
+    elif natural:
+        found = _natural(writer, "i32", words[0], words[1], positive=writer.known(left).low >= 0)
+    else:
+        found = _signed(writer, "i32", words[0], words[1])
+    quotient, remainder = (writer.emit(f"sext i32 {text} to i64") for text in found)
+    return quotient if natural else _for_minus_one(writer, quotient, left, right), remainder
+
+
+def _in_longs(writer: FunctionWriter, left: str, right: str, *, natural: bool) -> tuple[str, str]:
+    if natural:
+        return _natural(writer, "i64", left, right, positive=writer.known(left).low >= 0)
+    quotient, remainder = _signed(writer, "i64", left, right)
+    return _for_minus_one(writer, quotient, left, right), remainder
+
+
+def _in_either(
+    writer: FunctionWriter, short: str, left: str, right: str, parameter: str, *, natural: bool
+) -> tuple[str, str]:
+    narrow, wide, divided = writer.label("narrow"), writer.label("wide"), writer.label("divided")
+    writer.branch_if(short, narrow, wide)
+    writer.place(narrow)
+    words = _in_words(writer, left, right, parameter, natural=natural)
+    near = writer.block
+    writer.branch(divided)
+    writer.place(wide)
+    longs = _in_longs(writer, left, right, natural=natural)
+    far = writer.block
+    writer.place(divided)
+    quotient, remainder = (
+        writer.emit(f"phi i64 [{one}, %{near}], [{other}, %{far}]") for one, other in zip(words, longs, strict=True)
+    )
+    if natural and _fits(writer.known(right)):
+        remainder = writer.emit(f"sext i32 {writer.emit(f'trunc i64 {remainder} to i32')} to i64")
+    return quotient, remainder
+
+
+def _natural(writer: FunctionWriter, kind: str, left: str, right: str, *, positive: bool) -> tuple[str, str]:
+    """Divide integers of `kind` by one that is at least 1; a `positive` dividend is at least 0."""
+
+    def divide(text: str) -> str:
+        return writer.emit(f"udiv {kind} {text}, {right}")
+
+    return _rounded_down(writer, kind, left, right, divide, positive=positive)
+
+
+def _by_parameter(writer: FunctionWriter, left: str, parameter: str, *, positive: bool) -> tuple[str, str]:
+    """Divide an i32 by a natural parameter of the kernel, of which each thread computes the reciprocal once."""
+    emit = writer.emit
+    word = writer.once(f"trunc i64 {parameter} to i32")
+    divisor = writer.once(f"call i32 @llvm.umax.i32(i32 {word}, i32 1)")
+    reciprocal = writer.once(f"udiv i32 -1, {divisor}")
+
+    def divide(text: str) -> str:
+        # The reciprocal is less than 1 below 2**32 / divisor. Of a number below 2**31, the estimate is 1 too small
+        # at most.
+        wide = emit(f"mul i64 {emit(f'zext i32 {text} to i64')}, {emit(f'zext i32 {reciprocal} to i64')}")
+        estimate = emit(f"trunc i64 {emit(f'lshr i64 {wide}, 32')} to i32")
+        rest = emit(f"sub i32 {text}, {emit(f'mul i32 {estimate}, {divisor}')}")
+        more = emit(f"icmp uge i32 {rest}, {divisor}")
+        return emit(f"add i32 {estimate}, {emit(f'zext i1 {more} to i32')}")
+
+    return _rounded_down(writer, "i32", left, divisor, divide, positive=positive)
+
+
+def _rounded_down(
+    writer: FunctionWriter, kind: str, left: str, right: str, divide: Callable[[str], str], *, positive: bool
+) -> tuple[str, str]:
+    """Return floor quotient and modulo, where `divide` gives the quotient of a number that is not negative."""
+    emit = writer.emit
+    if positive:
+        quotient = divide(left)
+    else:
+        # For a negative dividend, ~((~left) / right) is the quotient rounded down.
+        sign = emit(f"ashr {kind} {left}, {int(kind[1:]) - 1}")
+        quotient = emit(f"xor {kind} {divide(emit(f'xor {kind} {left}, {sign}'))}, {sign}")
+    return quotient, emit(f"sub {kind} {left}, {emit(f'mul {kind} {quotient}, {right}')}")
+
+
+def _signed(writer: FunctionWriter, kind: str, left: str, right: str) -> tuple[str, str]:
+    """Divide integers of `kind`; 0 and -1 are taken for 1."""
+    emit = writer.emit
+    near_zero = emit(f"icmp ult {kind} {emit(f'add {kind} {right}, 1')}, 2")
+    divisor = emit(f"select i1 {near_zero}, {kind} 1, {kind} {right}")
+    quotient = emit(f"sdiv {kind} {left}, {divisor}")
+    remainder = emit(f"sub {kind} {left}, {emit(f'mul {kind} {quotient}, {divisor}')}")
+    inexact = emit(f"icmp ne {kind} {remainder}, 0")
+    opposite = emit(f"icmp slt {kind} {emit(f'xor {kind} {remainder}, {divisor}')}, 0")
+    low = emit(f"and i1 {inexact}, {opposite}")
+    quotient = emit(f"sub {kind} {quotient}, {emit(f'zext i1 {low} to {kind}')}")
+    return quotient, emit(f"add {kind} {remainder}, {emit(f'select i1 {low}, {kind} {divisor}, {kind} 0')}")
+
+
+def _for_minus_one(writer: FunctionWriter, quotient: str, left: str, right: str) -> str:
+    is_minus_one = writer.emit(f"icmp eq i64 {right}, -1")
+    return writer.emit(f"select i1 {is_minus_one}, i64 {writer.emit(f'sub i64 0, {left}')}, i64 {quotient}")
+
+
+def _is_word(writer: FunctionWriter, text: str) -> str:
+    """Return whether an i64 is an extended i32, as i1."""
+    word = writer.emit(f"trunc i64 {text} to i32")
+    return writer.emit(f"icmp eq i64 {writer.emit(f'sext i32 {word} to i64')}, {text}")
+
+
+def _fits(known: Known) -> bool:
+    return known.low >= _LEAST and known.high <= _MOST

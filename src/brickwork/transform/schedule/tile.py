@@ -1,0 +1,85 @@
+"""Tiles: nests that run along memory in one loop for some tensors and in another for the rest, as a transpose does.
+
+    for j in range(m): for i in range(n): y[j, i] = x[i, j]      threads of a block lie along both loops, and each takes
+                                                                  4 x 4 iterations: x and y are both accessed 16 bytes
+                                                                  at once, and their lines by neighbours at one time
+
+Legal where the loops of the nest are independent and have fixed bounds: every order of their iterations is right then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from brickwork.analysis.model import Access
+from brickwork.ir.nodes import Break, Check, Continue, For, Role, Symbol, While
+from brickwork.ir.walk import walk
+from brickwork.transform.schedule.permute import permute
+from brickwork.transform.schedule.planner import access_cost
+from brickwork.transform.schedule.schedule import Tile
+from brickwork.transform.schedule.unroll_jam import unroll_jam
+
+ACROSS = 8
+"""Threads of a block that lie along the innermost loop of a tile; the others lie along the other loop."""
+
+
+def find_across(accesses: Sequence[Access], band: Sequence[For], innermost: For) -> For | None:
+    """Return the loop of a band that runs along memory where the one that is to be innermost jumps, if there is one.
+
+    A body with loops of its own is not for tiles: what those read is what counts.
+    """
+    if any(isinstance(node, For | While) for node in walk(band[-1].body)):
+        return None
+    jumps = [access for access in accesses if not is_cheap(access, (innermost,))]
+    found = [node for node in band if node is not innermost and any(is_cheap(access, (node,)) for access in jumps)]
+    return found[-1] if found else None
+
+
+def is_cheap(access: Access, loops: Iterable[For]) -> bool:
+    """Whether neighbouring iterations of one of the loops access the same element or neighbouring ones."""
+    scale = 2.0 if access.store else 1.0
+    return any(access_cost(access, {loop.index}) <= scale / 8 for loop in loops)
+
+
+def tile(loop: For, directive: Tile, order: tuple[Symbol, ...], numbers: Iterator[int]) -> tuple[For, ...]:
+    """Return the nest that begins with `loop` in tiles; `order` is that of its loops, outermost first.
+
+    A nest with iterations that could fail is not jammed: the order in which failures are met stays that of the source.
+    """
+    inner = (*(index for index in order if index not in (directive.across, order[-1])), directive.across, order[-1])
+    nest = permute(_marked(loop, order[-1]), inner)
+    if directive.factor == 1 or any(isinstance(node, Break | Check | Continue | While) for node in walk(nest.body)):
+        return (nest,)
+    outer = (directive.across, *(index for index in inner if index != directive.across))
+    return tuple(_second_last(part, len(order)) for part in _jammed(permute(nest, outer), directive.factor, numbers))
+
+
+def nest_of(loop: For) -> tuple[Symbol, ...]:
+    """Return the indices of a parallel nest, outermost first."""
+    if len(loop.body) == 1 and isinstance(inner := loop.body[0], For) and inner.role is Role.PARALLEL:
+        return (loop.index, *nest_of(inner))
+    return (loop.index,)
+
+
+def _jammed(loop: For, factor: int, numbers: Iterator[int]) -> Iterator[For]:
+    for statement in unroll_jam(loop, factor, numbers):
+        if not isinstance(statement, For):
+            raise TypeError("unrolled loops are loops")
+        yield statement
+
+
+def _marked(loop: For, index: Symbol) -> For:
+    if loop.index == index:
+        return replace(loop, across=ACROSS)
+    (inner,) = loop.body
+    if not isinstance(inner, For):
+        raise TypeError("the loops of a nest stand directly in one another")
+    return replace(loop, body=(_marked(inner, index),))
+
+
+def _second_last(loop: For, depth: int) -> For:
+    """Return a nest of so many loops with the outermost one second to last."""
+    found = [node for node in walk(loop) if isinstance(node, For)][:depth]
+    first, *rest = (node.index for node in found)
+    return permute(loop, (*rest[:-1], first, rest[-1]))
