@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import pytest
@@ -16,10 +17,11 @@ from brickwork.ir.nodes import KeyParameter, ListParameter, Program, Return, Sca
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.pytorch.gate import ArgumentKind
+from brickwork.runtime.launches import Argument, launches
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pieces import unordered
 from brickwork.transform.pipeline import schedule_program
-from support.fake_cuda import CudaRig
+from support.fake_cuda import CudaRig, Launched
 from support.kernels import SUITE, Case
 from support.tensors import LAYOUTS, argument_type, copy
 
@@ -86,7 +88,19 @@ def run(case: Case, arguments: tuple[Any, ...]) -> list[torch.Tensor]:
     results = rig.call(*arguments, *key, outputs=len(returned))
     assert results is not None, "an entry does not take what it was made for"
     assert rig.gpu.handles == 0
+    assert_told(program, arguments, rig.gpu.launches)
     return [*results, *(item for item in arguments if isinstance(item, torch.Tensor))]
+
+
+def assert_told(program: Program, arguments: tuple[Any, ...], launched: list[Launched]) -> None:
+    """Compare what is said of launches with what the entry asks the driver for."""
+    sizes: list[Argument] = []
+    for item in arguments:
+        sizes.append(
+            tuple(item.shape) if isinstance(item, torch.Tensor) else [*item] if isinstance(item, tuple) else item
+        )
+    found = [(item.kernel, item.blocks, item.threads) for item in launches(program, sizes) if item.blocks]
+    assert found == [(item.kernel.name, math.prod(item.grid), math.prod(item.block)) for item in launched]
 
 
 def expected(case: Case, arguments: tuple[Any, ...]) -> list[torch.Tensor]:

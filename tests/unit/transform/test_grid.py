@@ -426,3 +426,30 @@ def test_the_careful_body_is_parallel_too_where_that_is_sure():
     with pytest.raises(IndexError):
         run_program(pieces, (a, b), check=True)
     agree(matmul, memory([[1.0, 2.0]] * 3), memory([[1.0, 2.0, 3.0]] * 2))
+
+
+def test_products_of_rows_are_for_threads_and_sums_of_rows_for_blocks():
+    def scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        out = q.new_empty((q.shape[0], k.shape[0]))
+        for i in range(q.shape[0]):
+            for j in range(k.shape[0]):
+                s = 0.0
+                for c in range(q.shape[1]):
+                    s += q[i, c] * k[j, c]
+                out[i, j] = s
+        return out
+
+    def sums(q: torch.Tensor) -> torch.Tensor:
+        out = q.new_empty((q.shape[0],))
+        for i in range(q.shape[0]):
+            s = 0.0
+            for c in range(q.shape[1]):
+                s += q[i, c]
+            out[i] = s
+        return out
+
+    q = torch.zeros(64, 64)
+    products = roles(kernels(pieces_of(scores, q, q)[1])[0])
+    assert Role.BLOCK not in products
+    assert Role.PARALLEL in products
+    assert Role.BLOCK in roles(kernels(pieces_of(sums, q)[1])[0])

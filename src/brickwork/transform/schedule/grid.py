@@ -20,7 +20,7 @@ from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.schedule.in_step import runs_in_step
-from brickwork.transform.schedule.planner import Planner, access_cost, trip_count
+from brickwork.transform.schedule.planner import Planner, access_cost, trip_count, varies_with
 from brickwork.transform.schedule.schedule import (
     Blocks,
     Directive,
@@ -105,7 +105,8 @@ class GridPlanner(Planner):
         if inside and _is_short(band):
             return
         chosen = self.lanes(band)
-        if chosen and chosen[0] not in band and self.fills_blocks(band[-1], chosen):
+        shares = chosen and chosen[0] not in band and self.fills_blocks(band[-1], chosen)
+        if shares and not self.meets_again(band, chosen):
             yield from (Blocks(node.index) for node in band)
             for node in chosen:
                 yield from self.shared(node, self.width(node))
@@ -163,6 +164,20 @@ class GridPlanner(Planner):
         if all(count is not None and count < SHORT for count in counts):
             return False
         return runs_in_step(last.body, frozenset(node.index for node in chosen))
+
+    def meets_again(self, band: Sequence[For], chosen: Sequence[For]) -> bool:
+        """Whether all that is read along the loops inside a band of several is read by other iterations of it again.
+
+        Such iterations (those of a matrix product) are many for what they read: a thread takes one, and finds in the
+        caches what its neighbours read.
+        """
+        inner = {node.index for node in chosen}
+        along = [
+            access
+            for access in self.analysis.accesses
+            if not access.store and any(varies_with(access, index) for index in inner)
+        ]
+        return len(band) > 1 and all(any(not varies_with(each, node.index) for node in band) for each in along)
 
     # ------------------------------------------------------------ lanes
 
