@@ -448,7 +448,7 @@ def test_products_of_rows_are_for_threads_and_sums_of_rows_for_blocks():
             out[i] = s
         return out
 
-    q = torch.zeros(64, 64)
+    q = memory([[0.0] * 64] * 64)
     products = roles(kernels(pieces_of(scores, q, q)[1])[0])
     assert Role.BLOCK not in products
     assert Role.PARALLEL in products
