@@ -17,6 +17,7 @@ from brickwork.bench.report import duration
 def timings(cases: list[Case], path: Path) -> None:
     """Draw the cases as bars, one panel each, in the order of the cases."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     figure = Figure(figsize=(11, 2.6 * ((len(cases) + 1) // 2)), layout="constrained")
     panels = figure.subplots((len(cases) + 1) // 2, 2, squeeze=False).ravel()
@@ -33,11 +34,12 @@ def timings(cases: list[Case], path: Path) -> None:
             panel.set_xlim(min(values) / 3, max(values) * 6)
         else:
             panel.set_xlim(0, max(values) * 1.25)
+            panel.xaxis.set_major_locator(MaxNLocator(6))
         panel.tick_params(which="minor", labelbottom=False)
         panel.set_title(case.title, fontsize=9, loc="left")
+        panel.xaxis.set_major_formatter(EngFormatter(unit="s"))
         panel.tick_params(labelsize=8)
         panel.spines[["top", "right"]].set_visible(False)
-        panel.set_xlabel("seconds", fontsize=8)
     figure.savefig(path, dpi=110)
 
 
@@ -53,9 +55,8 @@ def rates(cases: list[Case], sizes: list[int], path: Path, title: str) -> None:
         values = [case.moved / case.timings[name].median / 1e9 for _, case in points]
         ours = name == "brickwork"
         (line,) = panel.plot([size for size, _ in points], values, marker="o", markersize=3, label=name)
-        line.set_linewidth(2.5 if ours else 1.2)
         if ours:
-            line.set_color("#b3472e")
+            line.set(linewidth=2.5, color="#b3472e", zorder=3)
     panel.set_xscale("log", base=2)
     panel.set_xticks(sizes, [str(size) for size in sizes])
     panel.set_ylabel("GB/s, read and written")

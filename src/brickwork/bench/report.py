@@ -94,8 +94,13 @@ def markdown(records: list[Record], titles: Container[str] | None = None) -> str
 
 
 def markdown_device(records: list[Record], titles: Container[str] | None = None) -> str:
-    """Return the cases of records of a GPU as one Markdown table, a row each; only `titles` if given."""
-    lines = ["| | brickwork | to reach | others, and how many times as long they take |", "|---|---|---|---|"]
+    """Return the cases of records of a GPU as one Markdown table, a row each.
+
+    If `titles` are given, only those, and without what was to reach.
+    """
+    reached = titles is None
+    columns = ["", "brickwork", *(["to reach"] if reached else []), "others, and how many times as long they take"]
+    lines = [f"| {' | '.join(columns)} |".replace("|  |", "| |"), "|" + "---|" * len(columns)]
     for case in (case for result in records for case in result.cases):
         ours = case.timings.get("brickwork")
         if ours is None or (titles is not None and case.title not in titles):
@@ -104,5 +109,6 @@ def markdown_device(records: list[Record], titles: Container[str] | None = None)
         others = [f"{name} {ratio(timing.median / ours.median)}" for name, timing in rest.items()]
         found = ", ".join(text for text in (duration(ours.median), rate(case, "brickwork")) if text)
         reach = duration(case.at_most) + (" (missed)" if ours.median > case.at_most else "") if case.at_most else ""
-        lines.append(f"| {case.title} | {found} | {reach} | {', '.join(others)} |")
+        cells = [case.title, found, *([reach] if reached else []), ", ".join(others)]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
