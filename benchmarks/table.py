@@ -1,13 +1,14 @@
 """`python -m benchmarks.table`: write the measured tables from the records, between two marks in each document.
 
 README.md has the headlines, docs/guide/measured.md everything. Records of a GPU have tables and marks of their own, and
-pictures in docs/images/.
+pictures in docs/images/; so have the registers that kernels take (`registers.py`).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks import registers
 from brickwork.bench import plots
 from brickwork.bench.record import Case, Record, load, load_all
 from brickwork.bench.report import markdown, markdown_device
@@ -33,16 +34,18 @@ HEADLINES_OF_GPUS = frozenset(
         "brick_pad 4144x8224",
         "sin 4096x12672",
         "sample_normal d=5000 n=1024",
-        "sample_normal d=5000 n=1024, fast_math",
+        "sample_normal d=100000 n=1024",
+        "sample_normal d=100000 n=1024, fast_math",
         "timex B=32 C=768 T=768",
         "host time of a call with 1024 floats",
+        "transpose 8192x8192",
         "softmax of 65536x1024",
         "first call of timex, cold cache",
         "first call of timex, warm cache",
     }
 )
 DOCUMENTS = (("README.md", HEADLINES, HEADLINES_OF_GPUS), ("docs/guide/measured.md", None, None))
-CPU, GPU = "measured", "measured on a GPU"
+CPU, GPU, REGISTERS = "measured", "measured on a GPU", "registers"
 
 
 def table(records: list[Record], titles: frozenset[str] | None) -> str:
@@ -109,6 +112,8 @@ def main() -> None:
             write(document, CPU, table(records, titles))
         if runs:
             write(document, GPU, "\n\n".join(table_of_gpu(run, titles_of_gpus) for run in runs))
+    if registers.PATH.exists():
+        write("docs/guide/measured.md", REGISTERS, registers.markdown(registers.load()))
     for run in runs:
         draw(run)
 

@@ -35,7 +35,7 @@ _ASSEMBLED = re.compile(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entr
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """What a kernel takes; None where it is not known."""
 
     kernel: str
@@ -49,7 +49,11 @@ class _Row:
 
 def architecture(artifact: Artifact) -> str:
     """Return the architecture that an artifact's PTX is for (`sm_90`)."""
-    found = re.search(r"^\.target (\w+)", artifact.stages["ptx"], re.MULTILINE)
+    return _target(artifact.stages["ptx"])
+
+
+def _target(ptx: str) -> str:
+    found = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
     return found[1] if found else ""
 
 
@@ -63,7 +67,8 @@ def sass(artifact: Artifact, gpu: Gpu | None) -> str:
             " triton, and are looked for on PATH and below CUDA_HOME"
         )
     tool, options = found
-    code = machine_code(driver(), artifact.stages["ptx"], gpu) if gpu is not None else _assembled(artifact)[0]
+    ptx = artifact.stages["ptx"]
+    code = machine_code(driver(), ptx, gpu) if gpu is not None else _assembled(ptx)[0]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.cubin"
         path.write_bytes(code)
@@ -92,31 +97,31 @@ def _table(cells: list[tuple[str, ...]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _known_rows(nvidia: Driver, artifact: Artifact, gpu: Gpu) -> list[_Row]:
+def _known_rows(nvidia: Driver, artifact: Artifact, gpu: Gpu) -> list[Row]:
     """Ask the driver about the code that runs."""
     threads = _threads(artifact.stages["ptx"])
     kernels = load_kernels(nvidia, artifact, [gpu])
-    rows: list[_Row] = []
+    rows: list[Row] = []
     with nvidia.using(gpu.context):
         for name, kernel in zip(artifact.kernels, kernels, strict=True):
             function = nvidia.function(kernel)
             found = nvidia.resources(function)
             blocks = nvidia.resident_blocks(function, threads.get(name, found.threads))
             local = found.local_bytes
-            rows.append(_Row(name, threads.get(name), found.registers, local, None, found.shared_bytes, blocks))
+            rows.append(Row(name, threads.get(name), found.registers, local, None, found.shared_bytes, blocks))
     return rows
 
 
-def _assembled_rows(artifact: Artifact) -> list[_Row]:
-    """Read what ptxas says."""
-    threads, said = _threads(artifact.stages["ptx"]), _assembled(artifact)[1]
+def assembled(ptx: str) -> list[Row]:
+    """Return what each kernel takes, as ptxas says; DeviceError where there is none."""
+    threads, said = _threads(ptx), _assembled(ptx)[1]
 
     def number(pattern: str, text: str) -> int | None:
         found = re.search(pattern, text)
         return None if found is None else int(found[1])
 
-    rows = {
-        name: _Row(
+    return [
+        Row(
             kernel=name,
             threads=threads.get(name),
             registers=number(r"Used (\d+) registers", text),
@@ -125,7 +130,12 @@ def _assembled_rows(artifact: Artifact) -> list[_Row]:
             shared_bytes=number(r"(\d+) bytes smem", text) or 0,
         )
         for name, text in _ASSEMBLED.findall(said)
-    }
+    ]
+
+
+def _assembled_rows(artifact: Artifact) -> list[Row]:
+    """Return the kernels' rows in the order of the artifact."""
+    rows = {row.kernel: row for row in assembled(artifact.stages["ptx"])}
     return [rows[name] for name in artifact.kernels if name in rows]
 
 
@@ -139,7 +149,7 @@ def _threads(ptx: str) -> dict[str, int]:
     return found
 
 
-def _assembled(artifact: Artifact) -> tuple[bytes, str]:
+def _assembled(ptx: str) -> tuple[bytes, str]:
     """Return machine code by ptxas, and what it says about each kernel."""
     tool = find_tool("ptxas")
     if tool is None:
@@ -149,8 +159,8 @@ def _assembled(artifact: Artifact) -> tuple[bytes, str]:
         )
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder) / "kernels.ptx", Path(folder) / "kernels.cubin"
-        source.write_text(artifact.stages["ptx"], encoding="utf-8")
-        done = _run([str(tool), "-v", f"-arch={architecture(artifact)}", str(source), "-o", str(result)])
+        source.write_text(ptx, encoding="utf-8")
+        done = _run([str(tool), "-v", f"-arch={_target(ptx)}", str(source), "-o", str(result)])
         return result.read_bytes(), done.stderr
 
 

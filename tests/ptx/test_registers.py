@@ -1,0 +1,20 @@
+"""The ready operators spill no more registers than the record says that they do."""
+
+import pytest
+
+from benchmarks import registers
+from brickwork.diagnostics.errors import DeviceError
+from brickwork.runtime.toolkit import find_tool
+
+
+@pytest.mark.parametrize("architecture", registers.ARCHITECTURES)
+def test_spills_stay_as_recorded(architecture):
+    if find_tool("ptxas") is None:
+        pytest.skip("there is no ptxas on this machine")
+    try:
+        found = registers.measured(architecture)
+    except DeviceError as error:
+        pytest.skip(str(error))
+    recorded = {name: row[architecture] for name, row in registers.load().needs.items()}
+    assert found.keys() == recorded.keys()
+    assert {name: each for name, each in found.items() if each.spilled > recorded[name].spilled} == {}
