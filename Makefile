@@ -1,8 +1,9 @@
 # Every command works from nothing on a fresh machine: the virtual environment is made when it is missing or outdated.
-#   make demo    runs the four ready operators beside torch, and writes pictures into demo-output/
+#   make demo    runs the four ready operators beside torch, on a GPU too where one is; pictures go to demo-output/
 #   make test    lint and all tests
 #   make lint    style and types
-#   make bench   measures this machine; results go to benchmarks/results/
+#   make bench   measures this machine's CPU; results go to benchmarks/results/
+#   make table   writes the tables of README.md and docs/guide/measured.md from the results
 
 PYTHON ?= python3
 VENV ?= .venv

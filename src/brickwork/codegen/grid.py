@@ -3,7 +3,8 @@
 Read by the emitter of the kernel and by that of its launch, which therefore agree on the grid. Blocks are counted
 through x first, then y. Threads are numbered through x alone; where a warp is enough for an iteration, a block has
 several along y, each of which takes an iteration as a block of its own would. Invariant: a kernel is launched with
-enough threads for all iterations, so that each thread or team of threads takes at most one step.
+enough threads for all iterations, so that each thread or team of threads takes at most one step; threads of a table
+may take several.
 """
 
 from __future__ import annotations

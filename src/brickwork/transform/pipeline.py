@@ -1,10 +1,13 @@
 """The list of transforms, in order, with the reason for the order.
 
 1. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction.
-2. analyse, then the user's claims, since all that follows rests on the verdicts.
-3. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
-4. guard: the careful copy of the body is taken before the schedule is applied to the fast one.
-5. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source.
+2. interchange (only for grids): before all that rests on the verdicts, since those of exchanged loops are others.
+3. analyse, then the user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
+4. sink (only for grids): after the analysis, which holds for the nests that it makes perfect, and before the schedule.
+5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
+6. guard: the careful copy of the body is taken before the schedule is applied to the fast one.
+7. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source.
+8. pieces (only for grids): cuts whole programs, once all kernels are scheduled.
 """
 
 from __future__ import annotations
