@@ -253,11 +253,14 @@ def test_narrow_and_other_calls_have_entries_of_their_own():
 def test_an_integer_makes_a_call_wide():
     rig = CudaRig([T, INT])
     rig.add(replace(scaled(), narrow=False))
-    assert rig.call(torch.ones(3), 1 << 28) is None
+    assert rig.call(torch.ones(3), (1 << 28) - 1) is None
     assert rig.call(torch.ones(3), -(1 << 40)) is not None
 
 
-@pytest.mark.parametrize(("value", "fits"), [(0, True), (1 << 28, True), (-(1 << 28), True), ((1 << 28) + 1, False)])
+_FARTHEST = [(0, True), ((1 << 28) - 1, True), (1 - (1 << 28), True), (1 << 28, False), (-(1 << 28), False)]
+
+
+@pytest.mark.parametrize(("value", "fits"), _FARTHEST)
 def test_integers_of_narrow_calls_are_small(value, fits):
     rig = CudaRig([T, INT])
     rig.add(scaled())

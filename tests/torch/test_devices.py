@@ -203,8 +203,8 @@ def test_signatures_for_gpus_say_whether_calls_are_narrow_and_aligned():
 
 def test_large_integers_make_a_call_wide():
     kinds = (ArgumentKind.TENSOR, ArgumentKind.INT)
-    assert signature(scale_, torch.zeros(3), 1 << 28, kinds=kinds).narrow
-    assert not signature(scale_, torch.zeros(3), (1 << 28) + 1, kinds=kinds).narrow
+    assert signature(scale_, torch.zeros(3), (1 << 28) - 1, kinds=kinds).narrow
+    assert not signature(scale_, torch.zeros(3), 1 << 28, kinds=kinds).narrow
 
 
 def test_places_are_devices_or_architectures():

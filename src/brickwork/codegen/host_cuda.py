@@ -84,8 +84,8 @@ def device_condition(host: Host, cuda: Cuda, handle: str) -> str:
 
 def narrow_condition(writer: FunctionWriter, number: str) -> str:
     """Emit whether an integer argument is within the limits of a narrow call."""
-    shifted = writer.emit(f"add i64 {number}, {NARROW_SIZE}")
-    return writer.emit(f"icmp ule i64 {shifted}, {2 * NARROW_SIZE}")
+    shifted = writer.emit(f"add i64 {number}, {NARROW_SIZE - 1}")
+    return writer.emit(f"icmp ult i64 {shifted}, {2 * NARROW_SIZE - 1}")
 
 
 def refuse_unordered(host: Host) -> None:

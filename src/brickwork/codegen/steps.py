@@ -17,7 +17,7 @@ from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, PARALLEL_THREADS, Gri
 from brickwork.codegen.state import State
 from brickwork.codegen.values import Uniform
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Apply, Expression, For, Size
+from brickwork.ir.nodes import Apply, Constant, Expression, For, Size
 from brickwork.ir.signature import NARROW_EXTENT
 
 _NARROW_EXTENT = Known(0, NARROW_EXTENT - 1)
@@ -41,7 +41,7 @@ def block_number(state: State) -> str:
 def step_number(state: State, grid: Grid) -> str:
     """Return the number of this thread's step in a grid of one loop, as i64."""
     emit, thread = state.writer.emit, register(state, "tid.x")
-    if not _counts_elements(state, grid.loops[0].stop):
+    if not (_is_natural(grid.loops[0].start) and _counts_elements(state, grid.loops[0].stop)):
         first = emit(f"mul i64 {block_number(state)}, {PARALLEL_THREADS}")
         return emit(f"add i64 {first}, {emit(f'zext i32 {thread} to i64')}")
     # There are so few steps that all blocks lie along x and all threads have numbers of 32 bits.
@@ -49,6 +49,10 @@ def step_number(state: State, grid: Grid) -> str:
     step = emit(f"sext i32 {emit(f'add nuw nsw i32 {first}, {thread}')} to i64")
     state.writer.learn(step, Known(0, NARROW_EXTENT + PARALLEL_THREADS))
     return step
+
+
+def _is_natural(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and int(expression.value) >= 0
 
 
 def loop_stop(state: State, loop: For) -> str:

@@ -115,12 +115,14 @@ def emit_shared(state: State, team: Team, loop: For, emit_block: EmitBlock) -> N
 
 def _emit_steps(state: State, team: Team, loop: For, bounds: tuple[str, str], emit_block: EmitBlock) -> str:
     """Emit a thread's steps of `width` iterations, several at once as long as there are; return where it ends."""
-    writer, (start, stop) = state.writer, bounds
+    writer, stop = state.writer, bounds[1]
+    start = _not_far_behind(writer, *bounds)
     counter = writer.alloca("i64")
     first = writer.emit(f"add i64 {start}, {writer.emit(f'mul i64 {team.thread}, {loop.width}')}")
     writer.store("i64", first, counter)
     step = writer.emit(f"mul i64 {team.size}, {loop.width}")
-    highest = min(writer.known(stop).high + MOST_THREADS * loop.width * UNROLLED, ANYTHING.high)
+    highest = max(writer.known(start).high, writer.known(stop).high)
+    highest = min(highest + MOST_THREADS * loop.width * UNROLLED, ANYTHING.high)
     known = Known(writer.known(start).low, highest, writer.known(first).multiple)
     place = ""
     for many in (UNROLLED, 1) if _is_light(loop) else (1,):
@@ -143,6 +145,19 @@ def _emit_steps(state: State, team: Team, loop: For, bounds: tuple[str, str], em
         writer.branch(head)
         writer.place(rest)
     return place
+
+
+def _not_far_behind(writer: FunctionWriter, start: str, stop: str) -> str:
+    """Return the start of a loop, or where that is far behind its stop another one that is not before it.
+
+    What a thread counts from there stays near the stop, so that 32 bits are enough where they are for the stop. A start
+    that may be far before zero is left alone: 64 bits are used for it.
+    """
+    known, most = writer.known(start), writer.known(stop).high
+    limit = -(-most // known.multiple) * known.multiple
+    if known.low == ANYTHING.low or known.high <= limit or limit > ANYTHING.high:
+        return start
+    return writer.emit(f"call i64 @llvm.smin.i64(i64 {start}, i64 {limit})")
 
 
 def _is_light(loop: For) -> bool:

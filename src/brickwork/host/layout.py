@@ -96,7 +96,7 @@ def overlap(one: Placement, two: Placement) -> bool:
 
 def is_narrow(placements: Sequence[Placement], integers: Sequence[int]) -> bool:
     """Whether a call is `narrow` (`ir/signature.py`): its tensors, the caller's results too, and all its integers."""
-    return all(-NARROW_SIZE <= number <= NARROW_SIZE for number in integers) and all(map(_is_narrow, placements))
+    return all(-NARROW_SIZE < number < NARROW_SIZE for number in integers) and all(map(_is_narrow, placements))
 
 
 def _is_narrow(placement: Placement) -> bool:

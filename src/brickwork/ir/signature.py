@@ -44,7 +44,8 @@ class Signature:
     `cuda`. Only for `cuda`: `narrow` says that every size of a tensor argument is below NARROW_SIZE, that its strides,
     the places of its elements, counted from the first, and the product of its sizes (but for zeros) are below
     NARROW_EXTENT, so that a dense tensor of its shape is narrow too, and that every int argument (items of lists too)
-    is within plus or minus NARROW_SIZE; `aligned` that every tensor argument begins at a multiple of ALIGNMENT bytes.
+    is nearer to 0 than NARROW_SIZE, as it may be the size of a new tensor; `aligned` that every tensor argument begins
+    at a multiple of ALIGNMENT bytes.
     """
 
     arguments: tuple[ArgumentType, ...]

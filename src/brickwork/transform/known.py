@@ -98,7 +98,7 @@ def _most(size: Expression, narrow: set[Tensor | Symbol]) -> int:
             return NARROW_SIZE
         case Read(symbol=symbol) if symbol in narrow:
             return NARROW_SIZE
-        case Constant(value=value) if int(value) <= NARROW_SIZE:
+        case Constant(value=value) if int(value) < NARROW_SIZE:
             return max(int(value), 1)
         case _:
             return 0
