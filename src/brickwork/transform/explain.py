@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from brickwork.analysis.model import Access, Loop
 from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
-from brickwork.ir.nodes import Apply, Constant, Expression, For, Read, Size
+from brickwork.ir.nodes import Apply, Constant, Expression, For, Read, Size, Symbol
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import walk
 from brickwork.transform.pipeline import ScheduledKernel
+from brickwork.transform.places import launched, places_of
 from brickwork.transform.schedule.schedule import Schedule
 
 _SIGNS = {
@@ -37,8 +38,9 @@ def explain(scheduled: ScheduledKernel) -> str:
     """Return what happens to a kernel, loop by loop and access by access."""
     lines = [f"kernel {scheduled.kernel.name}"]
     analysis = scheduled.analysis
+    alone = _alone(scheduled)
     for loop in analysis.model.loops:
-        lines.extend(_loop_lines(loop, scheduled))
+        lines.extend(_loop_lines(loop, scheduled, alone))
     lines.extend(_access_lines(analysis))
     return "\n".join(lines)
 
@@ -46,11 +48,21 @@ def explain(scheduled: ScheduledKernel) -> str:
 # ---------------------------------------------------------------- loops
 
 
-def _loop_lines(loop: Loop, scheduled: ScheduledKernel) -> Iterator[str]:
+def _alone(scheduled: ScheduledKernel) -> frozenset[Symbol]:
+    """Return the indices of loops that one thread runs, since the host cannot tell whether they run."""
+    if not scheduled.grid:
+        return frozenset()
+    body = scheduled.kernel.body
+    return frozenset(node.index for node in walk(body) if isinstance(node, For)) - launched(body, places_of(body))
+
+
+def _loop_lines(loop: Loop, scheduled: ScheduledKernel, alone: frozenset[Symbol]) -> Iterator[str]:
     analysis, schedule = scheduled.analysis, scheduled.schedule
     verdict = analysis.loops[loop.node.index]
     indent = "  " * (loop.depth + 1)
     how = _how_on_grid(loop, schedule) if scheduled.grid else _how(loop, schedule)
+    kept = how is not None and loop.node.index in alone
+    how = None if kept else how
     yield f"{indent}for {loop.node.index.name} at {loop.node.loc}: {how or 'in order'}"
     for reduction in verdict.reductions:
         if how is not None:
@@ -60,11 +72,13 @@ def _loop_lines(loop: Loop, scheduled: ScheduledKernel) -> Iterator[str]:
         yield f"{indent}  updates of {names} are atomic, as iterations may meet on an element"
     if how is None and verdict.conflict is not None:
         yield from (f"{indent}  {line}" for line in _conflict_lines(verdict.conflict))
+    elif kept:
+        yield f"{indent}  by one thread, since the host cannot tell whether it runs"
     elif how is None:
         yield f"{indent}  {_why_in_order(loop, scheduled)}"
     elif verdict.claimed and verdict.conflict is not None:
         yield f"{indent}  taken as independent by your word: {verdict.conflict.sentence}"
-    if scheduled.grid and how is None and _launches(loop, schedule):
+    if scheduled.grid and how is None and _launches(loop, schedule, alone):
         yield f"{indent}  each iteration launches what runs in parallel in it"
 
 
@@ -113,8 +127,8 @@ def _how_on_grid(loop: Loop, schedule: Schedule) -> str | None:
     return ", ".join(parts) or None
 
 
-def _launches(loop: Loop, schedule: Schedule) -> bool:
-    inner = [node.index for node in walk(loop.node.body) if isinstance(node, For)]
+def _launches(loop: Loop, schedule: Schedule, alone: frozenset[Symbol]) -> bool:
+    inner = [node.index for node in walk(loop.node.body) if isinstance(node, For) and node.index not in alone]
     return any(schedule.parallel(index) or schedule.blocks(index) or schedule.partials(index) for index in inner)
 
 

@@ -148,6 +148,23 @@ def _assigned(block: Block, places: Places) -> Symbols:
     return frozenset(found)
 
 
+def launched(block: Block, places: Places) -> Symbols:
+    """Return the indices of the loops that launches run: of nests that the host reaches, and of loops in them."""
+    found: set[Symbol] = set()
+    for statement in block:
+        if places.is_nest(statement):
+            found |= {node.index for node in walk(statement) if isinstance(node, For)}
+        elif places.is_host(statement):
+            match statement:
+                case If(then=then, otherwise=otherwise):
+                    found |= launched((*then, *otherwise), places)
+                case For(body=body) | While(body=body):
+                    found |= launched(body, places)
+                case _:
+                    pass
+    return frozenset(found)
+
+
 def outlives_check(block: Block, places: Places) -> bool:
     """Whether a nest runs after what one thread checks: it must not where a check has failed."""
     return _after_check(block, places, False)[0]

@@ -59,3 +59,21 @@ def test_loops_inside_of_a_thread():
     said = told(column_sums)
     assert said["j"][0].startswith("one thread")
     assert said["i"][0] == "in order, or in pieces if there are few iterations around it"
+
+
+def flagged(x: torch.Tensor) -> torch.Tensor:
+    out = x.new_empty(x.shape[0])
+    for t in range(3):
+        for k in range(x.shape[0]):
+            out[k] = x[k, t]
+        if x[0, 0] > 1.0:
+            for i in range(x.shape[0]):
+                out[i] = x[i, 1]
+    return out
+
+
+def test_loops_that_depend_on_elements_are_for_one_thread():
+    said = told(flagged)
+    assert said["t"][0] == "in order"
+    assert said["k"][0].startswith("one thread")
+    assert said["i"] == ("in order", "by one thread, since the host cannot tell whether it runs")
