@@ -1,4 +1,6 @@
-"""`compute-sanitizer --tool memcheck|racecheck --error-exitcode 9 python -m tests.cuda.sanitize`: every kernel, small.
+"""`PYTHONPATH=tests compute-sanitizer --tool memcheck|racecheck --error-exitcode 9 python -m tests.cuda.sanitize`.
+
+Every kernel, small.
 
 Runs each operator of the suite and each ready one on the GPU on few elements, aligned and not, and compares with the
 CPU. One kernel that differs or fails does not hide the others; the process ends with 1 if any did.
