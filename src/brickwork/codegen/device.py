@@ -15,11 +15,19 @@ from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, TEAMS, WARP, 
 from brickwork.codegen.narrowing import NarrowingWriter
 from brickwork.codegen.state import Frame, Slot, State, Team, parameter
 from brickwork.codegen.statements import emit_block
-from brickwork.codegen.steps import begin_step, block_number, loop_stop, register, step_number, table_steps
+from brickwork.codegen.steps import (
+    begin_step,
+    block_number,
+    loop_stop,
+    one_by_one,
+    register,
+    step_number,
+    table_steps,
+)
 from brickwork.codegen.values import Uniform, scalar_type
 from brickwork.codegen.variables import bound_symbols
 from brickwork.codegen.vectors import emit_lanes, lane_state
-from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
+from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import walk
@@ -183,7 +191,8 @@ def _emit_step(state: State, grid: Grid) -> None:
     _emit_lanes(state, loop, first)
     writer.branch(over)
     writer.place(tail)
-    _emit_rest(state, grid, first, stop)
+    known = Known(writer.known(first).low, writer.known(stop).high)
+    one_by_one(state, loop, (first, stop), known, emit_block)
     writer.place(over)
 
 
@@ -205,27 +214,6 @@ def _emit_team(state: State, grid: Grid) -> None:
 def _text(state: State, loop: For) -> str:
     value = state.values[loop.index]
     return value.text if isinstance(value, Uniform) else ""
-
-
-def _emit_rest(state: State, grid: Grid, first: str, stop: str) -> None:
-    """Emit the last iterations of a loop one by one, where there are fewer than lanes."""
-    writer, loop = state.writer, grid.loops[-1]
-    counter = writer.alloca("i64")
-    writer.store("i64", first, counter)
-    head, body, done = (writer.label(stem) for stem in ("rest", "one", "done"))
-    after = writer.label("next")
-    writer.place(head)
-    place = writer.load("i64", counter)
-    writer.learn(place, Known(writer.known(first).low, writer.known(stop).high))
-    writer.branch_if(writer.emit(f"icmp slt i64 {place}, {stop}"), body, done)
-    writer.place(body)
-    inner = replace(state.inner(), frame=Frame(after, after, None))
-    inner.values[loop.index] = Uniform(place, INT64)
-    emit_block(inner, loop.body)
-    writer.place(after)
-    writer.store("i64", writer.emit(f"add i64 {place}, 1"), counter)
-    writer.branch(head)
-    writer.place(done)
 
 
 def _emit_lanes(state: State, loop: For, first: str) -> None:

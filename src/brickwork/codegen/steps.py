@@ -14,7 +14,8 @@ from dataclasses import replace
 from brickwork.codegen.builder import Known
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, PARALLEL_THREADS, Grid
-from brickwork.codegen.state import State
+from brickwork.codegen.loops import EmitBlock
+from brickwork.codegen.state import Frame, State
 from brickwork.codegen.values import Uniform
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, For, Size
@@ -77,6 +78,26 @@ def begin_step(state: State, grid: Grid, step: str) -> State:
     writer.terminate("ret void")
     writer.place(inside)
     return _at(replace(state, order=step), grid, starts, _places(state, step, total, counts))
+
+
+def one_by_one(state: State, loop: For, bounds: tuple[str, str], known: Known, emit_block: EmitBlock) -> None:
+    """Emit the iterations of a loop within bounds that are i64, in order, without lanes; `known` is of all indices."""
+    writer, (first, stop) = state.writer, bounds
+    counter = writer.alloca("i64")
+    writer.store("i64", first, counter)
+    head, body, latch, done = (writer.label(stem) for stem in ("rest", "one", "next", "done"))
+    writer.place(head)
+    place = writer.load("i64", counter)
+    writer.learn(place, known)
+    writer.branch_if(writer.emit(f"icmp slt i64 {place}, {stop}"), body, done)
+    writer.place(body)
+    inner = replace(state.inner(), frame=Frame(latch, latch, None))
+    inner.values[loop.index] = Uniform(place, INT64)
+    emit_block(inner, loop.body)
+    writer.place(latch)
+    writer.store("i64", writer.emit(f"add i64 {place}, 1"), counter)
+    writer.branch(head)
+    writer.place(done)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from brickwork.codegen.grid import MOST_THREADS, WARP
 from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.operators import apply
 from brickwork.codegen.state import Frame, Slot, State, Team
+from brickwork.codegen.steps import one_by_one
 from brickwork.codegen.values import Uniform, scalar_type
 from brickwork.codegen.variables import private_symbols, statement_count
 from brickwork.codegen.vectors import emit_lanes, fold_lanes, identity, lane_state, reduction_slot
@@ -106,7 +107,8 @@ def emit_shared(state: State, team: Team, loop: For, emit_block: EmitBlock) -> N
         barrier(state, team)
     place = _emit_steps(wide, team, loop, (start, stop), emit_block)
     if loop.width > 1 and not _whole(writer, start, stop, loop.width):
-        _emit_rest(single, loop, place, stop, emit_block)
+        # Fewer than lanes are left, and for one thread at most.
+        one_by_one(single, loop, (place, stop), replace(writer.known(place), multiple=1), emit_block)
     totals = [_joined(state, single, wide, loop, item) for item in loop.reductions]
     _finish(state, team, loop, totals)
     if apart or (loop.reductions and team.repeated):
@@ -193,26 +195,6 @@ def _emit_body(state: State, loop: For, place: str, latch: str, emit_block: Emit
     inner = replace(state.inner(), frame=Frame(latch, latch, None))
     inner.values[loop.index] = Uniform(place, INT64)
     emit_block(inner, loop.body)
-
-
-def _emit_rest(state: State, loop: For, place: str, stop: str, emit_block: EmitBlock) -> None:
-    """Emit the iterations from `place` on one by one: fewer than lanes, and for one thread at most."""
-    writer = state.writer
-    counter = writer.alloca("i64")
-    writer.store("i64", place, counter)
-    head, body, latch, done = (writer.label(stem) for stem in ("few", "one", "next", "done"))
-    writer.place(head)
-    here = writer.load("i64", counter)
-    writer.learn(here, replace(writer.known(place), multiple=1))
-    writer.branch_if(writer.emit(f"icmp slt i64 {here}, {stop}"), body, done)
-    writer.place(body)
-    inner = replace(state.inner(), frame=Frame(latch, latch, None))
-    inner.values[loop.index] = Uniform(here, INT64)
-    emit_block(inner, loop.body)
-    writer.place(latch)
-    writer.store("i64", writer.emit(f"add i64 {here}, 1"), counter)
-    writer.branch(head)
-    writer.place(done)
 
 
 def _joined(state: State, single: State, wide: State, loop: For, item: Reduction) -> str:
