@@ -20,7 +20,7 @@ from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.schedule.in_step import runs_in_step
-from brickwork.transform.schedule.planner import Planner, access_cost, is_long_computation, trip_count, varies_with
+from brickwork.transform.schedule.planner import Planner, access_cost, trip_count, varies_with
 from brickwork.transform.schedule.schedule import (
     Blocks,
     Directive,
@@ -39,8 +39,6 @@ from brickwork.transform.schedule.schedule import (
 from brickwork.transform.schedule.tile import find_across
 
 MOST_LANES = 8
-FUNCTION_ACCESSES = 1
-"""Widest accesses that a thread makes side by side where it computes functions of floats."""
 DRAWN_LANES = 4
 """Numbers that one block of the random generator makes."""
 JAMMED = 4
@@ -193,10 +191,7 @@ class GridPlanner(Planner):
             return 1
         elements = [node.tensor.type for node in walk(loop.body) if isinstance(node, Load | Store)]
         widest = max((kind.dtype.size for kind in elements if kind.rank), default=4)
-        width = self.target.access_bytes // widest
-        if self.flat and not draws and any(is_long_computation(node) for node in walk(loop.body)):
-            width *= FUNCTION_ACCESSES
-        width = min(width, MOST_LANES)
+        width = min(self.target.access_bytes // widest, MOST_LANES)
         if draws:
             width = max(width, DRAWN_LANES)
         count = trip_count(loop)
