@@ -1,7 +1,8 @@
 """A device kernel as a PTX kernel `@name`, with one 8-byte parameter for each slot of its context.
 
-Threads find their step of the grid (`steps.py`) and run its iterations by the emitter that the CPU's kernels use; blocks
-that share an iteration are written in `team.py`. Invariant: a thread touches memory for iterations of its step alone.
+Threads find their step of the grid (`steps.py`) and run its iterations by the emitter that the CPU's kernels use;
+blocks that share an iteration are written in `team.py`. Invariant: a thread touches memory for iterations of its step
+alone.
 """
 
 from __future__ import annotations
