@@ -1,5 +1,5 @@
 # Every command works from nothing on a fresh machine: the virtual environment is made when it is missing or outdated.
-#   make demo    runs the four ready operators beside torch; pictures go to demo-output/
+#   make demo    runs the four ready operators beside torch, on a GPU too where one is; pictures go to demo-output/
 #   make test    lint and all tests
 #   make lint    style and types
 #   make bench   measures this machine's CPU; results go to benchmarks/results/
