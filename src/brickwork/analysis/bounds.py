@@ -59,7 +59,9 @@ def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> Bou
     below = _prove(model, solver, access, axis, negative=True)
     above = _prove(model, solver, access, axis, negative=False)
     if above is not None:
-        plain = below is not None and (below.certain or not axis.wraps)
+        # An index that moves with a loop is hardly meant to count from the end for some arguments only.
+        moves = any(isinstance(atom, IndexAtom) for atom in axis.value.atoms())
+        plain = below is not None and (below.certain or moves or not axis.wraps)
         if plain and below is not None and _can_hold(model, solver, access, (*below.needed, *above.needed)):
             return _verdict((*below.needed, *above.needed), plain=True)
         if (verdict := _bound_wrapping(model, solver, access, axis, above)) is not None:
@@ -153,9 +155,15 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     found = solver.parameters_where(wrongs, model.closure(domain))
     if found is not None and (proof := _avoid(model, found)) is not None:
         return proof
-    if corner is not None and not corner.is_constant and all(map(is_parameter, corner.atoms())):
-        return _usable(model, Proof(((Comparison(corner),),)))
-    return None
+    assumed: list[Polynomial] = []
+    if corner is None:
+        corner = lower_corner(model, access.loops, goal, assumed)
+    if corner is None or not all(map(is_parameter, corner.atoms())):
+        return None
+    needed = [item for item in dict.fromkeys((*assumed, corner)) if not _certain(model, item)]
+    if not needed or any(item.is_constant for item in needed):
+        return None
+    return _usable(model, Proof(tuple((Comparison(item),) for item in needed)))
 
 
 def _follows(model: Model, access: Access, corner: Polynomial) -> bool:
@@ -225,8 +233,13 @@ def _certain(model: Model, polynomial: Polynomial) -> bool:
     return low is not None and low >= 0
 
 
-def lower_corner(model: Model, loops: Sequence[Loop], goal: Polynomial) -> Polynomial | None:
-    """Return a lower bound of `goal` in which the indices of `loops` do not occur, or None."""
+def lower_corner(
+    model: Model, loops: Sequence[Loop], goal: Polynomial, assumed: list[Polynomial] | None = None
+) -> Polynomial | None:
+    """Return a lower bound of `goal` in which the indices of `loops` do not occur, or None.
+
+    Arguments that indices are multiplied with are added to `assumed`, if given: the bound holds where none is negative.
+    """
     for loop in reversed(loops):
         factor = _factor_of(goal, loop.atom)
         if factor is None:
@@ -237,10 +250,20 @@ def lower_corner(model: Model, loops: Sequence[Loop], goal: Polynomial) -> Polyn
             extreme = loop.start
         elif model.is_natural(factor.scale(-1)):
             extreme = loop.stop - number(1)
+        elif assumed is not None and (stride := _stride(factor)) is not None:
+            assumed.append(stride)
+            extreme = loop.start if stride == factor else loop.stop - number(1)
         else:
             return None
         goal = goal.substitute({loop.atom: extreme})
     return _without_unknowns(model, _without_quotients(model, goal))
+
+
+def _stride(factor: Polynomial) -> Polynomial | None:
+    """Return a product of parameters that is meant to be positive, if the factor of an index is one or its negation."""
+    if len(factor.terms) != 1 or not all(map(is_parameter, factor.atoms())):
+        return None
+    return factor if factor.terms[0][1] > 0 else factor.scale(-1)
 
 
 def _without_quotients(model: Model, goal: Polynomial) -> Polynomial:
@@ -258,12 +281,15 @@ def _without_unknowns(model: Model, goal: Polynomial) -> Polynomial:
     for atom in [atom for atom in goal.atoms() if isinstance(atom, UnknownAtom)]:
         factor = _factor_of(goal, atom)
         interval = model.intervals.get(atom)
-        if factor is None or not factor.is_constant or interval is None:
+        if factor is None or interval is None:
+            return goal
+        grows = model.is_natural(factor)
+        if not grows and not model.is_natural(factor.scale(-1)):
             return goal
         rest = _rest_limit(model, atom)
         low = None if interval.low is None else number(interval.low)
         high = rest if rest is not None else None if interval.high is None else number(interval.high)
-        extreme = low if factor.constant >= 0 else high
+        extreme = low if grows else high
         if extreme is None:
             return goal
         goal = goal.substitute({atom: extreme})

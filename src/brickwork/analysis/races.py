@@ -6,10 +6,11 @@ around it. A quick rule finds indices that step further than the rest of the ind
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from brickwork.analysis.bounds import lower_corner
+from brickwork.analysis.delinearise import parts_of
 from brickwork.analysis.formula import (
     TRUE,
     Formula,
@@ -21,6 +22,7 @@ from brickwork.analysis.formula import (
     equal,
     is_exact,
     less,
+    negate,
     substitute,
 )
 from brickwork.analysis.isl import Solver
@@ -33,6 +35,7 @@ from brickwork.analysis.polynomial import (
     ScalarAtom,
     UnknownAtom,
     combine,
+    interval_of,
     number,
     of_atom,
 )
@@ -151,7 +154,7 @@ def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | 
     same = [
         either(
             *(
-                both(when, substitute(also, moved), equal(value, other.substitute(moved)))
+                both(when, substitute(also, moved), *_same(facts, first, second, (value, other), moved))
                 for when, value in _cases(facts, first, place)
                 for also, other in _cases(facts, second, place)
             )
@@ -162,11 +165,73 @@ def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | 
     orders: tuple[Formula, ...] = (less(index, other_index),)
     if first != second:
         orders = (*orders, less(other_index, index))
-    formulas = (*here, *(substitute(formula, moved) for formula in there), *same)
+    linked = _quotient_links(facts, loop, (*here, *same), moved)
+    formulas = (*here, *(substitute(formula, moved) for formula in there), *same, *linked)
     for order in orders:
         if facts.solver.feasible((*formulas, order)) is not False:
             return _conflict(facts, loop, first, second, (*formulas, order))
     return None
+
+
+def _same(
+    facts: Facts, first: Access, second: Access, values: tuple[Polynomial, Polynomial], moved: Mapping[Atom, Polynomial]
+) -> list[Formula]:
+    """Return that two indices, the second one in the other iteration, are equal."""
+    value, other = values
+    if value.is_affine and other.is_affine:
+        return [equal(value, other.substitute(moved))]
+    parts = parts_of(value, other, _prover(facts, first), _prover(facts, second))
+    return [equal(left, right.substitute(moved)) for left, right in parts]
+
+
+def _prover(facts: Facts, access: Access) -> Callable[[Polynomial], bool]:
+    """Return what proves that a polynomial is at least 0 wherever an access touches an element."""
+    model = facts.model.within(access)
+
+    def is_natural(goal: Polynomial) -> bool:
+        if model.is_natural(goal):
+            return True
+        corner = lower_corner(model, access.loops, goal)
+        if corner is not None and model.is_natural(corner):
+            return True
+        wrong = (*model.domain(access), less(goal, number(0)))
+        return facts.solver.feasible(model.closure(wrong)) is False
+
+    return is_natural
+
+
+def _quotient_links(
+    facts: Facts, loop: Loop, formulas: Sequence[Formula], moved: Mapping[Atom, Polynomial]
+) -> list[Formula]:
+    """Return what links quotients and remainders by one parameter in two iterations.
+
+    Equal remainders mean equal dividends, or dividends at least the divisor apart; with equal quotients too they mean
+    equal dividends.
+    """
+    atoms = atoms_of(formulas)
+    result: list[Formula] = []
+    for quotient, known in facts.model.quotients.items():
+        rests = known.rest.atoms()
+        fixed = all(depth_of(atom) <= loop.depth for atom in known.divisor.atoms())
+        if not fixed or len(rests) != 1 or not (rests & atoms or quotient in atoms):
+            continue
+        if not interval_of(known.dividend, facts.model.intervals).fits or not known.dividend.is_affine:
+            continue
+        other = {
+            atom: of_atom(_renamed(atom))
+            for atom in (quotient, *rests, *known.dividend.atoms())
+            if depth_of(atom) > loop.depth
+        }
+        dividend = known.dividend.substitute({**moved, **other})
+        apart = known.dividend - dividend
+        same = equal(known.dividend, dividend)
+        rest_differs = negate(equal(known.rest, known.rest.substitute(other)))
+        quotient_differs = negate(equal(of_atom(quotient), of_atom(quotient).substitute(other)))
+        far = [at_least(apart.scale(sign), known.divisor) for sign in (1, -1)]
+        below = less(known.divisor, number(1))
+        result.append(either(rest_differs, same, *far, below))
+        result.append(either(rest_differs, quotient_differs, same))
+    return result
 
 
 def _in_range(access: Access) -> list[Formula]:

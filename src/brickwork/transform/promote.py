@@ -21,6 +21,7 @@ from brickwork.ir.nodes import (
     Break,
     Check,
     Continue,
+    Expression,
     For,
     If,
     Kernel,
@@ -65,10 +66,11 @@ def _loop(loop: For, numbers: Iterator[int]) -> Iterator[Statement]:
     stored = dict.fromkeys(node.tensor for node in walk(loop.body) if isinstance(node, Store))
     before: list[Statement] = []
     after: list[Statement] = []
-    ranked = False
+    runs: dict[Expression, None] = {}
     for tensor in stored:
         accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.tensor == tensor]
-        if not _is_accumulator(loop, tensor, accesses, stored):
+        reached = _reached((loop,), tensor) if _is_accumulator(loop, tensor, accesses, stored) else None
+        if reached is None:
             continue
         symbol = Symbol(tensor.name, next(numbers), value_dtype(tensor.type.dtype))
         load = next(node for node in accesses if isinstance(node, Load))
@@ -76,17 +78,16 @@ def _loop(loop: For, numbers: Iterator[int]) -> Iterator[Statement]:
         before.append(Assign(symbol=symbol, value=load, loc=load.loc))
         after.append(replace(store, value=Read(symbol=symbol, loc=store.loc)))
         loop = _replace(loop, tensor, symbol)
-        ranked = ranked or bool(store.indices)
+        runs.update(dict.fromkeys(reached if store.indices else ()))
     loop = replace(loop, body=tuple(_block(loop.body, numbers)))
-    if not ranked:
-        yield from (*before, loop, *after)
-        return
-    condition = build.apply("lt", loop.start, loop.stop, loc=loop.loc)
-    yield If(condition=condition, then=(*before, loop, *after), loc=loop.loc)
+    whole: Block = (*before, loop, *after)
+    for condition in reversed(runs):
+        whole = (If(condition=condition, then=whole, loc=loop.loc),)
+    yield from whole
 
 
 def _is_accumulator(loop: For, tensor: Tensor, accesses: list[Load | Store], stored: dict[Tensor, None]) -> bool:
-    """Whether a loop reads and writes a tensor at one element only, at least once if it runs at all."""
+    """Whether a loop reads and writes a tensor at one element only."""
     indices = accesses[0].indices
     dtype = tensor.type.dtype
     if value_dtype(dtype) != dtype or any(access.indices != indices for access in accesses):
@@ -96,13 +97,17 @@ def _is_accumulator(loop: For, tensor: Tensor, accesses: list[Load | Store], sto
     changing = assigned_symbols(loop.body) | {loop.index}
     if any(read_symbols(index) & changing for index in indices):
         return False
-    if any(isinstance(node, Load) and node.tensor in stored for index in indices for node in walk(index)):
-        return False
-    return not indices or _happens(loop.body, tensor)
+    return not any(isinstance(node, Load) and node.tensor in stored for index in indices for node in walk(index))
 
 
-def _happens(block: Block, tensor: Tensor) -> bool:
-    """Whether an access to a tensor is reached whenever a block is run."""
+def _reached(block: Block, tensor: Tensor, changing: frozenset[Symbol] = frozenset()) -> tuple[Expression, ...] | None:
+    """Return conditions under which a block surely touches a tensor that it names; None if there are none.
+
+    They are over what does not change in the block, or in what is around it: the `changing` variables.
+    """
+    if not tensor.type.rank:
+        return ()
+    changing = changing | assigned_symbols(block)
     for statement in block:
         reached: tuple[Node, ...]
         match statement:
@@ -111,16 +116,22 @@ def _happens(block: Block, tensor: Tensor) -> bool:
             case For(start=start, stop=stop):
                 reached = (start, stop)
             case While():
-                return False
+                return None
             case Check() | Break() | Continue():
-                return any(_reads(child, tensor) for child in children(statement))
+                return () if any(_reads(child, tensor) for child in children(statement)) else None
             case _:
                 reached = (statement,)
         if any(_reads(node, tensor) for node in reached):
-            return True
+            return ()
         if isinstance(statement, If) and any(isinstance(node, Break | Continue) for node in walk(statement)):
-            return False
-    return False
+            return None
+        if isinstance(statement, For) and _reads(statement, tensor):
+            inner = _reached(statement.body, tensor, changing)
+            bounds = (statement.start, statement.stop)
+            fixed = not read_symbols(bounds) & changing and not any(isinstance(node, Load) for node in walk(bounds))
+            if inner is not None and fixed:
+                return (build.apply("lt", *bounds, loc=statement.loc), *inner)
+    return None
 
 
 def _reads(root: Node, tensor: Tensor) -> bool:
