@@ -1,7 +1,14 @@
 """brickwork: plain Python loops over tensor elements become native PyTorch operators."""
 
 from brickwork.config import config
-from brickwork.diagnostics.errors import BrickworkError, CompileError, DeviceError, InternalError, RaceError
+from brickwork.diagnostics.errors import (
+    BrickworkError,
+    BrickworkWarning,
+    CompileError,
+    DeviceError,
+    InternalError,
+    RaceError,
+)
 from brickwork.language.loops import indices, ndrange, prange
 from brickwork.language.random import rand, randint, randn
 from brickwork.op import Op, op
@@ -9,6 +16,7 @@ from brickwork.pytorch.devices import check_errors
 
 __all__ = [
     "BrickworkError",
+    "BrickworkWarning",
     "CompileError",
     "DeviceError",
     "InternalError",

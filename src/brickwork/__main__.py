@@ -1,4 +1,4 @@
-"""`python -m brickwork doctor | cache | clear`: what brickwork finds on this machine, and its disk cache."""
+"""`python -m brickwork doctor | cache | clear | replay FILE`: the machine, the disk cache, and failures seen before."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import platform
 from importlib import metadata
 
 from brickwork.config import config, settings
-from brickwork.diagnostics.errors import DeviceError
+from brickwork.diagnostics.errors import BrickworkError, DeviceError
 from brickwork.host.driver import driver
 from brickwork.runtime import cache
+from brickwork.runtime.replay import replay
 from brickwork.runtime.toolkit import find_libdevice
 from brickwork.target.cpu import host_target
 from brickwork.target.cuda import OLDEST, cuda_target
@@ -77,16 +78,34 @@ def clear() -> str:
     return describe_cache()
 
 
-COMMANDS = {"doctor": doctor, "cache": describe_cache, "clear": clear}
+def repeat(path: str) -> str:
+    """Run the compilation of a crash bundle again; the command fails if it does."""
+    try:
+        said, fails = replay(path)
+    except BrickworkError as error:
+        said, fails = str(error), True
+    if fails:
+        raise SystemExit(said)
+    return said
 
 
 def main() -> None:
     """Run the command that was asked for."""
     parser = argparse.ArgumentParser(prog="python -m brickwork", description="What brickwork finds on this machine.")
-    parser.add_argument(
-        "command", choices=COMMANDS, help="doctor: all there is to know; cache: its state; clear: empty it"
-    )
-    print(COMMANDS[parser.parse_args().command]())  # noqa: T201  # the commands are for the terminal
+    commands = parser.add_subparsers(required=True, metavar="command")
+    for name, (action, explanation) in {
+        "doctor": (doctor, "versions, the machine, the settings that are not the defaults, and the cache"),
+        "cache": (describe_cache, "where the disk cache is and what it holds"),
+        "clear": (clear, "empty the disk cache"),
+        "replay": (repeat, "run the compilation of a crash bundle again"),
+    }.items():
+        command = commands.add_parser(name, help=explanation, description=explanation)
+        command.set_defaults(action=action)
+        if name == "replay":
+            command.add_argument("path", help="the file that the error named")
+    given = vars(parser.parse_args())
+    action = given.pop("action")
+    print(action(**given))  # noqa: T201  # the commands are for the terminal
 
 
 if __name__ == "__main__":

@@ -60,7 +60,16 @@ class Config:
         "`interpret`: operators defined under it run in the checking interpreter, which finds races on real data.",
         choices=("", "interpret"),
     )
-    dump_dir: str = _field("", "BRICKWORK_DUMP_DIR", "Folder that takes every stage of every compilation; empty: none.")
+    dump_dir: str = _field(
+        "", "BRICKWORK_DUMP", "Folder that takes each stage of each specialisation as text; empty: none."
+    )
+    override_dir: str = _field(
+        "",
+        "BRICKWORK_OVERRIDE",
+        "Folder like that of `dump_dir` whose files take the place of stages; empty: none.",
+    )
+    frames: int = _field(0, "BRICKWORK_FRAMES", "1: tracebacks show brickwork's own frames, too.", choices=(0, 1))
+    warn: int = _field(1, "BRICKWORK_WARN", "0: no warnings about operators.", choices=(0, 1))
     log: int = _field(
         0,
         "BRICKWORK_LOG",

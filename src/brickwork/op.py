@@ -32,7 +32,9 @@ from brickwork.pytorch.schema import KEY, OUT, derive
 from brickwork.pytorch.specialise import Specialiser, place_of
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation, cached_object, compile_operator
+from brickwork.runtime.crash import Attempt, surprises
 from brickwork.runtime.signature import signature_text
+from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
 from brickwork.target.cpu import host_target
 from brickwork.target.target import Target
 
@@ -72,7 +74,8 @@ class Op:
         functools.update_wrapper(self, function)
         self.name = name
         self._fast_math = fast_math
-        self.definition: Definition = define(function)
+        with surprises(Attempt(operator=name)):
+            self.definition: Definition = define(function)
         self._schema = derive(name.partition("::")[2], self.definition)
         self._specialisations: list[Specialisation] = []
         self._specialiser = Specialiser(self.definition, self._compile, self._note)
@@ -98,14 +101,18 @@ class Op:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the operator with the function's arguments; also `out=`, and `generator=` or `key=` if it draws."""
         try:
-            if not named:
-                return self._overload(*arguments) if is_dynamo_compiling() else self._direct(*arguments)
-            if self._takes_out and OUT in named:
-                self._out(*arguments, **named)
-                return named[OUT]
-            return self._call_by_name(arguments, named)
-        except RuntimeError:
-            explain_mismatch(self.definition, self._call_signature(), arguments, named)
+            try:
+                if not named:
+                    return self._overload(*arguments) if is_dynamo_compiling() else self._direct(*arguments)
+                if self._takes_out and OUT in named:
+                    self._out(*arguments, **named)
+                    return named[OUT]
+                return self._call_by_name(arguments, named)
+            except RuntimeError:
+                explain_mismatch(self.definition, self._call_signature(), arguments, named)
+                raise
+        except Exception as error:
+            hide_frames(error)
             raise
 
     def _call_by_name(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -182,7 +189,7 @@ class Op:
             device, generator = device_of((*arguments, *named.values())), named.get("generator")
             if generator is not None or (device is not None and device.type != "cpu"):
                 named = {**named, KEY: draw_key(named.pop("generator", None), device=device)}
-        with allocating_like((*arguments, *named.values())):
+        with OwnFramesHidden(), allocating_like((*arguments, *named.values())):
             return self._reference(*arguments, **named)
 
     @functools.cached_property
@@ -196,7 +203,8 @@ class Op:
 
         `device=` is as in `warmup`.
         """
-        artifact = self._artifact(arguments, named)
+        with OwnFramesHidden():
+            artifact = self._artifact(arguments, named)
         if self._python_host is not None:
             return self._python_host.explanation()
         if artifact is None:
@@ -208,6 +216,10 @@ class Op:
 
         `device=` is as in `warmup`.
         """
+        with OwnFramesHidden():
+            return self._stage(stage, arguments, named)
+
+    def _stage(self, stage: Stage, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
         artifact = self._artifact(arguments, named)
         if artifact is None:
             raise ValueError(f"{self.name} is not compiled yet: pass arguments to inspect")
@@ -230,7 +242,8 @@ class Op:
         Code is made for the device that real tensors are on; `device=` names another one (`cuda`, `cuda:1`), or an
         architecture of GPUs that need not be here (`sm_90`). Calls on a GPU can be captured in graphs from then on.
         """
-        self._artifact(arguments, named)
+        with OwnFramesHidden():
+            self._artifact(arguments, named)
 
     def check(self, *arguments: Any, **named: Any) -> None:
         """Compare with the reference on these arguments, and run `torch.library.opcheck`; raise if anything differs."""
@@ -318,12 +331,15 @@ def op(
     `fast_math` allows what changes the last digits: reassociation, reciprocals, approximate functions, no signed zeros.
     """
     if callable(name):
-        return Op(_own_name(name), name)
+        with OwnFramesHidden():
+            return Op(_own_name(name), name)
 
-    chosen = _checked(name) if name else None
+    with OwnFramesHidden():
+        chosen = _checked(name) if name else None
 
     def decorate(function: Callable[..., Any]) -> Op:
-        return Op(chosen or _own_name(function), function, fast_math=fast_math)
+        with OwnFramesHidden():
+            return Op(chosen or _own_name(function), function, fast_math=fast_math)
 
     return decorate
 

@@ -5,6 +5,7 @@ Failures of a running operator (an index out of range, a failed assert) are Pyth
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from brickwork.diagnostics.diagnostic import Diagnostic
@@ -13,6 +14,10 @@ from brickwork.diagnostics.render import render
 
 class BrickworkError(Exception):
     """What all errors of brickwork have in common."""
+
+
+class BrickworkWarning(UserWarning):
+    """What all warnings of brickwork have in common."""
 
 
 class CompileError(BrickworkError):
@@ -41,14 +46,17 @@ class InternalError(BrickworkError):
     """A fault of brickwork itself, never of the user's source."""
 
     def __init__(self, message: str, bundle: str | None = None) -> None:
-        """Keep what went wrong, and the folder that holds what is needed to repeat it."""
+        """Keep what went wrong, and the file that holds what is needed to repeat it."""
         self.message = message
         self.bundle = bundle
         super().__init__(message, bundle)
 
     def __str__(self) -> str:
-        """Return the message with an apology and where the crash bundle lies."""
-        text = f"{self.message}\nThis is a fault of brickwork, not of your code. We are sorry."
+        """Return the message with an apology, where the crash bundle lies, and how to repeat the failure."""
+        text = f"{self.message}\nThis is a fault of brickwork, not of your code, and we are sorry for it."
         if self.bundle is None:
             return text
-        return f"{text}\nWhat is needed to repeat it was written to {self.bundle}; please attach it to a report."
+        return (
+            f"{text}\nWhat is needed to repeat it is in {self.bundle}; please attach that file to a report."
+            f"\nTo repeat it: python -m brickwork replay {shlex.quote(self.bundle)}"
+        )

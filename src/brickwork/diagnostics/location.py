@@ -28,3 +28,10 @@ class Location:
 
 NOWHERE = Location(file="<brickwork>", line=1, column=0, end_line=1, end_column=0, function="<brickwork>")
 """The location of nodes that no user wrote, such as those that tests build by hand."""
+
+
+def chain(loc: Location) -> str:
+    """Return a place in one line; one in a helper with the calls that lead to it."""
+    if loc.call_site is None:
+        return str(loc)
+    return f"{loc} in {loc.function}, called at {chain(loc.call_site)}"

@@ -7,6 +7,7 @@
     help: move the statement out of the loop
 
 Carets are placed as a terminal shows the line: wide characters take two cells, combining ones none, tabs become spaces.
+Of a span of several lines the first few are shown; of a statement with a body, its head.
 Nothing in here knows which rules exist.
 """
 
@@ -20,6 +21,7 @@ from brickwork.diagnostics.location import Location
 
 _TAB = 4
 _GUTTER = 6
+_MOST_LINES = 5
 
 
 def render(diagnostic: Diagnostic) -> str:
@@ -37,22 +39,38 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 def snippet(loc: Location) -> list[str]:
-    """Return the source line of a place and the carets under its span; nothing where the source cannot be read."""
-    source = linecache.getline(loc.file, loc.line).rstrip("\n")
-    if not source.strip():
+    """Return the source lines of a place, each with carets under its span; nothing where the source cannot be read."""
+    sources = _span_lines(loc)
+    if not sources or not sources[0].strip():
         return []
-    stripped = source.lstrip()
-    indent = len(source) - len(stripped)
-    start = max(_characters(source, loc.column), indent)
-    end = _characters(source, loc.end_column) if loc.end_line == loc.line else len(source)
-    end = max(min(end, len(source.rstrip())), start + 1)
+    indent = min(len(source) - len(source.lstrip()) for source in sources if source.strip())
+    whole = loc.line + len(sources) - 1 >= loc.end_line
+    lines: list[str] = []
+    for number, source in enumerate(sources, loc.line):
+        start = _characters(source, loc.column) if number == loc.line else 0
+        end = _characters(source, loc.end_column) if number == loc.end_line else len(source)
+        lines += _marked(number, source, indent, start, end)
+    return lines if whole or sources[-1].endswith(":") else [*lines, f"{' ' * _GUTTER} |     ..."]
+
+
+def _span_lines(loc: Location) -> list[str]:
+    """Return the lines of a span that are shown: of a statement with a body, those of its head."""
+    lines: list[str] = []
+    for number in range(loc.line, max(loc.end_line, loc.line) + 1):
+        lines.append(linecache.getline(loc.file, number).rstrip())
+        if len(lines) == _MOST_LINES or (number < loc.end_line and lines[-1].endswith(":")):
+            break
+    return lines
+
+
+def _marked(number: int, source: str, indent: int, start: int, end: int) -> list[str]:
+    """Return a line of the source, and under it carets from `start` to `end`."""
+    start = max(start, len(source) - len(source.lstrip()))
+    end = max(min(end, len(source)), start + 1)
     before = cells(_expand(source[indent:start]))
     marked = max(cells(_expand(source[start:end])), 1)
-    gutter = " " * _GUTTER
-    return [
-        f"{loc.line:>{_GUTTER}} |     {_expand(stripped)}",
-        f"{gutter} |     {' ' * before}{'^' * marked}",
-    ]
+    line = f"{number:>{_GUTTER}} |     {_expand(source[indent:])}"
+    return [line, f"{' ' * _GUTTER} |     {' ' * before}{'^' * marked}"] if source.strip() else [line.rstrip()]
 
 
 def cells(text: str) -> int:

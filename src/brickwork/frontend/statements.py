@@ -392,7 +392,12 @@ def _helper_body(state: State, frame: Frame, statements: Sequence[ast.stmt]) -> 
     """Lower a helper's statements up to its `return`; an `if` that returns takes what follows into its branches."""
     for position, node in enumerate(statements):
         if isinstance(node, ast.Return):
-            return None if node.value is None else operand(state, frame, node.value)
+            if node.value is None:
+                return None
+            result = operand(state, frame, node.value)
+            if isinstance(result, View) and result.is_element:
+                return load(state, result, frame.loc(node.value))
+            return result
         if isinstance(node, ast.If) and any(isinstance(item, ast.Return) for item in ast.walk(node)):
             rest = statements[position + 1 :]
             test = condition(state, frame, node.test)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.convention import RECORD_SITE, RECORD_VALUES
-from brickwork.diagnostics.location import NOWHERE
+from brickwork.diagnostics.location import NOWHERE, chain
 from brickwork.ir.dtypes import BOOL, UINT64, DType
 from brickwork.ir.nodes import FailureKind
 
@@ -25,8 +25,8 @@ def exception_of(record: Sequence[int], failures: Sequence[FailureSite], operato
     site = failures[record[RECORD_SITE]]
     values = [_value(record[RECORD_VALUES + index], dtype) for index, dtype in enumerate(site.values)]
     message = site.failure.message.format(*values)
-    place = f" ({operator}, {site.loc})" if site.loc != NOWHERE else f" ({operator})"
-    return _EXCEPTIONS[site.failure.kind](message + place)
+    place = "" if site.loc == NOWHERE else f", {chain(site.loc)}"
+    return _EXCEPTIONS[site.failure.kind](f"{message} ({operator}{place})")
 
 
 def _value(word: int, dtype: DType) -> bool | int | float:

@@ -23,12 +23,13 @@ from brickwork.codegen.convention import RECORD_WORDS
 from brickwork.codegen.description import EntryDescription
 from brickwork.codegen.llvm import translate_module
 from brickwork.codegen.support import CUDA_FUNCTIONS, FUNCTIONS, NEXT, TABLE
-from brickwork.diagnostics.errors import BrickworkError, InternalError
+from brickwork.diagnostics.errors import InternalError
 from brickwork.host import support
 from brickwork.host.failure import exception_of
 from brickwork.pytorch import library
 from brickwork.pytorch.devices import devices, driver_error, own_symbols
 from brickwork.runtime.loader import LoadedObject, load
+from brickwork.runtime.traceback import hide_frames
 from brickwork.target.target import Target
 
 
@@ -283,7 +284,7 @@ class Gate:
             description = self._descriptions[number]
             raise exception_of(list(words), description.failures, description.operator)
 
-        return self._answered(answer, frames=False)
+        return self._answered(answer)
 
     def _refused(self, number: int, error: int) -> int:
         """Return the exception for what the driver refused to specialisation `number`."""
@@ -291,7 +292,7 @@ class Gate:
         def answer() -> None:
             raise driver_error(self._descriptions[number].operator, ctypes.c_int64(error).value)
 
-        return self._answered(answer, frames=False)
+        return self._answered(answer)
 
     def _pending(self) -> int:
         """Return the exception for what an earlier launch has recorded; 0 if another thread has told it."""
@@ -301,14 +302,11 @@ class Gate:
             if error is not None:
                 raise error
 
-        return self._answered(answer, frames=False)
+        return self._answered(answer)
 
-    def _answered(self, action: Callable[[], None], *, frames: bool = True) -> int:
-        """Run something on behalf of native code, which no exception may pass; 0, or the exception to throw.
-
-        What is the user's own fault is told without our frames.
-        """
-        shield = _Shield(self._thrown, frames=frames)
+    def _answered(self, action: Callable[[], None]) -> int:
+        """Run something on behalf of native code, which no exception may pass; 0, or the exception to throw."""
+        shield = _Shield(self._thrown)
         with shield:
             action()
         return shield.code
@@ -375,9 +373,9 @@ def asks_for_gradient(values: Sequence[Any]) -> bool:
 class _Shield:
     """A context that no exception leaves: it becomes `code`, the native exception that carries it."""
 
-    def __init__(self, throw: Callable[[BaseException], int], *, frames: bool) -> None:
+    def __init__(self, throw: Callable[[BaseException], int]) -> None:
         self.code = 0
-        self._throw, self._frames = throw, frames
+        self._throw = throw
 
     def __enter__(self) -> None:
         pass
@@ -386,7 +384,6 @@ class _Shield:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if error is not None:
-            if isinstance(error, BrickworkError) or not self._frames:
-                error.__traceback__ = None
+            hide_frames(error)
             self.code = self._throw(error)
         return True

@@ -19,6 +19,7 @@ from brickwork.pytorch.batching import follow_randomness
 from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, refuse_gradients
 from brickwork.pytorch.library import made_for_cuda
 from brickwork.pytorch.schema import OUT, Overload, Schema
+from brickwork.runtime.traceback import OwnFramesHidden
 
 DEFAULT = "default"
 """torch's name of the overload without a name."""
@@ -154,15 +155,17 @@ def _implement_in_python(registration: Registration, label: str, library: Any, n
     """
 
     def run(*arguments: Any, **named: Any) -> Any:
-        return cast("PythonBehaviour", registration.behaviour).run(label)(*arguments, **named)
+        with OwnFramesHidden():
+            return cast("PythonBehaviour", registration.behaviour).run(label)(*arguments, **named)
 
     overload = registration.overload(label)
     on_autograd = _on_autograd(overload)
     arguments = schema_arguments(overload)
 
     def at_autograd(*given: Any, **named: Any) -> Any:
-        values = in_order(arguments, given, named)
-        return on_autograd(values, asks_for_gradient(values))
+        with OwnFramesHidden():
+            values = in_order(arguments, given, named)
+            return on_autograd(values, asks_for_gradient(values))
 
     if any(str(each.type) == "Tensor" for each in arguments):
         for device in ("CPU", "CUDA") if made_for_cuda() else ("CPU",):

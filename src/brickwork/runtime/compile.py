@@ -11,7 +11,7 @@ import hashlib
 import importlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,6 +25,7 @@ from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact, from_entry, to_entry
 from brickwork.runtime.cache import Entry
 from brickwork.runtime.signature import signature_text
+from brickwork.runtime.steps import dump, edited_stages, folder_name
 from brickwork.runtime.toolkit import libdevice_identity
 from brickwork.target.target import Target
 
@@ -55,18 +56,26 @@ def compile_operator(
     host = host or target
     start = time.perf_counter()
     text = signature_text(signature)
-    parts = ("operator", definition.fingerprint, definition.name, f"{text} fast_math={fast_math}")
-    more = (host.identity, libdevice_identity()) if target.grid else ()
-    key = cache.key_of((*parts, *more, *environment_key(target)))
+    name = folder_name(definition.name, f"{target.name} {text}")
 
-    def make() -> Entry:
-        _log(f"compiles {definition.name}{text}: not in the cache")
+    def make(edited: Mapping[str, str] | None = None) -> Entry:
+        _log(f"compiles {definition.name}{text}: {'it is overridden' if edited else 'not in the cache'}")
         build = _device_stages().build if target.grid else _stages().build
         machines = (target, host) if target.grid else (target,)
-        return to_entry(cast("Artifact", build(definition, signature, *machines, fast_math=fast_math)))
+        made = build(definition, signature, *machines, fast_math=fast_math, edited=edited)
+        return to_entry(cast("Artifact", made))
 
-    entry, cached = cache.obtain(key, make)
-    return Compilation(from_entry(entry), cached, time.perf_counter() - start)
+    edited = edited_stages(name, definition.name)
+    if edited:
+        entry, cached = make(edited), False
+    else:
+        parts = ("operator", definition.fingerprint, definition.name, f"{text} fast_math={fast_math}")
+        more = (host.identity, libdevice_identity()) if target.grid else ()
+        entry, cached = cache.obtain(cache.key_of((*parts, *more, *environment_key(target))), make)
+    artifact = from_entry(entry)
+    if config.dump_dir:
+        dump(name, artifact.stages, {"signature": text, "explain": artifact.explanation})
+    return Compilation(artifact, cached, time.perf_counter() - start)
 
 
 def cached_object(name: str, make: Callable[[], bytes], target: Target) -> bytes:
@@ -78,7 +87,7 @@ def cached_object(name: str, make: Callable[[], bytes], target: Target) -> bytes
 
 def environment_key(target: Target) -> tuple[str, ...]:
     """Return what compiled code depends on besides the operator: machine, settings, versions, brickwork's source."""
-    return (target.identity, config.code_key(), *_versions())
+    return (target.identity, config.code_key(), *versions())
 
 
 def _stages() -> ModuleType:
@@ -95,7 +104,7 @@ def _log(message: str) -> None:
 
 
 @functools.cache
-def _versions() -> tuple[str, ...]:
+def versions() -> tuple[str, ...]:
     """Return the versions of what takes part in a compilation; brickwork's own files by name, size and time."""
     found: list[str] = []
     for package in _PACKAGES:

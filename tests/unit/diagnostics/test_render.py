@@ -10,7 +10,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.diagnostics.render import cells, render, snippet
 
 
-def place(path: Path, node: ast.expr, function: str = "f", call_site: Location | None = None) -> Location:
+def place(path: Path, node: ast.expr | ast.stmt, function: str = "f", call_site: Location | None = None) -> Location:
     return Location(
         file=str(path),
         line=node.lineno,
@@ -28,7 +28,7 @@ def write(tmp_path: Path, source: str) -> tuple[Path, list[ast.Call]]:
     return path, [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
 
 
-def test_whole_message(tmp_path):
+def test_whole_message(tmp_path: Path) -> None:
     path, calls = write(tmp_path, "def f(x):\n    y = 1 + print(x)\n\ndef g(x):\n    f(x)\n")
     inner, outer = sorted(calls, key=lambda call: call.lineno)
     loc = place(path, inner, "f", place(path, outer, "g"))
@@ -51,35 +51,56 @@ def test_whole_message(tmp_path):
     ]
 
 
-def test_carets_stand_under_wide_characters(tmp_path):
+def test_carets_stand_under_wide_characters(tmp_path: Path) -> None:
     path, calls = write(tmp_path, 'x = "日本é" + abs(y)\n')
     source, carets = snippet(place(path, calls[0]))
     assert cells(source[: source.index("abs")]) == carets.index("^")
     assert carets.count("^") == len("abs(y)")
 
 
-def test_combining_characters_take_no_cell():
+def test_combining_characters_take_no_cell() -> None:
     assert cells("e\u0301") == 1
     assert cells("日") == 2
 
 
-def test_a_span_of_several_lines_is_marked_to_the_end_of_the_first(tmp_path):
-    path, calls = write(tmp_path, "y = abs(\n    x)\n")
-    assert snippet(place(path, calls[0]))[1].count("^") == len("abs(")
+def test_a_span_of_several_lines_is_marked_in_each(tmp_path: Path) -> None:
+    path, calls = write(tmp_path, "def f():\n    y = abs(\n        x + 1,\n\n    ) + 3\n")
+    assert snippet(place(path, calls[0])) == [
+        "     2 |     y = abs(",
+        "       |         ^^^^",
+        "     3 |         x + 1,",
+        "       |         ^^^^^^",
+        "     4 |",
+        "     5 |     ) + 3",
+        "       |     ^",
+    ]
 
 
-def test_an_unreadable_source_leaves_the_place():
+def test_of_a_long_span_the_first_lines_are_shown(tmp_path: Path) -> None:
+    path, calls = write(tmp_path, "abs(\n" + "x,\n" * 9 + ")\n")
+    lines = snippet(place(path, calls[0]))
+    assert lines[-3:] == ["     5 |     x,", "       |     ^^", "       |     ..."]
+
+
+def test_of_a_statement_with_a_body_the_head_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text("for i in x:\n    pass\n    pass\n")
+    node = ast.parse(path.read_text()).body[0]
+    assert snippet(place(path, node)) == ["     1 |     for i in x:", "       |     ^^^^^^^^^^^"]
+
+
+def test_an_unreadable_source_leaves_the_place() -> None:
     loc = Location(file="<stdin>", line=3, column=0, end_line=3, end_column=4, function="f")
     assert render(Diagnostic(code="BW001", message="no source", loc=loc)) == "<stdin>:3: error BW001: no source"
 
 
-def test_tabs_keep_the_carets_in_place(tmp_path):
+def test_tabs_keep_the_carets_in_place(tmp_path: Path) -> None:
     path, calls = write(tmp_path, "if x:\n\ty = 1;\tabs(x)\n")
     source, carets = snippet(place(path, calls[0]))
     assert source.index("abs") == carets.index("^")
 
 
-def test_errors_keep_their_diagnostics_through_pickling(tmp_path):
+def test_errors_keep_their_diagnostics_through_pickling(tmp_path: Path) -> None:
     path, calls = write(tmp_path, "abs(x)\n")
     first = Diagnostic(code="BW004", message="one", loc=place(path, calls[0]))
     second = Diagnostic(code="BW003", message="two", loc=place(path, calls[0]))
@@ -90,7 +111,7 @@ def test_errors_keep_their_diagnostics_through_pickling(tmp_path):
     assert "two" in str(error)
 
 
-def test_an_internal_error_apologises_and_names_the_bundle():
+def test_an_internal_error_apologises_and_names_the_bundle() -> None:
     text = str(InternalError("LLVM refused the module", bundle="/somewhere/crash"))
     assert "sorry" in text
     assert "/somewhere/crash" in text
