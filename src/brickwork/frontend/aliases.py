@@ -135,7 +135,8 @@ class _Walk:
             self.block(node.body, names)
             _join(names, before)
             if names == before:
-                return
+                break
+        self.block(node.orelse, names)
 
     def assign(self, target: ast.expr, value: ast.expr, found: Origins, names: Environment) -> None:
         if isinstance(target, ast.Tuple | ast.List):

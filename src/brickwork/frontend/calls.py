@@ -26,6 +26,9 @@ def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc:
         case "builtins":
             return _builtin(state, function, arguments, loc)
         case "math":
+            if function == "prod":
+                _arity(arguments, 1, 1, "math.prod", loc)
+                return _folded(state, function, arguments, loc)
             return _math(state, function, [scalar(state, item, loc) for item in arguments], loc)
         case "brickwork" if function in {"rand", "randn", "randint"}:
             return _draw(state, function, [scalar(state, item, loc) for item in arguments], site, loc)
@@ -50,6 +53,9 @@ def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Locatio
         return _length(arguments[0], loc)
     if name in {"min", "max"} and len(arguments) == 1 and isinstance(arguments[0], Items):
         arguments = arguments[0].items
+    if name in {"sum", "any", "all"}:
+        _arity(arguments, 1, 2 if name == "sum" else 1, name, loc)
+        return _folded(state, name, arguments, loc)
     if name in {"tuple", "list"} and len(arguments) == 1 and isinstance(arguments[0], Items):
         return arguments[0]
     if name not in {"min", "max", "abs", "int", "float", "bool", "round", "pow", "divmod"}:
@@ -57,7 +63,7 @@ def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Locatio
     values = [scalar(state, item, loc) for item in arguments]
     match name:
         case "min" | "max":
-            return _extremum(state, name, values, loc)
+            return extremum(name, values, loc)
         case "pow":
             _arity(values, 2, 2, name, loc)
             return binary(state, "pow", values[0], values[1], loc)
@@ -75,6 +81,25 @@ def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Locatio
         case _:
             _arity(values, 1, 1, name, loc)
             return _convert(name, values[0], loc)
+
+
+def _folded(state: State, name: str, arguments: Sequence[Operand], loc: Location) -> Value:
+    """Return `sum`, `prod`, `any` or `all` of a tuple."""
+    if not isinstance(arguments[0], Items):
+        advice = "write a generator: `sum(x[i] for i in range(n))`"
+        raise error("BW101", f"`{name}` takes a tuple or a generator, not {describe(arguments[0])}", loc, advice)
+    values = [scalar(state, item, loc) for item in arguments[0].items]
+    if name in {"sum", "prod"}:
+        first = scalar(state, arguments[1], loc) if len(arguments) > 1 else None
+        result = first or Value(integer(int(name == "prod"), loc), weak=True)
+        for value in values:
+            result = binary(state, "add" if name == "sum" else "mul", result, value, loc)
+        return result
+    found: Expression = constant(name == "all", BOOL, loc)
+    for value in values:
+        test = cast(value.expression, BOOL, loc)
+        found = apply("logical_and" if name == "all" else "logical_or", found, test, loc=loc)
+    return Value(found)
 
 
 def _convert(name: str, value: Value, loc: Location) -> Value:
@@ -105,9 +130,10 @@ def _length(operand: Operand, loc: Location) -> Value:
             raise error("BW101", f"`len` takes a tensor or a list, not {describe(operand)}", loc)
 
 
-def _extremum(state: State, name: str, values: Sequence[Value], loc: Location) -> Value:
-    if len(values) < 2:
-        raise error("BW004", f"`{name}` takes at least two values here", loc, "write a loop over the elements")
+def extremum(name: str, values: Sequence[Value], loc: Location) -> Value:
+    """Return the least (`min`) or the greatest (`max`) of values, the first of equal ones."""
+    if not values:
+        raise error("BW004", f"`{name}` of nothing", loc, "give it values")
     operator = "minimum" if name == "min" else "maximum"
     result = values[0]
     for value in values[1:]:
@@ -116,7 +142,6 @@ def _extremum(state: State, name: str, values: Sequence[Value], loc: Location) -
             kind = number(kind)
         operands = [cast(item.expression, kind.dtype, loc) for item in (result, value)]
         result = Value(apply(operator, *operands, loc=loc), kind.weak)
-    del state
     return result
 
 

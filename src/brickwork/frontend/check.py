@@ -12,7 +12,8 @@ from collections.abc import Container, Iterator
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, helper, intrinsic, is_tensor, resolve
-from brickwork.frontend.rules import BUILTINS, REFUSED_EXPRESSIONS, REFUSED_STATEMENTS, SUPPORTED
+from brickwork.frontend.heads import PARTS, is_iterable
+from brickwork.frontend.rules import BUILTINS, GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, REFUSED_STATEMENTS, SUPPORTED
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import root
 
@@ -21,6 +22,7 @@ def refusals(source: SourceFunction, call_site: Location | None = None) -> Itera
     """Yield what is wrong in one function, in source order."""
     local = local_names(source.node)
     lists = frozenset(_lists(source.node))
+    reduced = set(map(id, _reduced(source, local)))
     for statement in source.node.body:
         for node in _in_order(statement):
             loc = source.location(node, call_site)
@@ -36,10 +38,19 @@ def refusals(source: SourceFunction, call_site: Location | None = None) -> Itera
                     loc=loc,
                     help=refused[1],
                 )
+            if isinstance(node, ast.GeneratorExp) and id(node) not in reduced:
+                yield Diagnostic(code="BW003", message=GENERATOR[0], loc=loc, help=GENERATOR[1])
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
                 yield from _captured(source, node, loc)
-            if isinstance(node, ast.For):
+            if isinstance(node, ast.For | ast.comprehension):
                 yield from _iterator(source, node, local, call_site)
+
+
+def _reduced(source: SourceFunction, local: frozenset[str]) -> Iterator[ast.expr]:
+    """Yield the arguments of reductions."""
+    for node in ast.walk(source.node):
+        if isinstance(node, ast.Call) and intrinsic(resolve(node.func, source.captured, local)) in REDUCTIONS:
+            yield from node.args[:1]
 
 
 def _lists(node: ast.AST) -> Iterator[str]:
@@ -61,8 +72,6 @@ def _in_order(node: ast.AST) -> Iterator[ast.AST]:
 
 def _refused(node: ast.AST) -> tuple[str, str] | None:
     if isinstance(node, ast.stmt):
-        if isinstance(node, ast.For | ast.While) and node.orelse:
-            return "`else` after a loop is not part of the language", "set a variable before `break` and test it"
         return REFUSED_STATEMENTS.get(type(node))
     if isinstance(node, ast.expr):
         if isinstance(node, ast.Starred):
@@ -87,13 +96,11 @@ def _captured(source: SourceFunction, node: ast.Name, loc: Location) -> Iterator
 
 
 def _iterator(
-    source: SourceFunction, node: ast.For, local: frozenset[str], call_site: Location | None
+    source: SourceFunction, node: ast.For | ast.comprehension, local: frozenset[str], call_site: Location | None
 ) -> Iterator[Diagnostic]:
-    called = node.iter.func if isinstance(node.iter, ast.Call) else None
-    name = None if called is None else intrinsic(resolve(called, source.captured, local))
-    if name not in {"builtins.range", "brickwork.prange", "brickwork.ndrange", "brickwork.indices"}:
+    if not is_iterable(node.iter, source.captured, local):
         message = f"a `for` cannot run over `{ast.unparse(node.iter)}`"
-        advice = "write `for i in range(n)`, `bw.ndrange(...)` or `bw.indices(x)`"
+        advice = "write `range`, a tensor, a tuple, or `enumerate`, `zip` or `reversed` of them"
         yield Diagnostic(code="BW008", message=message, loc=source.location(node.iter, call_site), help=advice)
 
 
@@ -107,15 +114,26 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
     statements = [node for node in ast.walk(source.node) if isinstance(node, ast.stmt) and node is not source.node]
     inside = [node for node in statements if lifted is None or id(node) in lifted]
     calls = {id(node): node for statement in inside for node in ast.walk(statement) if isinstance(node, ast.Call)}
+    in_heads = set(map(id, _in_heads(source.node)))
     for node in calls.values():
         name = intrinsic(resolve(node.func, source.captured, local)) or ""
         if name.startswith("builtins.") and name.removeprefix("builtins.") not in BUILTINS:
             message = f"`{name.removeprefix('builtins.')}` cannot be compiled"
             yield Diagnostic(code="BW004", message=message, loc=source.location(node), help=SUPPORTED)
+        elif name in PARTS - {"builtins.tuple", "builtins.list"} and id(node) not in in_heads:
+            message = f"`{name.removeprefix('builtins.')}` stands only in the head of a `for`"
+            yield Diagnostic(code="BW004", message=message, loc=source.location(node), help="write a loop over it")
         elif isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in lists:
             message = f"`{ast.unparse(node.func)}`: lists are of a fixed size here"
             advice = "allocate a tensor before the loop, such as `torch.empty(n)`, and store into its elements"
             yield Diagnostic(code="BW901", message=message, loc=source.location(node), help=advice)
+
+
+def _in_heads(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield everything in the heads of loops and generators."""
+    for item in ast.walk(node):
+        if isinstance(item, ast.For | ast.comprehension):
+            yield from ast.walk(item.iter)
 
 
 def inner_returns(source: SourceFunction) -> Iterator[Diagnostic]:

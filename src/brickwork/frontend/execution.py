@@ -15,8 +15,10 @@ from typing import Any, cast
 
 from brickwork.frontend import scalar as numbers
 from brickwork.frontend.environment import DRAWS, helper, intrinsic, is_tensor
+from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.scalar import Scalar, convert, dtype_of, is_scalar, result, scalar
 from brickwork.frontend.sites import Path, Place
+from brickwork.frontend.turns import Nest, Turns, backward, counted, joined, turns_of
 from brickwork.ir import philox
 from brickwork.ir.dtypes import FLOAT32, INT64, UINT64, DType, value_dtype
 from brickwork.ir.scalars import narrow
@@ -166,6 +168,8 @@ class Execution:
             return self._draw(name, (*self._path, place), arguments)
         ruled = numbers.known(name) if name is not None else None
         if ruled is not None:
+            if name in REDUCTIONS and len(arguments) == 1 and is_tensor(arguments[0]):
+                arguments = (self.loop(True, self.items(arguments[0])),)
             return ruled(*arguments, **named)
         inner = helper(function)
         if inner is not None and inner in self._helpers:
@@ -178,27 +182,47 @@ class Execution:
 
     # ------------------------------------------------------------ loops
 
-    def loop(self, steady: bool, function: Any, *arguments: Any) -> Iterator[Any]:
-        """Run over `range`, `prange`, `ndrange` or `indices`, keeping count."""
-        name = intrinsic(function)
-        if name == "brickwork.indices":
-            axes = [range(int(size)) for size in arguments[0].shape]
-        elif name == "brickwork.ndrange":
-            axes = [_range(cast("Sequence[Any]", item if isinstance(item, tuple) else (item,))) for item in arguments]
-        else:
-            axes = [_range(arguments)]
-        tuples = name == "brickwork.indices" or (name == "brickwork.ndrange" and len(axes) > 1)
-        return self._iterate(axes, steady, tuples=tuples)
+    def head(self, function: Any, *arguments: Any, **named: Any) -> Turns | Nest:
+        """Return what a loop runs over: `range` and its like, and `enumerate`, `zip` and `reversed` of items."""
+        match intrinsic(function):
+            case "brickwork.indices":
+                return Nest([range(int(size)) for size in arguments[0].shape], tuples=True)
+            case "brickwork.ndrange":
+                parts: list[Any] = [item if isinstance(item, tuple) else (item,) for item in arguments]
+                return Nest([_range(cast("Sequence[Any]", item)) for item in parts], tuples=len(parts) > 1)
+            case "builtins.enumerate":
+                inner, *start = arguments
+                return counted(inner, scalar(named.get("start", start[0] if start else 0)).__index__())
+            case "builtins.zip":
+                return joined(arguments)
+            case "builtins.reversed":
+                return backward(arguments[0])
+            case "builtins.tuple" | "builtins.list":
+                return arguments[0]
+            case _:
+                return turns_of(_range(arguments))
 
-    def _iterate(self, axes: Sequence[range], steady: bool, *, tuples: bool) -> Generator[Any]:
+    def items(self, value: Any) -> Turns:
+        """Return the items of a tensor or a tuple; an element is read when its turn begins."""
+        if is_tensor(value):
+            return Turns(int(value.shape[0]), lambda turn: self.get(value, turn, "tensor"))
+        return turns_of(value)
+
+    def loop(self, steady: bool, head: Turns | Nest) -> Iterator[Any]:
+        """Run over items, keeping count."""
+        if isinstance(head, Nest):
+            return self._iterate([turns_of(axis) for axis in head.axes], steady, tuples=head.tuples)
+        return self._iterate([head], steady, tuples=False)
+
+    def _iterate(self, axes: Sequence[Turns], steady: bool, *, tuples: bool) -> Generator[Any]:
         depth = len(self._levels)
-        levels = [_Level(0, len(axis), steady) for axis in axes]
+        levels = [_Level(0, axis.count, steady) for axis in axes]
         try:
-            for places in itertools.product(*(range(len(axis)) for axis in axes)):
+            for places in itertools.product(*(range(axis.count) for axis in axes)):
                 for level, iteration in zip(levels, places, strict=True):
                     level.iteration = iteration
                 self._levels[depth:] = levels
-                found = tuple(axis[iteration] for axis, iteration in zip(axes, places, strict=True))
+                found = tuple(axis.item(iteration) for axis, iteration in zip(axes, places, strict=True))
                 yield found if tuples else found[0]
         finally:
             del self._levels[depth:]

@@ -19,9 +19,10 @@ from brickwork.frontend.environment import (
     torch_dtype,
 )
 from brickwork.frontend.indexing import attribute, index, load, method, scalar
-from brickwork.frontend.rules import REFUSED_EXPRESSIONS, error
+from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
 from brickwork.frontend.sites import place
 from brickwork.frontend.state import Arguments, Frame, State, describe, truth
+from brickwork.frontend.tables import pick
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View, join
 from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
@@ -58,6 +59,8 @@ def operand(state: State, frame: Frame, node: ast.expr) -> Operand:
             return _comparison(state, frame, node, loc)
         case ast.IfExp():
             return _conditional(state, frame, node, loc)
+        case ast.GeneratorExp():
+            raise error("BW003", GENERATOR[0], loc, GENERATOR[1])
         case ast.Call():
             result = call_operand(state, frame, node)
             return Opaque("nothing") if result is None else result
@@ -142,12 +145,9 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
         del position
         return index(state, owner, indices, loc)
     if isinstance(owner, Items):
-        if len(indices) == 1 and isinstance(indices[0], Value) and isinstance(indices[0].expression, Constant):
-            at = indices[0].expression.value
-            if isinstance(at, int) and -len(owner.items) <= at < len(owner.items):
-                return owner.items[at]
-            raise error("BW102", f"index {at} is out of range for {len(owner.items)} items", loc)
-        raise error("BW103", "a list is indexed by a literal integer", loc, "pass a tensor to index by a variable")
+        if len(indices) != 1:
+            raise error("BW103", "a tuple takes one index", loc, "write `w[i][j]`")
+        return pick(state, owner.items, scalar(state, indices[0], loc), loc)
     raise error("BW003", f"{describe(owner)} cannot be indexed", loc, "index a tensor")
 
 
@@ -372,6 +372,15 @@ def _link(operator: ast.cmpop, left: Value, right: Value, loc: Location) -> Valu
     return compare(name, left, right, loc)
 
 
+def over_items(node: ast.Call) -> ast.Call:
+    """Return the call of a reduction of `x` as one of `(item for item in x)`."""
+    name = ast.copy_location(ast.Name(id="item", ctx=ast.Load()), node)
+    target = ast.copy_location(ast.Name(id="item", ctx=ast.Store()), node)
+    clause = ast.comprehension(target=target, iter=node.args[0], ifs=[], is_async=0)
+    made = ast.copy_location(ast.GeneratorExp(elt=name, generators=[clause]), node)
+    return ast.copy_location(ast.Call(func=node.func, args=[made, *node.args[1:]], keywords=node.keywords), node)
+
+
 def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     """Return the result of a call; None of a helper that returns nothing."""
     loc = frame.loc(node)
@@ -380,7 +389,11 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         owner = operand(state, frame, node.func.value)
         if isinstance(owner, View):
             return method(state, owner, node.func.attr, [operand(state, frame, item) for item in node.args], loc)
+    if node.args and isinstance(node.args[0], ast.GeneratorExp) and intrinsic(found) in REDUCTIONS:
+        return state.reduce(state, frame, node, REDUCTIONS[intrinsic(found) or ""])
     arguments = _operands(state, frame, node.args)
+    if len(arguments) == 1 and isinstance(arguments[0], View) and arguments[0].rank and intrinsic(found) in REDUCTIONS:
+        return state.reduce(state, frame, over_items(node), REDUCTIONS[intrinsic(found) or ""])
     if helper(found) is None:
         name = intrinsic(found)
         if name is None:

@@ -11,7 +11,9 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from brickwork.frontend.environment import ALLOCATIONS, DRAWS, LOOPS, MISSING, NEW_METHODS, helper, intrinsic, resolve
+from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METHODS, helper, intrinsic, resolve
+from brickwork.frontend.heads import is_iterable, sources
+from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, local_names
 
 SHAPE_METHODS = frozenset({"size", "dim", "numel"})
@@ -66,14 +68,23 @@ class Splitter:
         while True:
             before = (len(self.tensors), len(self.device), len(self.lifted))
             for node in ast.walk(self.source.node):
-                if isinstance(node, ast.Assign):
-                    for target in node.targets:
-                        self._note_tensors(target, node.value)
+                self.note(node)
             self._visit(self.source.node.body)
             if before == (len(self.tensors), len(self.device), len(self.lifted)):
                 break
         reason = next(self._reasons(self.source.node.body), "")
         return Split(frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), reason)
+
+    def note(self, node: ast.AST) -> None:
+        """Note which names a statement lets stand for tensors or their rows."""
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._note_tensors(target, node.value)
+        elif isinstance(node, ast.For | ast.comprehension):
+            for target, found in sources(node.target, node.iter, self.source.captured, self.local):
+                if isinstance(target, ast.Name) and self.root(found) in self.tensors:
+                    self.tensors.add(target.id)
+                    self.rows.add(target.id)
 
     def _note_tensors(self, target: ast.expr, found: ast.expr) -> None:
         if isinstance(target, ast.Tuple) and isinstance(found, ast.Tuple) and len(target.elts) == len(found.elts):
@@ -124,13 +135,22 @@ class Splitter:
                 return True
             if isinstance(item, ast.Name) and item.id in self.device:
                 return True
+            if isinstance(item, ast.comprehension) and self._runs_over_tensors(item):
+                return True
             if isinstance(item, ast.Call):
-                if self.name_of(item.func) in DRAWS:
+                name = self.name_of(item.func)
+                if name in DRAWS:
+                    return True
+                if name in REDUCTIONS and len(item.args) == 1 and self.root(item.args[0]) in self.tensors:
                     return True
                 called = helper(resolve(item.func, self.source.captured, self.local))
                 if called is not None and any(self.root(argument) in self.tensors for argument in item.args):
                     return True
         return False
+
+    def _runs_over_tensors(self, node: ast.comprehension) -> bool:
+        found = sources(node.target, node.iter, self.source.captured, self.local)
+        return any(self.root(item) in self.tensors for _, item in found)
 
     def is_operator(self, node: ast.Call) -> bool:
         """Return whether a captured object is called that is neither known nor a Python function to inline."""
@@ -149,8 +169,7 @@ class Splitter:
     def _is_lifted(self, node: ast.stmt) -> bool:
         match node:
             case ast.For():
-                called = node.iter.func if isinstance(node.iter, ast.Call) else node.iter
-                return self.name_of(called) in LOOPS
+                return is_iterable(node.iter, self.source.captured, self.local)
             case ast.While():
                 return True
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():

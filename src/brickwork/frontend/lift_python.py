@@ -11,7 +11,8 @@ import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from brickwork.diagnostics.diagnostic import Diagnostic
-from brickwork.frontend.environment import DRAWS, LOOPS, MISSING, helper, intrinsic, resolve
+from brickwork.frontend.environment import DRAWS, MISSING, helper, intrinsic, resolve
+from brickwork.frontend.heads import is_iterable
 from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split, Splitter, has_slice, stored_names
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.source import SourceFunction, local_names
@@ -52,9 +53,7 @@ class PythonSplitter(Splitter):
         while True:
             before = (len(self.tensors), len(self.device), len(self.lifted))
             for node in ast.walk(self.source.node):
-                if isinstance(node, ast.Assign):
-                    for target in node.targets:
-                        self._note_tensors(target, node.value)
+                self.note(node)
             self._visit(body)
             pieces = tuple(self._pieces())
             self.device = {name for piece in pieces for name in piece.outputs}
@@ -82,10 +81,10 @@ class PythonSplitter(Splitter):
             return False
         match node:
             case ast.For():
-                called = node.iter.func if isinstance(node.iter, ast.Call) else node.iter
-                if self.name_of(called) not in LOOPS or any(self._rebinds(node, name) for name in self.wanted(node)):
+                if any(self._rebinds(node, name) for name in self.wanted(node)):
                     return False
-                return self.touches_elements(node)
+                captured = self.source.captured
+                return is_iterable(node.iter, captured, self.local) and self.touches_elements(node)
             case ast.Assign() if is_element_read(node.value):
                 return False
             case ast.Assign() | ast.AugAssign() if self._indexes_by_tensor(node):
@@ -309,6 +308,8 @@ def _leaves_loop(node: ast.stmt) -> bool:
     """Return whether a `break` or `continue` in a statement belongs to a loop around it."""
     if isinstance(node, ast.Break | ast.Continue):
         return True
+    if isinstance(node, ast.For | ast.While):
+        return any(map(_leaves_loop, node.orelse))
     return isinstance(node, ast.If) and any(_leaves_loop(item) for item in (*node.body, *node.orelse))
 
 

@@ -56,9 +56,11 @@ class Liveness:
                 )
             case ast.For():
                 targets = frozenset(stored(node.target))
-                return loads(node.iter) | self._turns(node.body, after, after, targets)
+                done = self._before(node.orelse, after, exits)
+                return loads(node.iter) | self._turns(node.body, done, after, targets)
             case ast.While():
-                return self._turns(node.body, NONE if _is_endless(node) else after, after, NONE) | loads(node.test)
+                done = NONE if _is_endless(node) else self._before(node.orelse, after, exits)
+                return self._turns(node.body, done, after, NONE) | loads(node.test)
             case ast.AugAssign(target=ast.Name()):
                 return after | loads(node) | frozenset(stored(node))
             case _:
@@ -79,10 +81,11 @@ def _is_endless(node: ast.While) -> bool:
 
 
 def loads(node: ast.AST) -> Names:
-    """Return the names that a tree reads."""
-    return frozenset(
-        item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)
-    )
+    """Return the names that a tree reads; those of comprehensions are of no one else."""
+    names = [item for item in ast.walk(node) if isinstance(item, ast.Name)]
+    targets = [item.target for item in ast.walk(node) if isinstance(item, ast.comprehension)]
+    bound = {item.id for target in targets for item in ast.walk(target) if isinstance(item, ast.Name)}
+    return frozenset(item.id for item in names if isinstance(item.ctx, ast.Load)) - bound
 
 
 def stored(node: ast.AST) -> Iterator[str]:

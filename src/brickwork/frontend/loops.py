@@ -1,6 +1,7 @@
-"""`for` over ranges to IR loops that go up by one, with the user's index computed from the loop's own.
+"""`for` to IR loops that go up by one, with the user's items computed from the loop's own index.
 
-`ndrange` and `indices` become nests. The name in the head stands for the index itself unless the body assigns it.
+`ndrange` and `indices` become nests; over a tuple the turns are written out. The name in the head stands for the index
+itself unless the body assigns it. What there is to run over is in `iterables.py`.
 """
 
 from __future__ import annotations
@@ -12,65 +13,106 @@ from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
-from brickwork.frontend.environment import LOOPS, intrinsic, resolve
+from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.expressions import operand, value
-from brickwork.frontend.indexing import scalar
+from brickwork.frontend.indexing import load
+from brickwork.frontend.iterables import (
+    Enumerated,
+    Iterable,
+    Range,
+    Zipped,
+    is_listed,
+    item,
+    iterable,
+    range_of,
+    trips,
+)
 from brickwork.frontend.rules import error
-from brickwork.frontend.state import Binding, Frame, Key, LoopLevel, State, describe
+from brickwork.frontend.state import Binding, Frame, Key, LoopLevel, State, Variable, describe
 from brickwork.frontend.typing import Items, Operand, Value, View
-from brickwork.ir.build import add, apply, cast, constant, integer, mul, read, select, sub
+from brickwork.ir.build import cast, constant, integer, logical_not, read, sub
 from brickwork.ir.dtypes import BOOL, INT64
-from brickwork.ir.nodes import Assign, Break, Constant, Expression, FailureKind, For, If, Size, Statement
+from brickwork.ir.nodes import Assign, Break, Constant, Expression, For, If, Size, Statement, Symbol
 
 AssignTarget: TypeAlias = Callable[[State, Frame, ast.expr, Operand, Location], None]
 LowerBody: TypeAlias = Callable[[State, Frame, Sequence[ast.stmt]], None]
 
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """One axis of iteration."""
-
-    start: Expression
-    stop: Expression
-    step: Expression
+UNROLLED = 64
+"""The most turns over a tuple that are written out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
-    """What a `for` runs over: its axes, whether the user calls it parallel, and whether it yields tuples."""
+class Loop:
+    """A loop without its body: the names in its head, its axes, and how it is left.
 
-    axes: tuple[Range, ...]
-    claimed: bool
-    tuples: bool
+    `claimed` is the user's word that iterations are independent; `tuples`: the loop yields a tuple of its axes' items.
+    `jumps` says that a `break` or `continue` of the body belongs to it; a `break` sets `flag`, if there is one.
+    """
+
+    target: ast.expr
+    axes: tuple[Iterable, ...]
+    loc: Location
+    claimed: bool = False
+    tuples: bool = False
+    jumps: bool = False
+    flag: Symbol | None = None
 
 
-def loop_ranges(state: State, frame: Frame, node: ast.For) -> Ranges:
-    """Return what a `for` runs over; refuse everything but ranges."""
-    loc = frame.loc(node.iter)
+def lower_for(state: State, frame: Frame, node: ast.For, *, assign: AssignTarget, body: LowerBody) -> None:
+    """Lower a `for` with its `else`."""
+    loc = frame.loc(node)
+    head = head_of(state, frame, node.iter)
+    broken = breaks(node.body)
+    several = len(head.axes) > 1 or _is_unrolled(head.axes, loc)
+    flag = new_flag(state, loc) if broken and (several or node.orelse) else None
+    jumps = broken or _continues(node.body)
+    loop = Loop(node.target, head.axes, loc, head.claimed, head.tuples, jumps, flag)
+    position = len(state.block)
+    exits = lower_loop(state, frame, loop, lambda: body(state, frame, node.body), assign)
+    if node.orelse:
+        lower_else(state, frame, Else(node.orelse, flag, exits, position, loc), body)
+
+
+def new_flag(state: State, loc: Location) -> Symbol:
+    """Return a variable that a `break` sets; it is cleared here."""
+    flag = state.symbol("stopped", BOOL)
+    state.emit(Assign(symbol=flag, value=constant(False, BOOL, loc), loc=loc))
+    return flag
+
+
+# ---------------------------------------------------------------- the head
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a `for` runs over; `claimed` and `tuples` as in `Loop`."""
+
+    axes: tuple[Iterable, ...]
+    claimed: bool = False
+    tuples: bool = False
+
+
+def head_of(state: State, frame: Frame, node: ast.expr) -> Head:
+    """Return what the head of a `for` runs over."""
+    loc = frame.loc(node)
     name = None
-    if isinstance(node.iter, ast.Call):
-        name = intrinsic(resolve(node.iter.func, frame.source.captured, frame.local))
-    if not isinstance(node.iter, ast.Call) or name not in LOOPS:
-        message = f"a `for` cannot run over `{ast.unparse(node.iter)}`"
-        raise error("BW008", message, loc, "write `for i in range(n)`, `bw.ndrange(...)` or `bw.indices(x)`")
-    arguments = [operand(state, frame, item) for item in node.iter.args]
-    if node.iter.keywords and name != "brickwork.ndrange":
-        raise error("BW008", f"`{ast.unparse(node.iter.func)}` takes no keywords", loc)
-    match name:
-        case "brickwork.ndrange":
-            axes = tuple(_axis(state, item, loc) for item in arguments)
-            return Ranges(axes, _parallel(state, frame, node.iter), tuples=len(axes) > 1)
-        case "brickwork.indices":
-            if len(arguments) != 1 or not isinstance(arguments[0], View):
-                raise error("BW008", "`indices` takes a tensor", loc, "write `bw.indices(x)`")
-            view = arguments[0]
-            sizes = (
-                Size(tensor=view.tensor, axis=axis, loc=loc) for axis in range(len(view.indices), view.tensor.type.rank)
-            )
-            return Ranges(tuple(Range(integer(0), size, integer(1)) for size in sizes), claimed=False, tuples=True)
-        case _:
-            parallel = name == "brickwork.prange"
-            return Ranges((_range(state, arguments, loc, 2 if parallel else 3),), claimed=parallel, tuples=False)
+    if isinstance(node, ast.Call):
+        name = intrinsic(resolve(node.func, frame.source.captured, frame.local))
+    if not isinstance(node, ast.Call) or name not in {"brickwork.prange", "brickwork.ndrange", "brickwork.indices"}:
+        return Head((iterable(state, frame, node),))
+    arguments = [operand(state, frame, part) for part in node.args]
+    if node.keywords and name != "brickwork.ndrange":
+        raise error("BW008", f"`{ast.unparse(node.func)}` takes no keywords", loc)
+    if name == "brickwork.prange":
+        return Head((range_of(state, arguments, loc, 2),), claimed=True)
+    if name == "brickwork.ndrange":
+        axes = tuple(_axis(state, part, loc) for part in arguments)
+        return Head(axes, _parallel(state, frame, node), len(axes) > 1)
+    if len(arguments) != 1 or not isinstance(arguments[0], View):
+        raise error("BW008", "`indices` takes a tensor", loc, "write `bw.indices(x)`")
+    view = arguments[0]
+    sizes = (Size(tensor=view.tensor, axis=axis, loc=loc) for axis in range(len(view.indices), view.tensor.type.rank))
+    return Head(tuple(Range(integer(0), size, integer(1)) for size in sizes), tuples=True)
 
 
 def _parallel(state: State, frame: Frame, call: ast.Call) -> bool:
@@ -83,46 +125,13 @@ def _parallel(state: State, frame: Frame, call: ast.Call) -> bool:
     return claimed
 
 
-def _bound(state: State, found: Operand, loc: Location) -> Expression:
-    number = scalar(state, found, loc)
-    if not number.dtype.is_integer and number.dtype is not BOOL:
-        raise error("BW101", f"the bounds of a loop are integers, not {number.type}", loc, "write int(...) around it")
-    return state.fix(cast(number.expression, INT64, loc), "bound")
-
-
 def _axis(state: State, found: Operand, loc: Location) -> Range:
     if isinstance(found, Items):
-        return _range(state, found.items, loc, 2)
-    return _range(state, [found], loc, 1)
+        return range_of(state, found.items, loc, 2)
+    return range_of(state, [found], loc, 1)
 
 
-def _range(state: State, arguments: Sequence[Operand], loc: Location, most: int) -> Range:
-    if not 1 <= len(arguments) <= most:
-        raise error("BW008", f"a range takes 1 to {most} bounds, not {len(arguments)}", loc)
-    bounds = [_bound(state, item, loc) for item in arguments]
-    if len(bounds) == 1:
-        return Range(integer(0, loc), bounds[0], integer(1, loc))
-    step = bounds[2] if len(bounds) == 3 else integer(1, loc)
-    nonzero = apply("ne", step, integer(0, loc), loc=loc)
-    state.check(nonzero, FailureKind.VALUE, "range() arg 3 must not be zero", (), loc)
-    return Range(bounds[0], bounds[1], step)
-
-
-def _trips(axis: Range, loc: Location) -> Expression:
-    """Return how often a range with a step other than 1 runs; 0 or less where it does not."""
-    one = integer(1, loc)
-
-    def count(low: Expression, high: Expression, step: Expression) -> Expression:
-        distance = add(sub(high, low, loc), sub(step, one, loc), loc)
-        return apply("floordiv", distance, step, loc=loc)
-
-    backward = apply("neg", axis.step, loc=loc)
-    if isinstance(axis.step, Constant):
-        ascending = axis.step.value > 0
-        return count(axis.start, axis.stop, axis.step) if ascending else count(axis.stop, axis.start, backward)
-    positive = apply("gt", axis.step, integer(0, loc), loc=loc)
-    up, down = count(axis.start, axis.stop, axis.step), count(axis.stop, axis.start, backward)
-    return select(positive, up, down, loc)
+# ---------------------------------------------------------------- loops
 
 
 Saved: TypeAlias = tuple[set[Key], dict[str, Binding]]
@@ -140,104 +149,195 @@ def leave(state: State, frame: Frame, saved: Saved) -> None:
     state.assigned, frame.bindings = saved
 
 
-def lower_nest(
-    state: State, frame: Frame, node: ast.For, ranges: Ranges, *, assign: AssignTarget, body: LowerBody
-) -> None:
-    """Lower a `for` as one loop for each axis."""
-    loc = frame.loc(node)
-    axes = ranges.axes or (Range(integer(0, loc), integer(1, loc), integer(1, loc)),)
-    flag = None
-    if len(axes) > 1 and _breaks(node.body):
-        flag = state.symbol("stopped", BOOL)
-        state.emit(Assign(symbol=flag, value=constant(False, BOOL, loc), loc=loc))
+def lower_loop(
+    state: State, frame: Frame, loop: Loop, body: Callable[[], None], assign: AssignTarget
+) -> list[set[Key]]:
+    """Lower a loop as one IR loop for each axis; return what is assigned at each of its `break`s."""
+    if _is_unrolled(loop.axes, loop.loc):
+        return _unrolled(state, frame, loop, body, assign)
+    loc = loop.loc
+    axes = loop.axes or (Range(integer(0, loc), integer(1, loc), integer(1, loc)),)
     saved: list[Saved] = []
-    values: list[Value] = []
-    loops: list[For] = []
-    for position, axis in enumerate(axes):
-        found, loop, level = _one_loop(state, frame, node, axis, position)
-        level.flag = flag
+    heads: list[tuple[For, Callable[[], Operand]]] = []
+    level = LoopLevel(None, None, {}, ())
+    for place, axis in enumerate(axes):
+        head, make, level = _one_loop(state, frame, loop, axis, place)
+        level.flag = loop.flag
         saved.append(enter(state, frame, level))
-        values.append(found)
-        loops.append(loop)
+        heads.append((head, make))
     block: list[Statement] = []
     with state.into(block):
-        items = tuple(values) if ranges.axes else ()
-        _bind_target(state, frame, node, Items(items) if ranges.tuples else values[0], assign)
-        body(state, frame, node.body)
-    for depth, loop in reversed(list(enumerate(loops))):
+        items = tuple(make() for _, make in heads)
+        found = Items(items if loop.axes else ()) if loop.tuples else items[0]
+        bind_target(state, frame, loop.target, found, assign)
+        body()
+    for depth, (head, _) in reversed(list(enumerate(heads))):
         leave(state, frame, saved.pop())
-        made = For(
-            index=loop.index, start=loop.start, stop=loop.stop, body=tuple(block), claimed=ranges.claimed, loc=loc
-        )
+        made = For(index=head.index, start=head.start, stop=head.stop, body=tuple(block), claimed=loop.claimed, loc=loc)
         block = [made]
-        if flag is not None and depth > 0:
-            block.append(If(condition=read(flag, loc), then=(Break(loc=loc),), loc=loc))
+        if loop.flag is not None and depth > 0:
+            block.append(If(condition=read(loop.flag, loc), then=(Break(loc=loc),), loc=loc))
     state.block.extend(block if not state.ended else ())
+    return level.exits
 
 
-def _one_loop(state: State, frame: Frame, node: ast.For, axis: Range, position: int) -> tuple[Value, For, LoopLevel]:
-    """Return the user's index, the IR loop without its body, and the level."""
-    loc = frame.loc(node)
-    name = _target_name(node.target, position)
-    index = state.symbol(name, INT64)
+def _one_loop(
+    state: State, frame: Frame, loop: Loop, axis: Iterable, place: int
+) -> tuple[For, Callable[[], Operand], LoopLevel]:
+    """Return the IR loop without its body, what makes the user's item inside it, and the level."""
+    loc = loop.loc
+    index = state.symbol(_target_name(loop.target, axis, place), INT64)
     state.invariant.add(index)
     counter = read(index, loc)
-    if isinstance(axis.step, Constant) and axis.step.value == 1:
+    if isinstance(axis, Range) and isinstance(axis.step, Constant) and axis.step.value == 1:
         if is_nonnegative(state, axis.start):
             state.nonnegative.add(counter)
-        trips = sub(axis.stop, axis.start, loc)
-        level = LoopLevel(sub(counter, axis.start, loc), trips, dict(frame.bindings), frame.path)
-        loop = For(index=index, start=axis.start, stop=axis.stop, body=(), loc=loc)
-        return Value(counter, weak=True), loop, level
-    trips = _trips(axis, loc)
+        count = sub(axis.stop, axis.start, loc)
+        level = LoopLevel(sub(counter, axis.start, loc), count, dict(frame.bindings), frame.path)
+        if isinstance(axis.start, Constant) and isinstance(axis.stop, Constant):
+            state.limits[counter] = int(axis.start.value), int(axis.stop.value) - 1
+        head = For(index=index, start=axis.start, stop=axis.stop, body=(), loc=loc)
+        return head, lambda: Value(counter, weak=True), level
+    count = state.fix(trips(axis, loc), "turns")
     state.nonnegative.add(counter)
-    found = add(axis.start, mul(axis.step, counter, loc), loc)
-    if _index_is_natural(state, axis):
-        state.nonnegative.add(found)
-    level = LoopLevel(counter, trips, dict(frame.bindings), frame.path)
-    return Value(found, weak=True), For(index=index, start=integer(0, loc), stop=trips, body=(), loc=loc), level
+    level = LoopLevel(counter, count, dict(frame.bindings), frame.path)
+    head = For(index=index, start=integer(0, loc), stop=count, body=(), loc=loc)
+    return head, lambda: item(state, axis, counter, loc), level
 
 
-def _index_is_natural(state: State, axis: Range) -> bool:
-    if not isinstance(axis.step, Constant):
+def _is_unrolled(axes: Sequence[Iterable], loc: Location) -> bool:
+    """Return whether the turns of a loop are written out: over a tuple of not too many items."""
+    if len(axes) != 1 or not is_listed(axes[0]):
         return False
-    if axis.step.value > 0:
-        return is_nonnegative(state, axis.start)
-    return (isinstance(axis.stop, Constant) and axis.stop.value >= -1) or is_nonnegative(state, axis.stop)
+    count = trips(axes[0], loc)
+    return isinstance(count, Constant) and count.value <= UNROLLED
 
 
-def _target_name(target: ast.expr, position: int) -> str:
-    if isinstance(target, ast.Tuple | ast.List) and position < len(target.elts):
-        target = target.elts[position]
-        return target.id if isinstance(target, ast.Name) else f"index{position}"
-    return target.id if isinstance(target, ast.Name) else f"index{position}"
+def _unrolled(state: State, frame: Frame, loop: Loop, body: Callable[[], None], assign: AssignTarget) -> list[set[Key]]:
+    """Write out the turns of a loop; where a jump may leave a turn, it is a loop of one iteration."""
+    loc, axis = loop.loc, loop.axes[0]
+    count = trips(axis, loc)
+    exits: list[set[Key]] = []
+    for turn in range(int(count.value) if isinstance(count, Constant) else 0):
+        level = LoopLevel(integer(turn, loc), count, dict(frame.bindings), frame.path, flag=loop.flag)
+        saved = enter(state, frame, level)
+        block: list[Statement] = []
+        with state.into(block):
+            bind_target(state, frame, loop.target, item(state, axis, integer(turn, loc), loc), assign)
+            body()
+        if loop.jumps:
+            leave(state, frame, saved)
+            index = state.symbol("turn", INT64)
+            made: Statement = For(index=index, start=integer(0, loc), stop=integer(1, loc), body=tuple(block), loc=loc)
+            if loop.flag is not None and turn > 0:
+                made = If(condition=logical_not(read(loop.flag, loc), loc), then=(made,), loc=loc)
+            block = [made]
+        else:
+            state.loops.pop()
+        state.block.extend(block if not state.ended else ())
+        exits += level.exits
+    return exits
 
 
-def _bind_target(state: State, frame: Frame, node: ast.For, found: Operand, assign: AssignTarget) -> None:
-    target, loc = node.target, frame.loc(node.target)
+def _target_name(target: ast.expr, axis: Iterable, place: int) -> str:
+    """Return what to call an IR loop's index: the user's name for the number that it is."""
+    if isinstance(target, ast.Tuple | ast.List) and place < len(target.elts):
+        if isinstance(axis, Zipped):
+            found = next((at for at, part in enumerate(axis.parts) if isinstance(part, Range)), place)
+            place = min(found, len(target.elts) - 1)
+        elif isinstance(axis, Enumerated):
+            place = 0
+        target = target.elts[place]
+    return target.id if isinstance(target, ast.Name) else f"index{place}"
+
+
+def bind_target(state: State, frame: Frame, target: ast.expr, found: Operand, assign: AssignTarget) -> None:
+    """Let the names in the head of a loop stand for its item; an element is read."""
+    loc = frame.loc(target)
+    if isinstance(found, View) and found.is_element:
+        element = load(state, found, loc)
+        name = target.id if isinstance(target, ast.Name) else "element"
+        found = Value(state.pin(element.expression, name), element.weak)
     if isinstance(target, ast.Name):
-        if target.id in frame.rebound and isinstance(found, Value):
+        if target.id in frame.rebound:
             assign(state, frame, target, found, loc)
         else:
             frame.bindings[target.id] = found
         return
-    if not isinstance(target, ast.Tuple | ast.List) or not isinstance(found, Items):
-        raise error("BW008", f"the loop yields {describe(found)}", loc, "write one name for each index")
+    if not isinstance(target, ast.Tuple | ast.List):
+        assign(state, frame, target, found, loc)
+        return
+    if not isinstance(found, Items):
+        raise error("BW008", f"the loop yields {describe(found)}", loc, "write one name")
     if len(target.elts) != len(found.items):
         message = f"the loop has {len(found.items)} indices, but {len(target.elts)} names"
         raise error("BW008", message, loc, "write one name for each index")
-    for part, item in zip(target.elts, found.items, strict=True):
-        if isinstance(part, ast.Name) and part.id not in frame.rebound:
-            frame.bindings[part.id] = item
-        else:
-            assign(state, frame, part, item, loc)
+    for part, one in zip(target.elts, found.items, strict=True):
+        bind_target(state, frame, part, one, assign)
 
 
-def _breaks(body: Sequence[ast.stmt]) -> bool:
+# ---------------------------------------------------------------- leaving a loop
+
+
+@dataclass(frozen=True, slots=True)
+class Else:
+    """What follows a loop that no `break` has left; `position` is where the loop begins in its block."""
+
+    statements: Sequence[ast.stmt]
+    flag: Symbol | None
+    exits: Sequence[set[Key]]
+    position: int
+    loc: Location
+
+
+def lower_else(state: State, frame: Frame, after: Else, body: LowerBody) -> None:
+    """Lower the `else` of a loop; afterwards is assigned what it and every `break` have assigned."""
+    if after.flag is None:
+        body(state, frame, after.statements)
+        return
+    assigned, bindings = set(state.assigned), dict(frame.bindings)
+    block: list[Statement] = []
+    with state.into(block):
+        body(state, frame, after.statements)
+        ended = state.ended
+    found = [*after.exits, *(() if ended else (state.assigned,))]
+    names = frame.bindings
+    state.assigned = assigned
+    frame.bindings = bindings if ended else {name: old for name, old in bindings.items() if names.get(name) == old}
+    if found:
+        keep_assigned(state, frame, set[Key].intersection(*found), after.position, after.loc)
+    condition: Expression = logical_not(read(after.flag, after.loc), after.loc)
+    state.emit(If(condition=condition, then=tuple(block), loc=after.loc))
+
+
+def keep_assigned(state: State, frame: Frame, keys: set[Key], position: int, loc: Location) -> None:
+    """Let what every way out of a loop finds assigned be so after it; in the IR it is set before, too."""
+    new = [key for key in keys - state.assigned if key[0] == frame.path and key[1] not in frame.bindings]
+    for key in sorted(new, key=lambda key: key[1]):
+        symbol = state.variable(key)
+        if not state.ended:
+            state.block.insert(position, Assign(symbol=symbol, value=cast(integer(0, loc), symbol.dtype, loc), loc=loc))
+        state.assigned.add(key)
+        frame.bindings[key[1]] = Variable(key)
+
+
+def breaks(body: Sequence[ast.stmt]) -> bool:
     """Return whether a `break` in the body leaves this loop."""
+    return any(isinstance(jump, ast.Break) for jump in _jumps(body))
+
+
+def _continues(body: Sequence[ast.stmt]) -> bool:
+    return any(isinstance(jump, ast.Continue) for jump in _jumps(body))
+
+
+def _jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return the jumps of this loop: those under `if`, and in the `else` of inner loops."""
+    found: list[ast.stmt] = []
     for statement in body:
-        if isinstance(statement, ast.Break):
-            return True
-        if isinstance(statement, ast.If) and (_breaks(statement.body) or _breaks(statement.orelse)):
-            return True
-    return False
+        if isinstance(statement, ast.Break | ast.Continue):
+            found.append(statement)
+        elif isinstance(statement, ast.If):
+            found += [*_jumps(statement.body), *_jumps(statement.orelse)]
+        elif isinstance(statement, ast.For | ast.While):
+            found += _jumps(statement.orelse)
+    return found

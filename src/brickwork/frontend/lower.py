@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.host import Host, lower_host
 from brickwork.frontend.parameters import ParameterDeclaration
+from brickwork.frontend.reductions import reduce
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.sites import draw_sites
 from brickwork.frontend.source import local_names
 from brickwork.frontend.state import Frame, Key, State, Variable, rebound_names
-from brickwork.frontend.statements import inline
+from brickwork.frontend.statements import assign_target, inline
 from brickwork.frontend.typing import Items, Operand, Value, ValueType, View
 from brickwork.ir.build import integer, read
 from brickwork.ir.dtypes import BOOL, INT64, DType
@@ -68,6 +70,7 @@ def _lower_once(definition: Definition, signature: Signature, types: dict[Key, V
         draws_random=definition.draws_random,
         helpers=definition.helpers,
         inline=inline,
+        reduce=partial(reduce, assign=assign_target),
         types=types,
         sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )

@@ -15,13 +15,14 @@ from typing import Any, cast
 
 from brickwork.frontend.arithmetic import BINARY, COMPARE
 from brickwork.frontend.definition import Definition
-from brickwork.frontend.environment import is_tensor
+from brickwork.frontend.environment import LOOPS, is_tensor
 from brickwork.frontend.execution import Execution, finish
+from brickwork.frontend.heads import PARTS, head_name
 from brickwork.frontend.lower import lower
 from brickwork.frontend.parameters import NO_DEFAULT
 from brickwork.frontend.scalar import dtype_of, scalar
 from brickwork.frontend.sites import draw_sites, place
-from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.source import SourceFunction, local_names
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
 from brickwork.ir.nodes import Return, TensorType
 from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
@@ -81,7 +82,7 @@ def _compiled(source: SourceFunction, lifted: frozenset[int] | None, device: fro
     node = copy.deepcopy(source.node)
     pairs = list(zip(ast.walk(source.node), ast.walk(node), strict=True))
     chosen = None if lifted is None else frozenset(id(twin) for original, twin in pairs if id(original) in lifted)
-    rewriter = _Rewriter(_varying(source.node, device))
+    rewriter = _Rewriter(_varying(source.node, device), source)
     node.body = [_rewritten(statement, rewriter, chosen) for statement in node.body]
     node.decorator_list, node.returns = [], None
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
@@ -112,7 +113,7 @@ def _rewritten(node: ast.stmt, rewriter: _Rewriter, lifted: frozenset[int] | Non
 
 def _varying(node: ast.FunctionDef, device: frozenset[str]) -> frozenset[str]:
     """Return the names whose values may change from iteration to iteration."""
-    targets = (item.target for item in ast.walk(node) if isinstance(item, ast.For))
+    targets = (item.target for item in ast.walk(node) if isinstance(item, ast.For | ast.comprehension))
     names = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
     return device | names
 
@@ -120,9 +121,11 @@ def _varying(node: ast.FunctionDef, device: frozenset[str]) -> frozenset[str]:
 class _Rewriter(ast.NodeTransformer):
     """Turns Python's operators on elements into calls of the execution."""
 
-    def __init__(self, varying: frozenset[str]) -> None:
-        """Take the names that may change from iteration to iteration."""
+    def __init__(self, varying: frozenset[str], source: SourceFunction) -> None:
+        """Take the names that may change from iteration to iteration, and what other names mean."""
         self.varying = varying
+        self.captured = source.captured
+        self.local = local_names(source.node)
         self.temporaries = 0
 
     def _run(self, method: str, node: ast.AST, *arguments: ast.expr) -> ast.Call:
@@ -194,17 +197,35 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def visit_For(self, node: ast.For) -> ast.stmt:
-        assert isinstance(node.iter, ast.Call)  # noqa: S101  # the frontend refuses the rest
-        steady = ast.Constant(value=not self._varies(node.iter))
-        arguments = [self._visited(item) for item in node.iter.args]
-        iterable = self._run("loop", node.iter, steady, self._visited(node.iter.func), *arguments)
-        node.iter = ast.copy_location(iterable, node.iter)
+        node.iter = self._loop(node.iter)
         target: ast.AST = self.visit(node.target)
         assert isinstance(target, ast.expr)  # noqa: S101  # an expression stays one
         node.target = target
         node.body = [self.visit(item) for item in node.body]
         node.orelse = [self.visit(item) for item in node.orelse]
         return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        node.iter = self._loop(node.iter)
+        node.ifs = [self._run("truth", item, self._visited(item)) for item in node.ifs]
+        return node
+
+    def _loop(self, node: ast.expr) -> ast.expr:
+        """Return what is run over, counting the turns."""
+        return self._run("loop", node, ast.Constant(value=not self._varies(node)), self._iterable(node))
+
+    def _iterable(self, node: ast.expr) -> ast.expr:
+        """Return what has the items that a loop runs over."""
+        if not isinstance(node, ast.Call):
+            return self._run("items", node, self._visited(node))
+        name = head_name(node, self.captured, self.local)
+        if name not in LOOPS | PARTS:
+            return self._run("items", node, self._visited(node))
+        inner = 0 if name in LOOPS else 1 if name == "builtins.enumerate" else len(node.args)
+        arguments = [self._iterable(item) for item in node.args[:inner]]
+        made = self._run("head", node, self._visited(node.func), *arguments, *map(self._visited, node.args[inner:]))
+        made.keywords = [ast.keyword(arg=item.arg, value=self._visited(item.value)) for item in node.keywords]
+        return made
 
     def visit_While(self, node: ast.While) -> ast.stmt:
         node.test = self._run("truth", node.test, self._visited(node.test))

@@ -38,7 +38,6 @@ REFUSED_EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
     ast.ListComp: ("a comprehension is not part of the language", "write a `for` loop"),
     ast.SetComp: ("a comprehension is not part of the language", "write a `for` loop"),
     ast.DictComp: ("a comprehension is not part of the language", "write a `for` loop"),
-    ast.GeneratorExp: ("a generator is not part of the language", "write a `for` loop"),
     ast.Await: ("`await` is not part of the language", "call a plain function"),
     ast.Yield: ("`yield` is not part of the language", "store into a tensor"),
     ast.YieldFrom: ("`yield` is not part of the language", "store into a tensor"),
@@ -50,12 +49,24 @@ class FailedAssertError(CompileError, AssertionError):
     """An assert of the host part that fails for every call with arguments of these types."""
 
 
-BUILTINS = frozenset({"range", "len", "min", "max", "abs", "int", "float", "bool", "round", "pow", "divmod"}) | {
-    "tuple",
-    "list",
-}
+BUILTINS = frozenset(
+    "range len min max abs int float bool round pow divmod tuple list sum any all enumerate zip reversed".split()
+)
 """The builtin functions that may be called on elements."""
-SUPPORTED = "supported are arithmetic, min, max, abs, round, int, float, bool, pow, divmod, len, math.* and helpers"
+REDUCTIONS = {
+    "builtins.sum": "sum",
+    "builtins.min": "min",
+    "builtins.max": "max",
+    "builtins.any": "any",
+    "builtins.all": "all",
+    "math.prod": "prod",
+}
+"""The functions of a generator expression."""
+GENERATOR = ("a generator stands only in sum, min, max, any, all and math.prod", "write a `for` loop")
+"""The refusal of another generator."""
+SUPPORTED = (
+    "supported are arithmetic, min, max, sum, abs, round, int, float, bool, pow, divmod, len, math.* and helpers"
+)
 """Advice where another function is called."""
 
 

@@ -178,15 +178,19 @@ def known(name: str) -> Callable[..., Any] | None:
         return None
     if function in {"floor", "ceil", "trunc"}:
         return partial(_rounded, function)
-    special = {"log": _log, "radians": _radians, "degrees": _degrees}.get(function)
+    special = {"log": _log, "radians": _radians, "degrees": _degrees, "prod": _product}.get(function)
     if special is None and name in FUNCTIONS:
         return partial(_variadic, FUNCTIONS[name])
     return special
 
 
-def _extremum(name: str) -> Callable[..., Any]:
-    def extremum(*operands: Any) -> Any:
-        items = operands[0] if len(operands) == 1 else operands
+def _extremum(name: str, function: str) -> Callable[..., Any]:
+    def extremum(*operands: Any, **named: Any) -> Any:
+        items = [*(operands[0] if len(operands) == 1 else operands)]
+        if not items and "default" in named:
+            return named["default"]
+        if not items:
+            raise ValueError(f"{function}() iterable argument is empty")
         found = items[0]
         for item in items[1:]:
             values = scalar(found), scalar(item)
@@ -194,6 +198,26 @@ def _extremum(name: str) -> Callable[..., Any]:
         return found
 
     return extremum
+
+
+def _sum(items: Any, start: Any = 0) -> Any:
+    for item in items:
+        start = binary("add", start, item)
+    return start
+
+
+def _product(items: Any, *, start: Any = 1) -> Any:
+    for item in items:
+        start = binary("mul", start, item)
+    return start
+
+
+def _any(items: Any) -> bool:
+    return any(map(_truth, items))
+
+
+def _all(items: Any) -> bool:
+    return all(map(_truth, items))
 
 
 def _absolute(operand: Any) -> Any:
@@ -262,8 +286,11 @@ def _divmod(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 _BUILTINS: dict[str, Callable[..., Any]] = {
-    "min": _extremum("minimum"),
-    "max": _extremum("maximum"),
+    "min": _extremum("minimum", "min"),
+    "max": _extremum("maximum", "max"),
+    "sum": _sum,
+    "any": _any,
+    "all": _all,
     "abs": _absolute,
     "int": _integer,
     "float": _float,

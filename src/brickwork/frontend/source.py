@@ -9,7 +9,7 @@ import ast
 import builtins
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from brickwork.diagnostics.location import Location
@@ -91,6 +91,7 @@ def parse(function: Callable[..., object]) -> SourceFunction:
     found = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name), None)
     if found is None:
         raise error("BW001", f"`{name}` is not written as a plain `def`", place, "use `def`")
+    Unshadowed(found).visit(found)
     return SourceFunction(found, code.co_filename, text, capture(function, found), function)
 
 
@@ -129,6 +130,50 @@ def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, ob
         if found is not MISSING:
             captured[ast.unparse(item)] = found
     return captured
+
+
+class Unshadowed(ast.NodeTransformer):
+    """Gives the names of comprehensions, which are scopes of their own, names that nothing else in the function has."""
+
+    def __init__(self, node: ast.FunctionDef) -> None:
+        """Take the names that the function uses outside of comprehensions."""
+        self._taken = {item.arg for item in ast.walk(node) if isinstance(item, ast.arg)} | set(_outer_names(node))
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        """Rename what the comprehension binds, if it is used elsewhere."""
+        return self._renamed(node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        """Rename what the comprehension binds, if it is used elsewhere."""
+        return self._renamed(node)
+
+    def _renamed(self, node: ast.GeneratorExp | ast.ListComp) -> ast.expr:
+        bound = {item.id for part in node.generators for item in ast.walk(part.target) if isinstance(item, ast.Name)}
+        first = node.generators[0].iter
+        inside = [item for item in ast.walk(node) if isinstance(item, ast.Name)]
+        outside = {id(item) for item in ast.walk(first)}
+        for name in sorted(bound):
+            fresh, number = name, 1
+            while fresh in self._taken:
+                number += 1
+                fresh = f"{name}_{number}"
+            self._taken.add(fresh)
+            for item in inside:
+                if item.id == name and id(item) not in outside:
+                    item.id = fresh
+        self.generic_visit(node)
+        return node
+
+
+def _outer_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names outside of comprehensions; the first thing that one runs over is outside."""
+    if isinstance(node, ast.GeneratorExp | ast.ListComp):
+        yield from _outer_names(node.generators[0].iter)
+        return
+    if isinstance(node, ast.Name):
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _outer_names(child)
 
 
 class Frozen(ast.NodeTransformer):

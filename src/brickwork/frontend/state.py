@@ -63,7 +63,7 @@ class Frame:
     aliases: frozenset[str] = frozenset()
     """Names that the host part assigns in a straight line: they stand for the expression itself."""
     rebound: frozenset[str] = frozenset()
-    """Names that a statement other than a `for` assigns."""
+    """Names that something other than the head of a `for` assigns."""
 
     def loc(self, node: ast.AST) -> Location:
         """Return the place of a node of this function."""
@@ -103,6 +103,7 @@ class State:
     draws_random: bool
     helpers: Mapping[types.FunctionType, SourceFunction]
     inline: Callable[[State, SourceFunction, Arguments, Frame], Operand | None]
+    reduce: Callable[[State, Frame, ast.Call, str], Operand]
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     changed: bool = False
     symbols: dict[Key, Symbol] = field(default_factory=dict[Key, Symbol])
@@ -110,6 +111,8 @@ class State:
     assigned: set[Key] = field(default_factory=set[Key])
     ended: bool = False
     nonnegative: set[Expression] = field(default_factory=set[Expression])
+    limits: dict[Expression, tuple[int, int]] = field(default_factory=dict["Expression", "tuple[int, int]"])
+    """The least and the greatest value of loop indices whose bounds are literals."""
     parameters: set[Symbol] = field(default_factory=set[Symbol])
     """Scalar arguments."""
     invariant: set[Symbol] = field(default_factory=set[Symbol])
@@ -227,9 +230,12 @@ def helper_frame(source: SourceFunction, path: Path, call_site: Location) -> Fra
 
 
 def rebound_names(function: ast.FunctionDef) -> frozenset[str]:
-    """Return the names that are assigned by statements other than `for`."""
+    """Return the names that are assigned elsewhere than in the head of a `for`."""
     loop_targets = {
-        id(name) for node in ast.walk(function) if isinstance(node, ast.For) for name in ast.walk(node.target)
+        id(name)
+        for node in ast.walk(function)
+        if isinstance(node, ast.For | ast.comprehension)
+        for name in ast.walk(node.target)
     }
     return frozenset(
         node.id

@@ -17,7 +17,7 @@ from brickwork.frontend.expressions import (
     value,
 )
 from brickwork.frontend.indexing import index, load, scalar
-from brickwork.frontend.loops import enter, leave, loop_ranges, lower_nest
+from brickwork.frontend.loops import Else, breaks, enter, keep_assigned, leave, lower_else, lower_for, new_flag
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unsupported
 from brickwork.frontend.sites import place
 from brickwork.frontend.source import SourceFunction
@@ -61,7 +61,7 @@ def lower_statement(state: State, frame: Frame, node: ast.stmt) -> None:
         case ast.If():
             _if(state, frame, node, loc)
         case ast.For():
-            lower_nest(state, frame, node, loop_ranges(state, frame, node), assign=assign_target, body=lower_statements)
+            lower_for(state, frame, node, assign=assign_target, body=lower_statements)
         case ast.While():
             _while(state, frame, node, loc)
         case ast.Break():
@@ -259,23 +259,15 @@ def _common(before: dict[str, Binding], after: list[dict[str, Binding]]) -> dict
     return {name: found for name, found in after[0].items() if all(item.get(name) == found for item in after)}
 
 
-def _keep_assigned(state: State, frame: Frame, keys: set[Key], loc: Location) -> None:
-    """Let what every `break` of an endless loop finds assigned be so after it; in the IR it is set before, too."""
-    new = [key for key in keys - state.assigned if key[0] == frame.path and key[1] not in frame.bindings]
-    for key in sorted(new, key=lambda item: item[1]):
-        symbol = state.variable(key)
-        state.emit(Assign(symbol=symbol, value=cast(integer(0, loc), symbol.dtype, loc), loc=loc))
-        state.assigned.add(key)
-        frame.bindings[key[1]] = Variable(key)
-
-
 def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
     counts = state.draws_random and state.while_counter is None
     counter = state.while_counter
     if counts:
         counter = state.while_counter = state.symbol("turns", INT64)
         state.emit(Assign(symbol=counter, value=integer(0), loc=loc))
-    level = LoopLevel(None, None, dict(frame.bindings), frame.path)
+    flag = new_flag(state, loc) if node.orelse and breaks(node.body) else None
+    position = len(state.block)
+    level = LoopLevel(None, None, dict(frame.bindings), frame.path, flag=flag)
     saved = enter(state, frame, level)
     prelude: list[Statement] = []
     with state.into(prelude):
@@ -286,11 +278,14 @@ def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
             state.emit(Assign(symbol=counter, value=add(read(counter), integer(1)), loc=loc))
         lower_statements(state, frame, node.body)
     leave(state, frame, saved)
-    if isinstance(test, Constant) and test.value and level.exits:
-        _keep_assigned(state, frame, set[Key].intersection(*level.exits), loc)
+    endless = isinstance(test, Constant) and bool(test.value)
+    if endless and level.exits:
+        keep_assigned(state, frame, set[Key].intersection(*level.exits), len(state.block), loc)
     state.emit(While(prelude=tuple(prelude), condition=test, body=tuple(body), loc=loc))
     if counts:
         state.while_counter = None
+    if node.orelse and not endless:
+        lower_else(state, frame, Else(node.orelse, flag, level.exits, position, loc), lower_statements)
 
 
 def lower_assert(state: State, frame: Frame, node: ast.Assert) -> None:

@@ -7,6 +7,7 @@ import types
 from collections.abc import Iterator, Mapping
 
 from brickwork.frontend.environment import helper, resolve
+from brickwork.frontend.heads import sources
 from brickwork.frontend.source import SourceFunction, local_names
 
 
@@ -68,10 +69,14 @@ def _by_helpers(
 
 def _flows(source: SourceFunction) -> Iterator[tuple[str, str]]:
     """Yield (target, origin) for each assignment that may make one name stand for another's tensor."""
+    local = local_names(source.node)
     for node in ast.walk(source.node):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield from _pairs(target, node.value)
+        elif isinstance(node, ast.For):
+            for target, found in sources(node.target, node.iter, source.captured, local):
+                yield from _pairs(target, found)
 
 
 def _pairs(target: ast.expr, found: ast.expr) -> Iterator[tuple[str, str]]:

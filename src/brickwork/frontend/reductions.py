@@ -1,0 +1,242 @@
+"""`sum`, `min`, `max`, `any`, `all` and `math.prod` over a generator expression: loops with an accumulator.
+
+The sums go from left to right. `any` and `all` stop at the first item that decides. An empty `min` or `max` is a failed
+check, unless it has a `default`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.arithmetic import binary
+from brickwork.frontend.calls import extremum
+from brickwork.frontend.expressions import condition, value
+from brickwork.frontend.iterables import Iterable, item, trips
+from brickwork.frontend.loops import AssignTarget, Loop, bind_target, enter, head_of, leave, lower_loop, new_flag
+from brickwork.frontend.rules import error
+from brickwork.frontend.sites import place
+from brickwork.frontend.state import Frame, Key, LoopLevel, State
+from brickwork.frontend.typing import Operand, Value
+from brickwork.ir.build import apply, cast, constant, integer, logical_not, read
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.nodes import Assign, Break, Expression, FailureKind, For, If, Statement, Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduction:
+    """One reduction: its place, name, generator and how names are assigned."""
+
+    call: ast.Call
+    name: str
+    generator: ast.GeneratorExp
+    key: Key
+    loc: Location
+    assign: AssignTarget
+
+
+def reduce(state: State, frame: Frame, call: ast.Call, name: str, assign: AssignTarget) -> Operand:
+    """Return `name` (`sum`, `prod`, `min`, `max`, `any`, `all`) of a generator expression."""
+    generator = call.args[0]
+    if not isinstance(generator, ast.GeneratorExp):
+        raise TypeError("a reduction runs over a generator expression")
+    key = (*frame.path, place(call)), name
+    bindings, local = dict(frame.bindings), frame.local
+    names = (item for clause in generator.generators for item in ast.walk(clause.target))
+    frame.local |= {item.id for item in names if isinstance(item, ast.Name)}
+    reduction = _Reduction(call, name, generator, key, frame.loc(call), assign)
+    match name:
+        case "sum" | "prod":
+            found = _accumulated(state, frame, reduction)
+        case "any" | "all":
+            found = _decided(state, frame, reduction)
+        case _:
+            found = _extreme(state, frame, reduction)
+    frame.bindings, frame.local = bindings, local
+    return found
+
+
+def _options(state: State, frame: Frame, reduction: _Reduction, names: Sequence[str], most: int) -> dict[str, Value]:
+    """Return the arguments besides the generator, by name."""
+    call = reduction.call
+    given = dict(zip(names, call.args[1:], strict=False)) | {item.arg or "**": item.value for item in call.keywords}
+    if len(call.args) > most or any(name not in names for name in given):
+        raise error("BW004", f"`{reduction.name}` does not take these arguments with a generator", reduction.loc)
+    return {name: value(state, frame, node) for name, node in given.items()}
+
+
+def _nest(
+    state: State,
+    frame: Frame,
+    reduction: _Reduction,
+    body: Callable[[], None],
+    *,
+    level: int = 0,
+    flag: Symbol | None = None,
+) -> None:
+    """Lower the `for`s and `if`s of the generator around `body`; `flag` says that an inner `break` leaves them all."""
+    if level == len(reduction.generator.generators):
+        body()
+        return
+    clause = reduction.generator.generators[level]
+    head = head_of(state, frame, clause.iter)
+    loop = Loop(clause.target, head.axes, reduction.loc, head.claimed, head.tuples, flag is not None, flag)
+
+    def inside() -> None:
+        _filtered(
+            state,
+            frame,
+            clause.ifs,
+            lambda: _nest(state, frame, reduction, body, level=level + 1, flag=flag),
+        )
+        if flag is not None and level + 1 < len(reduction.generator.generators):
+            stop = Break(loc=reduction.loc)
+            state.emit(If(condition=read(flag, reduction.loc), then=(stop,), loc=reduction.loc))
+
+    lower_loop(state, frame, loop, inside, reduction.assign)
+
+
+def _filtered(state: State, frame: Frame, tests: Sequence[ast.expr], body: Callable[[], None]) -> None:
+    """Lower `body` under the conditions, tested one after the other."""
+    if not tests:
+        body()
+        return
+    test = condition(state, frame, tests[0])
+    block: list[Statement] = []
+    assigned = set(state.assigned)
+    with state.into(block):
+        _filtered(state, frame, tests[1:], body)
+    state.assigned = assigned
+    state.emit(If(condition=test, then=tuple(block), loc=frame.loc(tests[0])))
+
+
+def _now(state: State, key: Key, loc: Location) -> Value:
+    return Value(read(state.variable(key), loc), state.types[key].weak)
+
+
+def _result(state: State, key: Key, loc: Location) -> Value:
+    """Return the accumulator's value; the next time round it is another."""
+    found = _now(state, key, loc)
+    return Value(state.pin(found.expression, key[1]), found.weak)
+
+
+def _accumulated(state: State, frame: Frame, reduction: _Reduction) -> Value:
+    is_sum = reduction.name == "sum"
+    options = _options(state, frame, reduction, ["start"], 2 if is_sum else 1)
+    loc, key = reduction.loc, reduction.key
+    first = options.get("start") or Value(integer(0 if is_sum else 1, loc), weak=True)
+    state.assign(key, first, loc)
+
+    def body() -> None:
+        one = value(state, frame, reduction.generator.elt)
+        state.assign(key, binary(state, "add" if is_sum else "mul", _now(state, key, loc), one, loc), loc)
+
+    _nest(state, frame, reduction, body)
+    return _result(state, key, loc)
+
+
+def _decided(state: State, frame: Frame, reduction: _Reduction) -> Value:
+    _options(state, frame, reduction, [], 1)
+    loc, is_any = reduction.loc, reduction.name == "any"
+    flag = new_flag(state, loc)
+
+    def body() -> None:
+        test = condition(state, frame, reduction.generator.elt)
+        stop = Assign(symbol=flag, value=constant(True, BOOL, loc), loc=loc), Break(loc=loc)
+        state.emit(If(condition=test if is_any else logical_not(test, loc), then=stop, loc=loc))
+
+    _nest(state, frame, reduction, body, flag=flag)
+    found = state.pin(read(flag, loc), reduction.name)
+    return Value(found if is_any else logical_not(found, loc))
+
+
+# ---------------------------------------------------------------- min and max
+
+
+def _extreme(state: State, frame: Frame, reduction: _Reduction) -> Value:
+    options = _options(state, frame, reduction, ["default"], 1)
+    generators, loc, key = reduction.generator.generators, reduction.loc, reduction.key
+    default = options.get("default")
+    head = head_of(state, frame, generators[0].iter)
+    if len(generators) == 1 and not generators[0].ifs and len(head.axes) == 1 and not head.claimed:
+        _from_the_first(state, frame, reduction, head.axes[0], default)
+    else:
+        _by_a_flag(state, frame, reduction, default)
+    return _result(state, key, loc)
+
+
+def _empty(state: State, filled: Expression, name: str, loc: Location) -> None:
+    state.check(filled, FailureKind.VALUE, f"{name}() iterable argument is empty", (), loc)
+
+
+def _from_the_first(state: State, frame: Frame, reduction: _Reduction, axis: Iterable, default: Value | None) -> None:
+    """Begin with the first item, and compare the rest with it: a reduction that may run in parallel."""
+    loc, key = reduction.loc, reduction.key
+    count = state.fix(trips(axis, loc), "turns")
+    filled = apply("gt", count, integer(0, loc), loc=loc)
+    block: list[Statement] = []
+    if default is None:
+        _empty(state, filled, reduction.name, loc)
+        _compared(state, frame, reduction, axis, count)
+        return
+    state.assign(key, default, loc)
+    with state.into(block):
+        _compared(state, frame, reduction, axis, count)
+    state.emit(If(condition=filled, then=tuple(block), loc=loc))
+
+
+def _compared(state: State, frame: Frame, reduction: _Reduction, axis: Iterable, count: Expression) -> None:
+    loc, key, target = reduction.loc, reduction.key, reduction.generator.generators[0].target
+
+    def turn(position: Expression) -> Value:
+        saved = enter(state, frame, LoopLevel(position, count, dict(frame.bindings), frame.path))
+        bind_target(state, frame, target, item(state, axis, position, loc), reduction.assign)
+        found = value(state, frame, reduction.generator.elt)
+        leave(state, frame, saved)
+        return found
+
+    state.assign(key, turn(integer(0, loc)), loc)
+    index = state.symbol(target.id if isinstance(target, ast.Name) else "index", INT64)
+    state.invariant.add(index)
+    state.nonnegative.add(read(index, loc))
+    block: list[Statement] = []
+    with state.into(block):
+        found = extremum(reduction.name, [_now(state, key, loc), turn(read(index, loc))], loc)
+        state.assign(key, found, loc)
+    state.emit(For(index=index, start=integer(1, loc), stop=count, body=tuple(block), loc=loc))
+
+
+def _by_a_flag(state: State, frame: Frame, reduction: _Reduction, default: Value | None) -> None:
+    """Take the first item that comes, and compare later ones with it; a flag tells which is which."""
+    loc, key = reduction.loc, reduction.key
+    found = new_flag(state, loc)
+    position = len(state.block)
+
+    def body() -> None:
+        one = value(state, frame, reduction.generator.elt)
+        one = Value(state.fix(one.expression), one.weak)
+        first: list[Statement] = []
+        with state.into(first):
+            state.assign(key, one, loc)
+            state.emit(Assign(symbol=found, value=constant(True, BOOL, loc), loc=loc))
+        later: list[Statement] = []
+        with state.into(later):
+            state.assign(key, extremum(reduction.name, [_now(state, key, loc), one], loc), loc)
+        state.emit(If(condition=read(found, loc), then=tuple(later), otherwise=tuple(first), loc=loc))
+
+    _nest(state, frame, reduction, body)
+    if key not in state.types:
+        state.assign(key, Value(integer(0, loc), weak=True), loc)
+    symbol = state.variable(key)
+    before = Assign(symbol=symbol, value=cast(integer(0, loc), symbol.dtype, loc), loc=loc)
+    if not state.ended:
+        state.block.insert(position, before)
+    if default is None:
+        _empty(state, read(found, loc), reduction.name, loc)
+        return
+    block: list[Statement] = []
+    with state.into(block):
+        state.assign(key, default, loc)
+    state.emit(If(condition=logical_not(read(found, loc), loc), then=tuple(block), loc=loc))

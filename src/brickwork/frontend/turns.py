@@ -1,0 +1,44 @@
+"""What loops run over while `op.python` runs: how many turns, and the item of each, made when its turn begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The turns of one loop."""
+
+    count: int
+    item: Callable[[int], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Several ranges, the last one fastest."""
+
+    axes: Sequence[range]
+    tuples: bool
+    """Whether an item is a tuple of one index from each."""
+
+
+def turns_of(items: Sequence[Any]) -> Turns:
+    """Return the turns over a sequence."""
+    return Turns(len(items), items.__getitem__)
+
+
+def counted(inner: Turns, start: int) -> Turns:
+    """Return the turns over `enumerate(inner, start)`."""
+    return Turns(inner.count, lambda turn: (start + turn, inner.item(turn)))
+
+
+def joined(parts: Sequence[Turns]) -> Turns:
+    """Return the turns over `zip(*parts)`: as many as the shortest part has."""
+    return Turns(min(part.count for part in parts), lambda turn: tuple(part.item(turn) for part in parts))
+
+
+def backward(inner: Turns) -> Turns:
+    """Return the turns from the last to the first."""
+    return Turns(inner.count, lambda turn: inner.item(inner.count - 1 - turn))
