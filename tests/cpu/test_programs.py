@@ -1,5 +1,8 @@
 """Programs as users write them: compiled, run as Python and formulated in torch, all three agree."""
 
+# torch's stubs do not know that tensors have `divmod`:
+# pyright: reportCallIssue=false, reportArgumentType=false
+
 from __future__ import annotations
 
 import math
@@ -60,12 +63,11 @@ def test_a_matrix_product_by_rows_runs_in_lanes_along_its_rows() -> None:
     a, b = torch.randn(19, 7), torch.randn(7, 37)
     same(matmul_rows, a @ b, a, b)
     told = matmul_rows.explain(a, b)
-    rows, depth, columns = (line for line in told.splitlines() if line.strip().startswith("for "))
-    assert "in parallel" in rows
-    assert "in order" in depth
+    rows, columns, depth = (line for line in told.splitlines() if line.strip().startswith("for "))
+    assert "in parallel, 4 together" in rows
     assert "vectorised" in columns
-    assert "and the same statement reads the same element" in told
-    assert told.count("stores into") == 1
+    assert "in order" in depth
+    assert "since it accumulates, and a loop around it runs in parallel" in told
 
 
 @bw.op("programs::blur")
@@ -292,11 +294,12 @@ def walk(n: int, steps: int) -> torch.Tensor:
 
 
 def test_random_walk() -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(3)
-        first, second = walk(19, 7), walk(19, 7)
-        torch.default_generator.manual_seed(3)
-        assert torch.equal(first, walk(19, 7))
+    before = torch.default_generator.get_state()
+    torch.default_generator.manual_seed(3)
+    first, second = walk(19, 7), walk(19, 7)
+    torch.default_generator.manual_seed(3)
+    assert torch.equal(first, walk(19, 7))
+    torch.default_generator.set_state(before)
     assert not torch.equal(first, second)
 
 

@@ -1,11 +1,11 @@
-"""Puts an independent loop outside of one that depends on earlier iterations: a grid then has iterations to share out.
+"""Puts an independent loop outside of one that depends on earlier iterations: there are iterations to share out then.
 
     for i in range(n):                        for j in range(m):
         for j in range(m):            ->          for i in range(n):
             out[j] += x[i, j]                         out[j] += x[i, j]
 
-Legal where iterations of the loop that moves out touch different elements whatever the other loop's iteration is: each
-element sees the same updates in the same order.
+What accumulates is innermost then, so that `promote` can keep it in a variable. Legal where iterations of the loop that
+moves out touch different elements whatever the other loop's iteration is: each element sees the same updates in order.
 """
 
 from __future__ import annotations

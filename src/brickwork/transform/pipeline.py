@@ -1,7 +1,7 @@
 """The list of transforms, in order, with the reason for the order.
 
 1. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction.
-2. interchange (only for grids): before all that rests on the verdicts, since those of exchanged loops are others.
+2. interchange: before all that rests on the verdicts, since those of exchanged loops are others.
 3. analyse, then the user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
 4. sink (only for grids): after the analysis, which holds for the nests that it makes perfect, and before the schedule.
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
@@ -55,7 +55,7 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
     """
     source, kernel = kernel, promote(kernel)
     analysis = analyse(kernel)
-    if target.grid and (exchanged := interchange(source, analysis)) is not source:
+    if (exchanged := interchange(source, analysis)) is not source:
         kernel = promote(exchanged)
         analysis = analyse(kernel)
     analysis = take_claims(kernel, analysis)

@@ -49,6 +49,7 @@ PIECE_UNIT = 1024
 
 def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Block:
     """Return the block with its loops run as the schedule says."""
+    block = rewrite_statements(block, lambda statement: (_permuted(statement, schedule),))
     highest = max((symbol.number for symbol in assigned_symbols(block)), default=0)
     numbers = count(highest + 2 * CHUNK_NUMBERS)
 
@@ -64,14 +65,20 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
             size = Symbol(f"{statement.index.name}_size", next(numbers), INT64)
             return _share(flat, schedule, analysis, size)
         applied = _apply(flat, schedule, analysis)
-        order, tiling = schedule.order(statement.index), schedule.tile(statement.index)
+        tiling = schedule.tile(statement.index)
         if tiling is not None:
-            return tile(applied, tiling, order or nest_of(applied), numbers)
-        if order:
-            return (permute(applied, order),)
+            return tile(applied, tiling, schedule.order(statement.index) or nest_of(applied), numbers)
         return _jammed(applied, schedule.jam(statement.index), numbers)
 
     return rewrite_statements(block, visit)
+
+
+def _permuted(statement: Statement, schedule: Schedule) -> Statement:
+    """Return a nest in the order of the schedule; one that is tiled is put in order there."""
+    if not isinstance(statement, For) or schedule.tile(statement.index) is not None:
+        return statement
+    order = schedule.order(statement.index)
+    return permute(statement, order) if order else statement
 
 
 def _jammed(loop: For, factor: int, numbers: Iterator[int]) -> Block:

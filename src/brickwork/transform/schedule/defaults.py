@@ -25,8 +25,9 @@ from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.schedule.grid import grid_schedule
+from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import Planner, is_long_computation, trip_count, value_bytes
-from brickwork.transform.schedule.schedule import Chunk, Directive, Flatten, Jam, Parallel, Schedule, Vectorise
+from brickwork.transform.schedule.schedule import Chunk, Directive, Flatten, Jam, Parallel, Permute, Schedule, Vectorise
 
 LANES_LIMIT = 64
 REDUCTION_LANES = 32
@@ -84,7 +85,11 @@ class _Processor(Planner):
             yield from (Parallel(node.index) for node in band)
             yield from (Vectorise(node.index, self.width(node)) for node in chosen)
             return
-        vector = chosen[0]
+        order = self.order(band, chosen[0])
+        if order:
+            yield Permute(loop.index, order)
+            band = [*self.band(permute(loop, order))]
+        vector = next(node for node in band if node.index == chosen[0].index)
         sharing = self.sharing(band, vector) if self.target.vector_bytes else None
         width = self.width(vector, JAMMED_ACCUMULATORS if sharing else ACCUMULATORS)
         if sharing:
@@ -94,6 +99,13 @@ class _Processor(Planner):
         if not {node.index for node in outer} & _read_in_bounds(vector):
             yield Chunk(vector.index, self.chunk(vector))
         yield Vectorise(vector.index, width)
+
+    def order(self, band: list[For], vector: For) -> tuple[Symbol, ...]:
+        """Return an order of a band in which the loop that runs in lanes is innermost; empty if it is, or cannot be."""
+        fixed = [*self.rectangle(band[0])]
+        if vector not in fixed[:-1]:
+            return ()
+        return tuple(node.index for node in (*(node for node in fixed if node is not vector), vector))
 
     def reduction(self, loop: For) -> Iterator[Directive]:
         """Schedule a loop that accumulates: chunks are combined in order."""

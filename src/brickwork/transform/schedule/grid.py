@@ -16,7 +16,7 @@ from brickwork.analysis.polynomial import of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Load, Random, Size, Store, Symbol, While
-from brickwork.ir.walk import read_symbols, walk
+from brickwork.ir.walk import walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.schedule.in_step import runs_in_step
@@ -147,16 +147,6 @@ class GridPlanner(Planner):
         yield Threads(loop.index)
         if width > 1 and isinstance(loop.start, Constant) and int(loop.start.value) % width == 0:
             yield Vectorise(loop.index, width)
-
-    def rectangle(self, loop: For) -> Iterator[For]:
-        """Yield the loops of a band whose bounds are fixed outside of it."""
-        fixed: set[Symbol] = set()
-        for node in self.band(loop):
-            bounds = (node.start, node.stop)
-            if fixed and (read_symbols(bounds) & fixed or any(isinstance(item, Load) for item in walk(bounds))):
-                return
-            fixed.add(node.index)
-            yield node
 
     def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
         """Whether loops inside of a band can be shared out among the threads of a block."""

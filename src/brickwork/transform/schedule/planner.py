@@ -27,7 +27,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import read_symbols, walk
 
 LONG_OPERATORS = frozenset(
     {
@@ -69,6 +69,16 @@ class Planner:
             verdict = self.analysis.loops[inner.index]
             if verdict.independent and not verdict.reductions:
                 yield from self.band(inner)
+
+    def rectangle(self, loop: For) -> Iterator[For]:
+        """Yield the loops of a band whose bounds are fixed outside of it."""
+        fixed: set[Symbol] = set()
+        for node in self.band(loop):
+            bounds = (node.start, node.stop)
+            if fixed and (read_symbols(bounds) & fixed or any(isinstance(item, Load) for item in walk(bounds))):
+                return
+            fixed.add(node.index)
+            yield node
 
     def accumulates(self, loop: For, symbols: set[Symbol]) -> bool:
         """Whether a loop accumulates into these variables and is independent otherwise."""

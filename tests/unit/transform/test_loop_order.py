@@ -1,0 +1,95 @@
+"""Whatever the order of a nest in the source, the loop along memory runs in lanes and the accumulating one inside."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from brickwork.ir.interpret import Memory
+from brickwork.ir.nodes import Launch
+from brickwork.ir.walk import walk
+from brickwork.transform.pipeline import schedule_kernel
+from support.lowering import memory, program_of
+from support.scheduling import AVX2, agree
+
+
+def rows_columns(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for i in range(c.shape[0]):
+        for j in range(c.shape[1]):
+            for k in range(a.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+def rows_sums(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for i in range(c.shape[0]):
+        for k in range(a.shape[1]):
+            for j in range(c.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+def columns_rows(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for j in range(c.shape[1]):
+        for i in range(c.shape[0]):
+            for k in range(a.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+def columns_sums(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for j in range(c.shape[1]):
+        for k in range(a.shape[1]):
+            for i in range(c.shape[0]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+def sums_rows(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for k in range(a.shape[1]):
+        for i in range(c.shape[0]):
+            for j in range(c.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+def sums_columns(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for k in range(a.shape[1]):
+        for j in range(c.shape[1]):
+            for i in range(c.shape[0]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+ORDERS = [rows_columns, rows_sums, columns_rows, columns_sums, sums_rows, sums_columns]
+
+
+def counting(rows: int, columns: int) -> Memory:
+    return memory([[float((3 * i + 5 * j) % 7 - 3) for j in range(columns)] for i in range(rows)])
+
+
+def arguments(rows: int, columns: int, depth: int) -> tuple[Memory, Memory, Memory]:
+    return counting(rows, columns), counting(rows, depth), counting(depth, columns)
+
+
+def schedule_of(function: Callable[..., None], *arguments: Memory) -> list[str]:
+    (launch,) = [node for node in walk(program_of(function, *arguments)) if isinstance(node, Launch)]
+    return str(schedule_kernel(launch.kernel, AVX2).schedule).splitlines()
+
+
+@pytest.mark.parametrize("product", ORDERS)
+def test_a_product_is_jammed_over_rows_and_has_lanes_along_columns(product: Callable[..., None]) -> None:
+    directives = {line for line in schedule_of(product, *arguments(5, 9, 3)) if not line.startswith("permute")}
+    assert directives == {"jam(i, 4)", "parallel(i)", "chunk(j, 256)", "vectorise(j, 16)"}
+
+
+@pytest.mark.parametrize("product", ORDERS)
+def test_a_product_agrees(product: Callable[..., None]) -> None:
+    for sizes in ((5, 9, 3), (4, 260, 2), (1, 1, 1)):
+        agree(product, *arguments(*sizes))
+
+
+def skewed(x: torch.Tensor, y: torch.Tensor) -> None:
+    for i in range(y.shape[1]):
+        for j in range(i, y.shape[0]):
+            y[j, i] = x[j, i] * 2
+
+
+def test_a_loop_stays_outside_of_one_whose_bounds_it_sets() -> None:
+    given = counting(7, 6), counting(7, 6)
+    assert not any(line.startswith("permute") for line in schedule_of(skewed, *given))
+    agree(skewed, *given)
