@@ -62,7 +62,10 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An element read or written: where, inside which loops, and on which path."""
+    """An element read or written: where, inside which loops, and on which path.
+
+    Of the `loops`, the first `private` have the tensor's declaration in them: each iteration has one of its own.
+    """
 
     number: int
     tensor: Tensor
@@ -72,6 +75,11 @@ class Access:
     conditions: tuple[Formula, ...]
     depth: int
     loc: Location
+    private: int = 0
+
+    def is_shared(self, loop: Loop) -> bool:
+        """Whether the access is made in a loop whose iterations all see the same tensor."""
+        return loop in self.loops[self.private :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,11 +60,12 @@ class Facts:
 
 def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
     """Return two accesses in the way of running a loop's iterations at once, or None if there are none."""
-    inside = [access for access in facts.model.accesses if loop in access.loops]
+    inside = [access for access in facts.model.accesses if access.is_shared(loop)]
     stores = [access for access in inside if access.store]
     for place, store in enumerate(stores):
-        if may_alias:
-            other = next((access for access in inside if access.tensor != store.tensor), None)
+        if may_alias and not store.tensor.is_local:
+            others = (access for access in inside if not access.tensor.is_local)
+            other = next((access for access in others if access.tensor != store.tensor), None)
             if other is not None:
                 return _overlap(store, other)
         rivals = [access for access in inside if access.tensor == store.tensor and not access.store]

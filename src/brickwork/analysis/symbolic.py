@@ -12,6 +12,7 @@ from brickwork.analysis.formula import Comparison, Formula, negate
 from brickwork.analysis.model import Access, Axis, Loop, Model
 from brickwork.analysis.polynomial import Atom, IndexAtom, Interval, Polynomial, ScalarAtom, SizeAtom, of_atom, order_of
 from brickwork.analysis.values import Environment, Values, is_literal
+from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (
     Apply,
@@ -25,9 +26,9 @@ from brickwork.ir.nodes import (
     If,
     Kernel,
     Load,
+    Local,
     Node,
     Select,
-    Size,
     Statement,
     Store,
     Symbol,
@@ -81,6 +82,8 @@ class _Walker:
         self.environment: Environment = {}
         self.conditions: list[Formula] = []
         self.nest: list[Loop] = []
+        self.declared: dict[Tensor, int] = {}
+        """Of each local, the number of loops around its declaration."""
         self.depth = 0
         self.loops: list[Loop] = []
         self.accesses: list[Access] = []
@@ -119,6 +122,8 @@ class _Walker:
             case Assign(symbol=symbol, value=value):
                 self.record(statement)
                 self.environment[symbol] = self.value(value)
+            case Local(tensor=tensor):
+                self.declared[tensor] = len(self.nest)
             case If():
                 self.branch(statement)
             case For():
@@ -225,11 +230,12 @@ class _Walker:
                 conditions=tuple(self.conditions),
                 depth=self.depth,
                 loc=node.loc,
+                private=self.declared.get(tensor, 0),
             )
         )
 
     def axis(self, tensor: Tensor, axis: int, index: Expression) -> Axis:
-        size = self.values.integer(Size(tensor=tensor, axis=axis), self.environment, self.depth)
+        size = self.values.integer(build.size(tensor, axis), self.environment, self.depth)
         inner = unwrapped(index, tensor, axis)
         source = index if inner is None else inner
         value = self.values.integer(source, self.environment, self.depth)
@@ -241,16 +247,13 @@ def unwrapped(index: Expression, tensor: Tensor, axis: int) -> Expression | None
     match index:
         case Select(
             condition=Apply(operator=compare, operands=(tested, zero)),
-            then=Apply(operator=plus, operands=(moved, Size(tensor=other, axis=place))),
+            then=moved,
             otherwise=inner,
         ) if (
             compare.name == "lt"
-            and plus.name == "add"
             and is_literal(zero, 0)
             and tested == inner
-            and moved == inner
-            and other == tensor
-            and place == axis
+            and moved == build.add(inner, build.size(tensor, axis))
         ):
             return inner
         case _:

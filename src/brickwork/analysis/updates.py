@@ -56,7 +56,8 @@ def find_updates(kernel: Kernel, analysis: Analysis) -> Analysis:
 
 def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor, ...]:
     """Return the tensors without which a loop has no conflict, if it does nothing but update them; else none."""
-    stored = dict.fromkeys(node.tensor for node in walk(loop.node.body) if isinstance(node, Store))
+    stores = (node for node in walk(loop.node.body) if isinstance(node, Store))
+    stored = dict.fromkeys(node.tensor for node in stores if not node.tensor.is_local)
     updated = [tensor for tensor in stored if update_operator(loop.node, tensor) is not None]
     found = tuple(tensor for tensor in updated if not _apart(loop, analysis, solver, {tensor}))
     rest = stored.keys() - found

@@ -28,7 +28,7 @@ from brickwork.codegen.host_cuda import (
     refuse_unordered,
 )
 from brickwork.codegen.host_program import emit_statements, given_tensors, prepare
-from brickwork.codegen.host_state import Cuda, Host, Local, fail, scalar, store_scalar
+from brickwork.codegen.host_state import Cuda, Held, Host, fail, scalar, store_scalar
 from brickwork.codegen.state import Slot, State
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE, block_words, type_word
 from brickwork.codegen.values import scalar_type
@@ -213,7 +213,7 @@ def _match_tensor(host: Host, position: int, tensor: Tensor, miss: str, *, writt
         _limit(host, aligned, miss, asked=host.program.aligned, found=host.cuda.aligned)
     slot = writer.alloca("ptr")
     writer.store("ptr", handle, slot)
-    host.locals[tensor] = Local(block=block, word=word, handle=slot, position=position)
+    host.locals[tensor] = Held(block=block, word=word, handle=slot, position=position)
 
 
 def _match_scalar(host: Host, address: str, symbol: Symbol, miss: str) -> None:

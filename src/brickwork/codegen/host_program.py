@@ -15,7 +15,7 @@ from typing import assert_never
 from brickwork.codegen.convention import RECORD_FAILED, context_layout
 from brickwork.codegen.failures import weights
 from brickwork.codegen.host_cuda import emit_end, emit_launch, refuse
-from brickwork.codegen.host_state import Host, Local, Loop, fail, scalar, store_scalar, word
+from brickwork.codegen.host_state import Held, Host, Loop, fail, scalar, store_scalar, word
 from brickwork.codegen.support import (
     ALLOCATE_FAILED,
     ALLOCATE_LAYOUT,
@@ -44,6 +44,7 @@ from brickwork.ir.nodes import (
     Kernel,
     KeyParameter,
     Launch,
+    Local,
     Program,
     Read,
     Return,
@@ -92,7 +93,7 @@ def prepare(host: Host, program: Program) -> None:
         memory, handle = writer.alloca("i64", block_words(tensor.type.rank)), writer.alloca("ptr")
         writer.store("ptr", "null", handle)
         kind = type_word(tensor.type, written=True, cuda=host.cuda is not None)
-        host.locals[tensor] = Local(block=memory, word=kind, handle=handle, position=None)
+        host.locals[tensor] = Held(block=memory, word=kind, handle=handle, position=None)
 
 
 def _emit(host: Host, statement: Statement) -> None:
@@ -115,7 +116,7 @@ def _emit(host: Host, statement: Statement) -> None:
             _launch(host, statement.kernel)
         case Return():
             _return(host, statement.tensors)
-        case Store():
+        case Store() | Local():
             msg = "elements are stored by kernels"
             raise TypeError(msg)
         case _:
@@ -202,7 +203,7 @@ def _allocate(host: Host, statement: Allocate) -> None:
         _fill(host, statement, statement.fill)
 
 
-def _give_up(host: Host, local: Local) -> None:
+def _give_up(host: Host, local: Held) -> None:
     """Give up the tensor that an earlier iteration made."""
     writer = host.state.writer
     writer.call("void", "@bw_delete", (f"ptr {writer.load('ptr', local.handle)}",))

@@ -21,7 +21,7 @@ from brickwork.target.target import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class Held:
     """A tensor that the entry holds: its block, its type as a word, the slot of its handle.
 
     `position` is its place on the stack, or None for a tensor that the program makes.
@@ -72,7 +72,7 @@ class Host:
     failed: str
     cuda: Cuda | None = None
     loop: Loop | None = None
-    locals: dict[Tensor, Local] = field(default_factory=dict[Tensor, Local])
+    locals: dict[Tensor, Held] = field(default_factory=dict[Tensor, Held])
     sizes: dict[tuple[Tensor, int], Symbol] = field(default_factory=dict[tuple[Tensor, int], Symbol])
 
 

@@ -21,16 +21,18 @@ class Place:
     alignment: int
 
 
-def load_lanes(state: State, kind: str, places: Sequence[Place], mask: str | None, otherwise: str, note: str) -> str:
+def load_lanes(
+    state: State, kind: str, places: Sequence[Place], mask: str | None, otherwise: str, note: str, pointer: str
+) -> str:
     """Return the elements at the lanes' places; lanes out of `mask` take those of `otherwise`."""
     writer, width = state.writer, state.width
     whole, result = f"<{width} x {kind}>", otherwise
     for lane, place in enumerate(places):
         if mask is None:
-            item = writer.load(kind, place.address, _aligned(place, note), pointer=state.pointer)
+            item = writer.load(kind, place.address, _aligned(place, note), pointer=pointer)
         else:
             before = writer.emit(f"extractelement {whole} {otherwise}, i64 {lane}")
-            item = _load_if(state, kind, place, (mask, lane), before, note)
+            item = _load_if(state, kind, place, (mask, lane), before, note, pointer)
         result = writer.emit(f"insertelement {whole} {result}, {kind} {item}, i64 {lane}")
     return result
 
@@ -39,27 +41,29 @@ def _aligned(place: Place, note: str) -> str:
     return f", align {place.alignment}{note}"
 
 
-def _load_if(state: State, kind: str, place: Place, flag: tuple[str, int], before: str, note: str) -> str:
+def _load_if(state: State, kind: str, place: Place, flag: tuple[str, int], before: str, note: str, pointer: str) -> str:
     writer, start = state.writer, state.writer.block
     active, after = writer.label("active"), writer.label("after")
     condition = writer.emit(f"extractelement <{state.width} x i1> {flag[0]}, i64 {flag[1]}")
     writer.branch_if(condition, active, after)
     writer.place(active)
-    item = writer.load(kind, place.address, _aligned(place, note), pointer=state.pointer)
+    item = writer.load(kind, place.address, _aligned(place, note), pointer=pointer)
     writer.place(after)
     return writer.emit(f"phi {kind} [{before}, %{start}], [{item}, %{active}]")
 
 
-def store_lanes(state: State, kind: str, text: str, places: Sequence[Place], mask: str | None, note: str) -> None:
+def store_lanes(
+    state: State, kind: str, text: str, places: Sequence[Place], mask: str | None, note: str, pointer: str
+) -> None:
     """Store the lanes of a vector at their places, in order."""
     writer, width = state.writer, state.width
     for lane, place in enumerate(places):
         item = writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lane}")
         if mask is None:
-            writer.store(kind, item, place.address, _aligned(place, note), pointer=state.pointer)
+            writer.store(kind, item, place.address, _aligned(place, note), pointer=pointer)
             continue
         with writer.when(writer.emit(f"extractelement <{width} x i1> {mask}, i64 {lane}")):
-            writer.store(kind, item, place.address, _aligned(place, note), pointer=state.pointer)
+            writer.store(kind, item, place.address, _aligned(place, note), pointer=pointer)
 
 
 def wrapped_places(state: State, offset: Wrapped) -> str:

@@ -8,40 +8,39 @@ from __future__ import annotations
 
 from math import gcd
 
-from brickwork.codegen import lane_access, lanes
+from brickwork.codegen import arrays, lane_access, lanes
 from brickwork.codegen.lane_access import Place
 from brickwork.codegen.operators import constant
 from brickwork.codegen.state import State, metadata
-from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, type_suffix, vector_type
-from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType, Kind, value_dtype
+from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, memory_type, type_suffix, vector_type
+from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, INT64, DType, Kind, value_dtype
 from brickwork.ir.nodes import Tensor
 from brickwork.ir.signature import ALIGNMENT
 
 _FULL = "splat (i1 true)"
-_KINDS = {BOOL: "i8", FLOAT16: "half", BFLOAT16: "i16", FLOAT32: "float", FLOAT64: "double"}
-
-
-def memory_type(dtype: DType) -> str:
-    """Return the LLVM type of an element in memory; bfloat16 travels as its bits."""
-    return _KINDS.get(dtype, f"i{dtype.bits}")
 
 
 def size(state: State, tensor: Tensor, axis: int) -> str:
     """Return the extent of an axis, as i64."""
+    if tensor.is_local:
+        return str(tensor.sizes[axis])
     return state.slot_value(state.layout.tensors[tensor].sizes[axis])
 
 
 def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
     """Return the element at `indices`, widened to its value type."""
     kind, offset = memory_type(tensor.type.dtype), _offset(state, tensor, indices)
+    if (array := arrays.lane_array(state, tensor)) is not None:
+        text = arrays.load_item(state, array, tensor, offset)
+        return Varying(widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
     if isinstance(offset, Uniform):
         address = _address(state, tensor, offset.text)
         note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
-        text = state.writer.load(kind, address, note, pointer=state.pointer)
+        text = state.writer.load(kind, address, note, pointer=_pointer(state, tensor))
         return Uniform(widened(state, text, tensor.type.dtype, 1), value_dtype(tensor.type.dtype))
     if state.target.grid and not (_is_run(offset) and state.mask is None):
         places, note = _places(state, tensor, indices, offset), _scope(state, tensor)
-        text = lane_access.load_lanes(state, kind, places, state.mask, "zeroinitializer", note)
+        text = lane_access.load_lanes(state, kind, places, state.mask, "zeroinitializer", note, _pointer(state, tensor))
     elif isinstance(offset, Strided) and abs(offset.stride) == 1:
         text = _load_run(state, tensor, offset, state.mask)
     elif isinstance(offset, Wrapped) and abs(offset.stride) == 1:
@@ -55,18 +54,22 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
     """Store `value` at `indices`, narrowed to the element type; of lanes at one place the last one stays."""
     dtype, offset = tensor.type.dtype, _offset(state, tensor, indices)
     kind, note = memory_type(dtype), f", align {dtype.size}{_scope(state, tensor)}"
+    if (array := arrays.lane_array(state, tensor)) is not None:
+        text = narrowed(state, lanes.vector(state, value), dtype, state.width)
+        arrays.store_item(state, array, tensor, offset, text)
+        return
     if isinstance(offset, Uniform):
         text, width = (value.text, 1) if isinstance(value, Uniform) else (lanes.vector(state, value), state.width)
         text = narrowed(state, text, dtype, width)
         if width > 1:
             text = lanes.pick(state, kind, text, lanes.last_active(state))
-        state.writer.store(kind, text, _address(state, tensor, offset.text), note, pointer=state.pointer)
+        state.writer.store(kind, text, _address(state, tensor, offset.text), note, pointer=_pointer(state, tensor))
         return
     text = narrowed(state, lanes.vector(state, value), dtype, state.width)
     whole = f"<{state.width} x {kind}>"
     if state.target.grid and not (_is_run(offset) and state.mask is None):
         places, note = _places(state, tensor, indices, offset), _scope(state, tensor)
-        lane_access.store_lanes(state, kind, text, places, state.mask, note)
+        lane_access.store_lanes(state, kind, text, places, state.mask, note, _pointer(state, tensor))
         return
     if isinstance(offset, Strided) and abs(offset.stride) == 1:
         address, mask = _run(state, tensor, offset, state.mask)
@@ -74,7 +77,7 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
             text = _reversed(state, text, kind)
         if mask is None:
             note = f", align {_alignment(state, tensor, offset)}{_scope(state, tensor)}"
-            state.writer.store(whole, text, address, note, pointer=state.pointer)
+            state.writer.store(whole, text, address, note, pointer=_pointer(state, tensor))
             return
         name = f"@llvm.masked.store.{type_suffix(kind, state.width)}.p0"
         arguments = f"{whole} {text}, ptr align {dtype.size} {address}, <{state.width} x i1> {mask}"
@@ -108,7 +111,7 @@ def element_addresses(state: State, tensor: Tensor, indices: tuple[Value, ...]) 
 
 def _offset(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
     """Return the distance in elements from the tensor's first element; what leads to it may be modulo 2**32."""
-    with state.writer.modular(narrow=tensor in state.kernel.narrow):
+    with state.writer.modular(narrow=tensor.is_local or tensor in state.kernel.narrow):
         return _distance(state, tensor, indices)
 
 
@@ -143,9 +146,20 @@ def _multiply(state: State, left: Value, right: Value) -> Value:
 
 def _address(state: State, tensor: Tensor, offset: str, *, inside: bool = True) -> str:
     """Return an element's address; not `inside` where the first lane is masked out and may be beyond the tensor."""
-    data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
     kind = f"getelementptr{' inbounds' if inside else ''} {memory_type(tensor.type.dtype)}"
-    return state.writer.emit(f"{kind}, {state.pointer} {data}, i64 {offset}")
+    return state.writer.emit(f"{kind}, {_pointer(state, tensor)} {_data(state, tensor)}, i64 {offset}")
+
+
+def _data(state: State, tensor: Tensor) -> str:
+    """Return the address of a tensor's first element."""
+    if tensor.is_local:
+        return state.arrays[tensor].address
+    return state.slot_value(state.layout.tensors[tensor].data, "ptr")
+
+
+def _pointer(state: State, tensor: Tensor) -> str:
+    """Return the LLVM type of an address in a tensor."""
+    return state.arrays[tensor].pointer if tensor.is_local else state.pointer
 
 
 def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
@@ -154,21 +168,21 @@ def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
         base = offset.text if isinstance(offset, Uniform) else offset.base
         first = _address(state, tensor, base, inside=state.mask is None)
         steps = lanes.lane_numbers(state.width, stride=offset.stride if isinstance(offset, Strided) else 0)
-        return emit(f"getelementptr {kind}, {state.pointer} {first}, <{state.width} x i64> {steps}")
-    data = state.slot_value(state.layout.tensors[tensor].data, "ptr")
+        return emit(f"getelementptr {kind}, {_pointer(state, tensor)} {first}, <{state.width} x i64> {steps}")
+    data = _data(state, tensor)
     if state.target.grid and isinstance(offset, Wrapped):
         with state.writer.modular(narrow=tensor in state.kernel.narrow):
             places = lane_access.wrapped_offsets(state, offset)
     else:
         places = lanes.vector(state, offset)
-    return emit(f"getelementptr {kind}, {state.pointer} {data}, <{state.width} x i64> {places}")
+    return emit(f"getelementptr {kind}, {_pointer(state, tensor)} {data}, <{state.width} x i64> {places}")
 
 
 def _places(state: State, tensor: Tensor, indices: tuple[Value, ...], offset: Value) -> list[Place]:
     """Return where the lanes of a thread access a tensor: scalar addresses, so that LLVM sees which are neighbours."""
     emit, size = state.writer.emit, tensor.type.dtype.size
     if any(isinstance(index, Varying | Wrapped) for index in indices) or state.mask is not None:
-        places, whole = _addresses(state, tensor, offset), f"<{state.width} x {state.pointer}>"
+        places, whole = _addresses(state, tensor, offset), f"<{state.width} x {_pointer(state, tensor)}>"
         return [Place(emit(f"extractelement {whole} {places}, i64 {lane}"), size) for lane in range(state.width)]
     result: list[Place] = []
     for lane in range(state.width):
@@ -215,7 +229,7 @@ def _load_run(state: State, tensor: Tensor, offset: Strided, mask: str | None, o
     if mask is None:
         alignment = _alignment(state, tensor, offset)
         note = f", align {alignment}{_scope(state, tensor)}"
-        text = state.writer.load(whole, address, note, pointer=state.pointer)
+        text = state.writer.load(whole, address, note, pointer=_pointer(state, tensor))
     else:
         # Zeros, not poison: masked lanes go through the same arithmetic, where they must not trap or spread.
         passed = otherwise or "zeroinitializer"
@@ -259,7 +273,7 @@ def _gather(state: State, tensor: Tensor, offset: Value) -> str:
 
 def _scope(state: State, tensor: Tensor) -> str:
     """Return the note that accesses of different tensors do not meet; empty where they may."""
-    if state.kernel.may_alias:
+    if state.kernel.may_alias or tensor.is_local:
         return ""
     module, name = state.module, state.kernel.name
     domain = metadata(module, f'distinct !{{!"{name}"}}')

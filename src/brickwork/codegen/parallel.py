@@ -20,7 +20,7 @@ from brickwork.codegen.values import Uniform, scalar_type
 from brickwork.codegen.variables import private_symbols
 from brickwork.codegen.vectors import emit_vector, identity
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Symbol
+from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Store, Symbol, Tensor
 from brickwork.ir.walk import read_symbols, walk
 
 CHUNK_COST = 32768
@@ -37,6 +37,7 @@ class _Nest:
 
     loops: tuple[For, ...]
     captures: tuple[Symbol, ...]
+    arrays: tuple[Tensor, ...]
 
     @property
     def last(self) -> For:
@@ -110,7 +111,9 @@ def _nest(state: State, loop: For) -> _Nest:
     needed -= {reduction.symbol for reduction in loops[-1].reductions}
     known = {symbol for symbol in needed if symbol in state.values or symbol in state.slots}
     private = private_symbols(loops[-1]) - state.values.keys()
-    return _Nest(tuple(loops), tuple(sorted(known - private, key=lambda symbol: symbol.number)))
+    touched = (node.tensor for node in walk(loops[-1].body) if isinstance(node, Load | Store))
+    arrays = tuple(dict.fromkeys(tensor for tensor in touched if tensor in state.arrays))
+    return _Nest(tuple(loops), tuple(sorted(known - private, key=lambda symbol: symbol.number)), arrays)
 
 
 def _count(state: State, start: str, stop: str) -> str:
@@ -126,6 +129,7 @@ def _fill_closure(state: State, nest: _Nest, words: list[str], partials: str) ->
         value = read(state, symbol)
         if isinstance(value, Uniform):
             items.append((scalar_type(symbol.dtype), value.text))
+    items.extend(("ptr", state.arrays[tensor].address) for tensor in nest.arrays)
     if partials:
         items.append(("ptr", partials))
     closure = writer.alloca("i64", len(items))
@@ -150,13 +154,25 @@ def _emit_function(state: State, nest: _Nest, name: str, emit_block: EmitBlock) 
         symbol: Uniform(word(place + at, scalar_type(symbol.dtype)), symbol.dtype)
         for at, symbol in enumerate(nest.captures)
     }
+    arrays = {
+        tensor: replace(state.arrays[tensor], address=word(place + len(nest.captures) + at, "ptr"))
+        for at, tensor in enumerate(nest.arrays)
+    }
     inner = replace(
-        state, writer=writer, context=word(0, "ptr"), values=dict(values), slots={}, parallel=True, frame=None
+        state,
+        writer=writer,
+        context=word(0, "ptr"),
+        values=dict(values),
+        slots={},
+        arrays=arrays,
+        reserved={},
+        parallel=True,
+        frame=None,
     )
     _declare_private(inner, nest.last)
     if nest.reductions:
         total, chunks = word(1 + 3 * depth), word(2 + 3 * depth)
-        partials = word(place + len(nest.captures), "ptr")
+        partials = word(place + len(nest.captures) + len(nest.arrays), "ptr")
         with inner.writer.count("%begin", "%end") as chunk:
             low, high = (_edge(inner, text, total, chunks) for text in (chunk, writer.emit(f"add i64 {chunk}, 1")))
             for reduction in nest.reductions:

@@ -12,7 +12,7 @@ from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import ContextLayout
 from brickwork.codegen.values import Value
 from brickwork.ir.dtypes import DType
-from brickwork.ir.nodes import Kernel, Symbol
+from brickwork.ir.nodes import Kernel, Symbol, Tensor
 from brickwork.target.target import Target
 
 
@@ -27,6 +27,15 @@ class Slot:
     dtype: DType
     varying: bool
     reduction: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Memory of a local: of `width` lanes, each of which has its own, or one for all; `pointer` is its type."""
+
+    address: str
+    width: int
+    pointer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +100,14 @@ class State:
     divergent: bool = False
     values: dict[Symbol, Value] = field(default_factory=dict[Symbol, Value])
     slots: dict[Symbol, Slot] = field(default_factory=dict[Symbol, Slot])
+    arrays: dict[Tensor, Array] = field(default_factory=dict[Tensor, Array])
+    """Locals that are known here."""
+    reserved: dict[tuple[Tensor, int], str] = field(default_factory=dict[tuple[Tensor, int], str])
+    """Stack memory of this function's locals, by their lanes."""
     bound: frozenset[Symbol] = frozenset()
     """Variables with one assignment that dominates all reads: values, without memory."""
-    varying: frozenset[Symbol] = frozenset()
-    """Variables that may differ between lanes."""
+    varying: frozenset[Symbol | Tensor] = frozenset()
+    """Variables and locals that may differ between lanes."""
     frame: Frame | None = None
     parallel: bool = False
     """Whether this code runs on torch's threads, or on those of a grid, already."""
@@ -109,13 +122,11 @@ class State:
 
     def inner(self) -> State:
         """Return a state for a region of its own."""
-        return replace(self, values=dict(self.values), slots=dict(self.slots))
+        return replace(self, values=dict(self.values), slots=dict(self.slots), arrays=dict(self.arrays))
 
     def under(self, mask: str | None) -> State:
         """Return a state for a region in which only lanes of `mask` are active."""
-        return replace(
-            self, values=dict(self.values), slots=dict(self.slots), mask=mask, tail=None, divergent=mask is not None
-        )
+        return replace(self.inner(), mask=mask, tail=None, divergent=mask is not None)
 
     def slot_value(self, index: int, kind: str = "i64") -> str:
         """Return a slot of the kernel's context; read once a function. A device kernel has it as a parameter."""

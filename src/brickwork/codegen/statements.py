@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from brickwork.codegen import lanes, loops, team
+from brickwork.codegen import arrays, lanes, loops, team
 from brickwork.codegen.atomics import emit_update
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.failures import emit_check
@@ -29,6 +29,7 @@ from brickwork.ir.nodes import (
     If,
     Launch,
     Load,
+    Local,
     Return,
     Role,
     Statement,
@@ -60,6 +61,8 @@ def emit_statement(state: State, statement: Statement) -> None:
             assign(state, statement.symbol, emit_expression(state, statement.value))
         case Store():
             _emit_store(state, statement)
+        case Local():
+            arrays.declare(state, statement)
         case If():
             _emit_if(state, statement)
         case For():

@@ -60,9 +60,9 @@ def repeated(state: State) -> State:
 
 @contextmanager
 def by_one_thread(state: State, store: Store) -> Generator[None]:
-    """Write the body, a store, for the first thread of a team; by whoever is there outside of teams."""
+    """Write the body, a store, for the first thread of a team; for all outside of teams, and for what each has."""
     team = state.team
-    if team is None or team.alone:
+    if team is None or team.alone or store.tensor.is_local:
         yield
         return
     crossed = _crossed(state, store.tensor)
@@ -76,6 +76,8 @@ def by_one_thread(state: State, store: Store) -> Generator[None]:
 
 def _crossed(state: State, tensor: Tensor) -> bool:
     """Return whether what is stored into a tensor at one place of the kernel may be loaded or stored at another."""
+    if tensor.is_local:
+        return False
     if state.kernel.may_alias:
         return True
     nodes = [*walk(state.kernel.body)]
@@ -89,7 +91,7 @@ def _meets_others(state: State, team: Team, loop: For) -> bool:
     for node in walk(loop):
         if isinstance(node, Load) and _crossed(state, node.tensor):
             return True
-        if isinstance(node, Store) and (team.repeated or _crossed(state, node.tensor)):
+        if isinstance(node, Store) and not node.tensor.is_local and (team.repeated or _crossed(state, node.tensor)):
             return True
     return False
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
+from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,18 @@ class Varying:
 
 Value: TypeAlias = Uniform | Strided | Wrapped | Varying
 
+_ELEMENTS = {BOOL: "i8", FLOAT16: "half", BFLOAT16: "i16", FLOAT32: "float", FLOAT64: "double"}
 _SCALARS = {BOOL: "i1", FLOAT32: "float", FLOAT64: "double"}
 
 
 def scalar_type(dtype: DType) -> str:
     """Return the LLVM type in which a value of `dtype` is computed."""
     return _SCALARS.get(dtype, "i64")
+
+
+def memory_type(dtype: DType) -> str:
+    """Return the LLVM type of an element in memory; bfloat16 travels as its bits."""
+    return _ELEMENTS.get(dtype, f"i{dtype.bits}")
 
 
 def vector_type(scalar: str, width: int) -> str:

@@ -10,7 +10,23 @@ from dataclasses import dataclass, field
 from itertools import count, permutations
 from typing import Any
 
-from brickwork.ir.nodes import Assign, Block, Break, Continue, Expression, For, If, Node, Read, Statement, Symbol, While
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Break,
+    Continue,
+    Expression,
+    For,
+    If,
+    Load,
+    Local,
+    Node,
+    Read,
+    Statement,
+    Symbol,
+    Tensor,
+    While,
+)
 from brickwork.ir.walk import assigned_symbols, children, walk
 
 
@@ -79,20 +95,28 @@ def _collect(block: Block, place: tuple[int, ...], uses: _Uses) -> None:
                 uses.note((statement,), place)
 
 
-def may_vary(expression: Expression, varying: frozenset[Symbol]) -> bool:
-    """Return whether lanes may disagree on an expression, given the variables that may differ."""
-    return any(isinstance(node, Read) and node.symbol in varying for node in walk(expression))
+Names = frozenset[Symbol | Tensor]
+"""Variables and locals."""
 
 
-def varying_symbols(loop: For) -> frozenset[Symbol]:
-    """Return the variables that may differ between lanes, each of which runs an iteration of `loop`."""
-    found = frozenset({loop.index, *(reduction.symbol for reduction in loop.reductions)})
+def may_vary(expression: Expression, varying: Names) -> bool:
+    """Return whether lanes may disagree on an expression, given the variables and locals that may differ."""
+    return any(
+        (isinstance(node, Read) and node.symbol in varying) or (isinstance(node, Load) and node.tensor in varying)
+        for node in walk(expression)
+    )
+
+
+def varying_symbols(loop: For) -> Names:
+    """Return what may differ between lanes, each of which runs an iteration of `loop`."""
+    locals_ = {node.tensor for node in walk(loop.body) if isinstance(node, Local) and not node.values}
+    found: Names = frozenset({loop.index, *(reduction.symbol for reduction in loop.reductions), *locals_})
     while (more := found | _assigned_varying(loop.body, found, divergent=False)) != found:
         found = more
     return found
 
 
-def _assigned_varying(block: Block, varying: frozenset[Symbol], *, divergent: bool) -> frozenset[Symbol]:
+def _assigned_varying(block: Block, varying: Names, *, divergent: bool) -> frozenset[Symbol]:
     found: set[Symbol] = set()
     for statement in block:
         match statement:
@@ -116,14 +140,14 @@ def _assigned_varying(block: Block, varying: frozenset[Symbol], *, divergent: bo
     return frozenset(found)
 
 
-def diverges(loop: For | While, varying: frozenset[Symbol]) -> bool:
+def diverges(loop: For | While, varying: Names) -> bool:
     """Return whether lanes may leave `loop`, or skip the rest of an iteration, at different times."""
     bounds = (loop.start, loop.stop) if isinstance(loop, For) else (loop.condition,)
     body = loop.body if isinstance(loop, For) else (*loop.prelude, *loop.body)
     return any(may_vary(bound, varying) for bound in bounds) or leaves_divergently(body, varying)
 
 
-def leaves_divergently(block: Block, varying: frozenset[Symbol], *, divergent: bool = False) -> bool:
+def leaves_divergently(block: Block, varying: Names, *, divergent: bool = False) -> bool:
     """Return whether `block` has a `break` or `continue` of the loop around it that only some lanes may take."""
     for statement in block:
         match statement:

@@ -192,7 +192,7 @@ def _kernel(state: State, host: Host) -> Kernel:
 
 def _tensors(nodes: list[Node]) -> Iterator[Tensor]:
     for node in nodes:
-        if isinstance(node, Load | Store | Size):
+        if isinstance(node, Load | Store | Size) and not node.tensor.is_local:
             yield node.tensor
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, UINT64, DType
-from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
+from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol, Tensor
 from brickwork.ir.operators import OPERATORS, result_dtype
 
 Number = bool | int | float
@@ -68,6 +68,11 @@ def round_float32(value: float) -> float:
 def read(symbol: Symbol, loc: Location = NOWHERE) -> Read:
     """Return the value of a variable."""
     return Read(symbol=symbol, loc=loc)
+
+
+def size(tensor: Tensor, axis: int, loc: Location = NOWHERE) -> Expression:
+    """Return the extent of a tensor along an axis: a literal for a local."""
+    return integer(tensor.sizes[axis], loc) if tensor.is_local else Size(tensor=tensor, axis=axis, loc=loc)
 
 
 def is_constant(expression: Expression, value: Number) -> bool:

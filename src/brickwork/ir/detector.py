@@ -3,7 +3,8 @@
 The interpreter reports iterations and accesses; a race is a pair of accesses of two iterations of one loop to one
 element, at least one of them writing; updates by one operator (`Store.combine`) do not collide. In a BLOCK loop, what
 all threads read in step must not be written before a barrier, which stands after each THREAD loop and after each store
-outside of one. Invariant: after the first race nothing more is recorded, as it is raised.
+outside of one; of a local each thread has its own. Invariant: after the first race nothing more is recorded, as it is
+raised.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class Detector:
             alike = [access for access in seen if access.combine == here.combine]
             if len(alike) < 2 and all(access.iteration != here.iteration for access in alike):
                 seen.append(here)
-        self._step(element, now)
+        if not now.tensor.is_local:
+            self._step(element, now)
 
     def _step(self, element: Element, now: Access) -> None:
         """Watch the order of what the threads of a block do in step."""

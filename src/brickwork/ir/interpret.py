@@ -40,6 +40,7 @@ from brickwork.ir.nodes import (
     Launch,
     ListParameter,
     Load,
+    Local,
     Node,
     Program,
     Random,
@@ -105,6 +106,9 @@ class _State:
     given: dict[Tensor, Memory] = field(default_factory=dict[Tensor, Memory])
     results: tuple[Memory, ...] = ()
     detector: Detector | None = None
+    made: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
+    """The number of the array that each local is now."""
+    arrays: int = 0
 
 
 _Value: TypeAlias = Callable[[_State], Number]
@@ -244,7 +248,8 @@ def _element(
         position = memory.position(values)
         if state.detector is not None:
             now = Access(0, tensor, values, writes, combine, node.loc)
-            state.detector.access((id(memory.data), position), now)
+            storage = -state.made[tensor] if tensor.is_local else id(memory.data)
+            state.detector.access((storage, position), now)
         return memory, position
 
     return locate
@@ -292,6 +297,8 @@ def _statement(node: Statement) -> _Step:
             return _assign(node)
         case Store():
             return _store(node)
+        case Local():
+            return _local(node)
         case If():
             return _if(node)
         case For():
@@ -334,6 +341,21 @@ def _store(node: Store) -> _Step:
         if combine is not None:
             stored = evaluate(combine, [memory.data[position], stored], value_dtype(memory.dtype))
         memory.data[position] = narrow(stored, memory.dtype)
+        return _Flow.NEXT
+
+    return run
+
+
+def _local(node: Local) -> _Step:
+    tensor = node.tensor
+    dtype, sizes = tensor.type.dtype, tensor.sizes
+    strides = tuple(math.prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
+    initial = node.values or (cast(0, dtype),) * math.prod(sizes)
+
+    def run(state: _State) -> _Flow:
+        state.memories[tensor] = Memory([*initial], sizes, strides, dtype)
+        state.arrays += 1
+        state.made[tensor] = state.arrays
         return _Flow.NEXT
 
     return run

@@ -54,11 +54,20 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor argument, or one that the host part allocates. `number` is unique in its program."""
+    """A tensor argument, one that the host part allocates, or a `Local`. `number` is unique in its program.
+
+    `sizes` are the extents of a `Local`, and empty for all others.
+    """
 
     name: str
     number: int
     type: TensorType
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a `Local` declares it."""
+        return bool(self.sizes)
 
 
 # ---------------------------------------------------------------- expressions
@@ -209,6 +218,20 @@ class If(Node):
     otherwise: Block = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local(Node):
+    """Declares an array of `tensor.sizes` elements that belongs to this execution of the block around it.
+
+    It is made anew each time and known until the end of the block; an element is stored before it is loaded. It is of
+    a value type, at least one element, row-major. With `values` (row-major) it is a table that nothing stores into.
+    Expressions say its sizes as constants (`build.size`); `Kernel.tensors` does not hold it. Iterations of loops in
+    the block share it, but that each thread of a BLOCK has a copy: no THREAD loop stores into one from outside.
+    """
+
+    tensor: Tensor
+    values: tuple[bool | int | float, ...] = ()
+
+
 class Role(Enum):
     """How a loop is run; the frontend writes SEQUENTIAL, a schedule changes it."""
 
@@ -316,8 +339,9 @@ class Allocate(Node):
 class Kernel(Node):
     """A lifted piece of the body: what one launch runs.
 
-    `tensors` and `scalars` are all free names of the body in order of first use. `facts` are bool expressions over
-    sizes and scalars that hold whenever the kernel runs. `may_alias`: two tensors may share memory and one is written.
+    `tensors` and `scalars` are all free names of the body in order of first use; what a `Local` declares is not free.
+    `facts` are bool expressions over sizes and scalars that hold whenever the kernel runs. `may_alias`: two tensors may
+    share memory and one is written.
     `narrow` are the tensors and integer scalars within the limits of `signature.NARROW_SIZE`, `aligned` the tensors
     whose data begins at a multiple of 16 bytes; both are known for device kernels only.
     """
@@ -346,7 +370,7 @@ class Return(Node):
     tensors: tuple[Tensor, ...]
 
 
-Statement: TypeAlias = Assign | Store | If | For | While | Break | Continue | Check | Allocate | Launch | Return
+Statement: TypeAlias = Assign | Store | Local | If | For | While | Break | Continue | Check | Allocate | Launch | Return
 Block: TypeAlias = tuple[Statement, ...]
 
 

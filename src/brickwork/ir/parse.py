@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
     Launch,
     ListParameter,
     Load,
+    Local,
     Parameter,
     Program,
     Random,
@@ -137,7 +138,8 @@ class _Reader:
                 options = _keywords(call)
                 axis = _whole(options["unit_axis"]) if "unit_axis" in options else None
                 kind = TensorType(dtype, _whole(call.args[3]), "contiguous" in options, axis)
-                self.tensors[name] = Tensor(_text(call.args[0]), _whole(call.args[1]), kind)
+                sizes = tuple(map(_whole, _items(options["sizes"]))) if "sizes" in options else ()
+                self.tensors[name] = Tensor(_text(call.args[0]), _whole(call.args[1]), kind, sizes)
         return []
 
     def parameter(self, node: ast.expr) -> Parameter:
@@ -262,6 +264,9 @@ class _Reader:
                 return Return(tensors=tuple(map(self.tensor, results.elts)))
             case ast.Expr(value=ast.Call() as call) if _called(call) == "allocate":
                 return self._allocate(call)
+            case ast.Expr(value=ast.Call() as call) if _called(call) == "local":
+                values = (item.value for item in self.expressions(call.args[1:]) if isinstance(item, Constant))
+                return Local(tensor=self.tensor(call.args[0]), values=tuple(values))
             case ast.Expr(value=ast.Call() as call) if _called(call) == "check":
                 return self._check(call)
             case _:

@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
     Launch,
     ListParameter,
     Load,
+    Local,
     Node,
     Parameter,
     Program,
@@ -121,7 +122,7 @@ def _declarations(roots: list[Node], parameters: tuple[Parameter, ...]) -> list[
 
 def _tensors(node: Node) -> tuple[Tensor, ...]:
     match node:
-        case Size() | Load() | Store():
+        case Size() | Load() | Store() | Local():
             return (node.tensor,)
         case Allocate():
             return (node.tensor,) if node.like is None else (node.tensor, node.like)
@@ -148,6 +149,7 @@ def _declare_tensor(tensor: Tensor) -> str:
     flags = (", contiguous=True" if kind.contiguous else "") + (
         f", unit_axis={kind.unit_axis}" if kind.unit_axis is not None else ""
     )
+    flags += f", sizes={tensor.sizes!r}" if tensor.sizes else ""
     arguments = f"{tensor.name!r}, {tensor.number}, {kind.dtype}, {kind.rank}{flags}"
     return f"{tensor_name(tensor)} = tensor({arguments})"
 
@@ -251,7 +253,7 @@ def _statement(node: Statement, depth: int) -> Iterator[str]:
             yield f"{space}{_simple(node)}"
 
 
-def _simple(node: Assign | Store | Break | Continue | Check | Allocate | Return) -> str:
+def _simple(node: Assign | Store | Local | Break | Continue | Check | Allocate | Return) -> str:
     match node:
         case Assign():
             return f"{symbol_name(node.symbol)} = {print_expression(node.value)}"
@@ -260,6 +262,8 @@ def _simple(node: Assign | Store | Break | Continue | Check | Allocate | Return)
             value = print_expression(node.value)
             value = value if node.combine is None else f"combine({node.combine}, {value})"
             return f"{place} = {value} @ {node.access}"
+        case Local():
+            return _local(node)
         case Break():
             return "break"
         case Continue():
@@ -275,6 +279,11 @@ def _simple(node: Assign | Store | Break | Continue | Check | Allocate | Return)
             return f"return {_names(map(tensor_name, node.tensors))}"
         case _:
             assert_never(node)
+
+
+def _local(node: Local) -> str:
+    values = tuple(Constant(value=value, dtype=node.tensor.type.dtype) for value in node.values)
+    return f"local({', '.join((tensor_name(node.tensor), *map(print_expression, values)))})"
 
 
 def _head(node: For) -> str:

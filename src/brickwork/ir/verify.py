@@ -1,12 +1,14 @@
 """Rules that IR keeps at every stage; a broken one is a fault of a pass, and `verify_program` names it.
 
 Checked: types of operands, results and stores; one index for each axis; every read after an assignment on every path;
-loop indices are never assigned; access numbers are unique; `break` stands in a loop; roles and reductions are legal.
+loop indices are never assigned; access numbers are unique; locals are known where they are accessed, and private to
+what runs in parallel; `break` stands in a loop; roles and reductions are legal.
 Copies of an access share its number, as guarded and checked copies of a body have them.
 """
 
 from __future__ import annotations
 
+import math
 from typing import assert_never
 
 from brickwork.diagnostics.errors import InternalError
@@ -32,6 +34,7 @@ from brickwork.ir.nodes import (
     Launch,
     ListParameter,
     Load,
+    Local,
     Program,
     Random,
     Read,
@@ -108,6 +111,8 @@ class _Verifier:
     def __init__(self, tensors: set[Tensor] | None = None) -> None:
         self.tensors: set[Tensor] = tensors if tensors is not None else set()
         self.indices: list[Symbol] = []
+        self.constant: set[Tensor] = set()
+        """Locals that nothing stores into here: tables, and what is declared outside of a THREAD loop."""
         self.loops = 0
         self.in_block = False
 
@@ -125,6 +130,7 @@ class _Verifier:
             case Size():
                 self._tensor(node.tensor, node.loc)
                 _require(0 <= node.axis < node.tensor.type.rank, "no such axis", node.loc)
+                _require(not node.tensor.is_local, "the sizes of locals are literals", node.loc)
             case Load():
                 self._access(node.tensor, node.indices, defined, node.loc)
                 _require(node.dtype is value_dtype(node.tensor.type.dtype), "a load is of the value type", node.loc)
@@ -171,7 +177,10 @@ class _Verifier:
 
     def block(self, block: Block, defined: set[Symbol]) -> bool:
         """Check statements in order, adding to `defined`; return whether the end is reached."""
-        return all(self.statement(statement, defined) for statement in block)
+        known = set(self.tensors)
+        ends = all(self.statement(statement, defined) for statement in block)
+        self.tensors -= {tensor for tensor in self.tensors - known if tensor.is_local}
+        return ends
 
     def statement(self, node: Statement, defined: set[Symbol]) -> bool:
         """Check a statement; return whether what follows is reached."""
@@ -185,6 +194,9 @@ class _Verifier:
                 self.expression(node.value, defined, value_dtype(node.tensor.type.dtype))
                 associative = node.combine is None or node.combine.name in ASSOCIATIVE
                 _require(associative, f"no updates by `{node.combine}`", node.loc)
+                _require(node.tensor not in self.constant, f"`{node.tensor.name}` is not stored into here", node.loc)
+            case Local():
+                self._local(node)
             case If():
                 return self._if(node, defined)
             case For():
@@ -236,16 +248,35 @@ class _Verifier:
             self.in_block,
             node.role is Role.BLOCK or (self.in_block and node.role is not Role.THREAD),
         )
+        tensors, constant = set(self.tensors), set(self.constant)
+        if node.role is Role.THREAD:
+            self.constant |= {tensor for tensor in self.tensors if tensor.is_local}
         self._body(node.body, inner)
+        self.tensors, self.constant = tensors, constant
         self.in_block = around
         self.indices.pop()
 
+    def _local(self, node: Local) -> None:
+        kind, sizes = node.tensor.type, node.tensor.sizes
+        _require(kind.dtype in VALUE_DTYPES, "a local is of a value type", node.loc)
+        _require(kind.contiguous and kind.unit_axis == kind.rank - 1, "a local is row-major", node.loc)
+        _require(len(sizes) == kind.rank and all(size > 0 for size in sizes), "a local has its sizes", node.loc)
+        _require(len(node.values) in {0, math.prod(sizes)}, "a table has all its values", node.loc)
+        for value in node.values:
+            self._constant(Constant(value=value, dtype=kind.dtype, loc=node.loc))
+        self.tensors.add(node.tensor)
+        if node.values:
+            self.constant.add(node.tensor)
+
     def _while(self, node: While, defined: set[Symbol]) -> None:
+        known = set(self.tensors)
         self.loops += 1
-        self.block(node.prelude, defined)
+        for statement in node.prelude:
+            self.statement(statement, defined)
         self.loops -= 1
         self.expression(node.condition, defined, BOOL)
         self._body(node.body, set(defined))
+        self.tensors = known
 
     def _body(self, block: Block, defined: set[Symbol]) -> None:
         self.loops += 1

@@ -25,7 +25,6 @@ from brickwork.ir.nodes import (
     If,
     Load,
     Node,
-    Size,
     Statement,
     Store,
     While,
@@ -132,7 +131,7 @@ def _access_checks(node: Load | Store, bounds: Bounds, wanted: Callable[[BoundVe
 
 
 def _index_check(node: Load | Store, axis: int, index: Expression) -> Check:
-    size = Size(tensor=node.tensor, axis=axis)
+    size = build.size(node.tensor, axis)
     given = unwrapped(index, node.tensor, axis)
     lowest: Expression = build.integer(0) if given is None else build.apply("neg", size)
     user = index if given is None else given
@@ -141,7 +140,7 @@ def _index_check(node: Load | Store, axis: int, index: Expression) -> Check:
     sizes: tuple[Expression, ...] = (size,)
     shape = ""
     if rank <= SHAPE_LIMIT:
-        sizes = (size, *(Size(tensor=node.tensor, axis=place) for place in range(rank)))
+        sizes = (size, *(build.size(node.tensor, place) for place in range(rank)))
         fields = ", ".join(f"{{{place + 2}}}" for place in range(rank))
         shape = f" (shape ({fields}{',' if rank == 1 else ''}))"
     message = f"index {{0}} is out of bounds for dimension {axis} of tensor '{node.tensor.name}' with size {{1}}{shape}"

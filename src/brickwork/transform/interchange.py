@@ -48,7 +48,9 @@ def _can_exchange(outer: For, inner: For, analysis: Analysis) -> bool:
         return False
     if any(isinstance(node, Break | Continue | Check | While) for node in walk(inner.body)):
         return False
-    accesses = [item for item in analysis.accesses if any(loop.node.index == inner.index for loop in item.loops)]
+    accesses = [
+        item for item in analysis.accesses if any(loop.node.index == inner.index for loop in item.loops[item.private :])
+    ]
     stored = {access.tensor for access in accesses if access.store}
     return bool(stored) and all(
         _apart([access for access in accesses if access.tensor == tensor], inner.index) for tensor in stored

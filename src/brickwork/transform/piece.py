@@ -13,7 +13,8 @@ from brickwork.transform.known import Known, narrow_conditions
 
 def make_kernel(name: str, body: Block, facts: Iterable[Expression], known: Known, source: Kernel | None) -> Kernel:
     """Return the kernel with this body; of the `facts` it keeps those about its own names."""
-    tensors = tuple(dict.fromkeys(node.tensor for node in walk(body) if isinstance(node, Load | Store | Size)))
+    used = dict.fromkeys(node.tensor for node in walk(body) if isinstance(node, Load | Store | Size))
+    tensors = tuple(tensor for tensor in used if not tensor.is_local)
     free = live_before(body, NONE)
     reads = (node.symbol for node in walk(body) if isinstance(node, Read))
     scalars = tuple(dict.fromkeys(symbol for symbol in reads if symbol in free))

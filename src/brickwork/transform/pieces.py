@@ -32,6 +32,7 @@ from brickwork.ir.nodes import (
     KeyParameter,
     Launch,
     Load,
+    Local,
     Node,
     Program,
     Random,
@@ -51,6 +52,7 @@ from brickwork.transform.places import GRID, Places, in_order, outlives_check, p
 from brickwork.transform.schedule.apply import MOST_PIECES
 from brickwork.transform.schedule.in_step import runs_in_step
 from brickwork.transform.scratch import Names, identity
+from brickwork.transform.shared_locals import share_locals, used_tables
 from brickwork.transform.split import split
 
 Symbols = frozenset[Symbol]
@@ -111,9 +113,13 @@ def _names(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> N
 
 def _cut_kernel(kernel: Kernel, names: Names, shared: Mapping[Symbol, Tensor], known: Known) -> Iterator[Statement]:
     places = places_of(kernel.body, shared)
-    draft = _Cutter(kernel, places, names, known, dict(shared), count(), None)
+    found = share_locals(kernel.body, places, names)
+    if found.body != kernel.body:
+        kernel = replace(kernel, body=found.body)
+        places = places_of(kernel.body, shared)
+    draft = _Cutter(kernel, places, names, known, dict(shared), count(), None, found.tables)
     draft.block(kernel.body, ())
-    cells, made = dict(shared), list[Allocate]()
+    cells, made = dict(shared), [*found.made]
     for symbol in sorted(draft.exposed & places.device - shared.keys(), key=lambda item: item.number):
         cells[symbol], allocate = names.tensor(symbol.name, symbol.dtype, 1)
         made.append(allocate)
@@ -121,7 +127,7 @@ def _cut_kernel(kernel: Kernel, names: Names, shared: Mapping[Symbol, Tensor], k
     if outlives_check(kernel.body, places):
         flag, allocate = names.tensor("passed", BOOL, 1)
         made.append(allocate)
-    cutter = _Cutter(kernel, places, names, known, cells, count(), flag)
+    cutter = _Cutter(kernel, places, names, known, cells, count(), flag, found.tables)
     body = cutter.block(kernel.body, ())
     body = body if flag is None else (cutter.launch((names.store(flag, build.integer(0), TRUE),), ()), *body)
     yield from _placed((*made, *cutter.made), body)
@@ -160,6 +166,7 @@ class _Cutter:
     cells: dict[Symbol, Tensor]
     numbers: Iterator[int]
     flag: Tensor | None
+    tables: Mapping[Tensor, Local]
     exposed: set[Symbol] = field(default_factory=set[Symbol])
     made: list[Allocate] = field(default_factory=list[Allocate])
 
@@ -290,15 +297,16 @@ class _Cutter:
         return (If(condition=self.names.load(self.flag, build.integer(0)), then=block),)
 
     def heads(self, block: Block) -> Block:
-        """Return what reads the variables that other pieces, or the caller, have left in cells."""
+        """Return what declares the tables of a piece, and reads what other pieces, or the caller, left in cells."""
         exposed = live_before(block, NONE)
         self.exposed |= exposed
         assigned = assigned_symbols(block) & self.cells.keys()
         kept = {symbol for symbol in assigned if not _is_nest(block) and not _assigns(block, symbol)}
         wanted = sorted((exposed | kept) & self.cells.keys(), key=lambda symbol: symbol.number)
-        return tuple(
+        cells = (
             Assign(symbol=symbol, value=self.names.load(self.cells[symbol], build.integer(0))) for symbol in wanted
         )
+        return (*used_tables(block, self.tables), *cells)
 
     def tails(self, block: Block) -> Block:
         """Return what leaves variables in cells."""

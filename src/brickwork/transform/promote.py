@@ -26,6 +26,7 @@ from brickwork.ir.nodes import (
     If,
     Kernel,
     Load,
+    Local,
     Node,
     Read,
     Statement,
@@ -63,13 +64,15 @@ def _block(block: Block, numbers: Iterator[int]) -> Iterator[Statement]:
 
 
 def _loop(loop: For, numbers: Iterator[int]) -> Iterator[Statement]:
+    own = {node.tensor for node in walk(loop.body) if isinstance(node, Local)}
     stored = dict.fromkeys(node.tensor for node in walk(loop.body) if isinstance(node, Store))
     before: list[Statement] = []
     after: list[Statement] = []
     runs: dict[Expression, None] = {}
     for tensor in stored:
         accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.tensor == tensor]
-        reached = _reached((loop,), tensor) if _is_accumulator(loop, tensor, accesses, stored) else None
+        kept = tensor not in own and _is_accumulator(loop, tensor, accesses, stored)
+        reached = _reached((loop,), tensor) if kept else None
         if reached is None:
             continue
         symbol = Symbol(tensor.name, next(numbers), value_dtype(tensor.type.dtype))

@@ -27,6 +27,7 @@ from brickwork.ir.nodes import (
     For,
     If,
     Load,
+    Local,
     Random,
     Statement,
     Store,
@@ -104,5 +105,5 @@ def _sunk(loop: For, analysis: Analysis) -> For:
 
 def _is_cheap(block: Sequence[Statement]) -> bool:
     nodes = [*walk(block)]
-    barred = Store | Check | For | While | Break | Continue | Random
+    barred = Store | Local | Check | For | While | Break | Continue | Random
     return len(nodes) <= CHEAP and not any(isinstance(node, barred) or is_long_computation(node) for node in nodes)

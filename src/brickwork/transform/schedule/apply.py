@@ -26,6 +26,7 @@ from brickwork.ir.nodes import (
     Continue,
     Expression,
     For,
+    Local,
     Reduction,
     Role,
     Statement,
@@ -82,7 +83,7 @@ def _permuted(statement: Statement, schedule: Schedule) -> Statement:
 
 
 def _jammed(loop: For, factor: int, numbers: Iterator[int]) -> Block:
-    if not factor or any(isinstance(node, Break | Check | Continue | While) for node in walk(loop.body)):
+    if not factor or any(isinstance(node, Break | Check | Continue | Local | While) for node in walk(loop.body)):
         return (loop,)
     return unroll_jam(loop, factor, numbers)
 

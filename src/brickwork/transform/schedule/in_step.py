@@ -1,14 +1,15 @@
 """Whether the threads of a block can run a body in step: no thread may write what another one has still to read.
 
 A barrier follows each loop that is shared out among the threads, and each store outside of such loops, which one thread
-does. Invariant: between an element's read by all threads and a write of its tensor there is a barrier.
+does; of a local each thread has a copy. Invariant: between an element's read by all threads and a write of its tensor
+there is a barrier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brickwork.ir.nodes import Block, For, If, Load, Node, Role, Statement, Store, Symbol, Tensor, While
+from brickwork.ir.nodes import Block, For, If, Load, Local, Node, Role, Statement, Store, Symbol, Tensor, While
 from brickwork.ir.walk import walk
 
 Tensors = frozenset[Tensor]
@@ -33,6 +34,8 @@ def _after(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | 
 def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
     match statement:
         case For() if statement.index in shared or statement.role is Role.THREAD:
+            if _stores_into_copies(statement):
+                return None
             read |= _loaded((statement.start, statement.stop))
             return None if read & _stored(statement.body) else NONE
         case For(start=start, stop=stop, body=body):
@@ -44,7 +47,7 @@ def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Ten
             read |= _loaded((condition,))
             one, other = _after(then, shared, read), _after(otherwise, shared, read)
             return None if one is None or other is None else one | other
-        case Store(tensor=tensor):
+        case Store(tensor=tensor) if not tensor.is_local:
             return None if tensor in read | _loaded((statement,)) else NONE
         case _:
             return read | _loaded((statement,))
@@ -57,8 +60,14 @@ def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors
     return None if again is None else read | again
 
 
+def _stores_into_copies(loop: For) -> bool:
+    """Return whether a loop stores into a local from outside, of which each thread of the block has a copy."""
+    own = {node.tensor for node in walk(loop.body) if isinstance(node, Local)}
+    return any(isinstance(node, Store) and node.tensor.is_local and node.tensor not in own for node in walk(loop.body))
+
+
 def _loaded(nodes: Iterable[Node]) -> Tensors:
-    return frozenset(node.tensor for node in walk(nodes) if isinstance(node, Load))
+    return frozenset(node.tensor for node in walk(nodes) if isinstance(node, Load) and not node.tensor.is_local)
 
 
 def _stored(nodes: Iterable[Node]) -> Tensors:

@@ -1,0 +1,86 @@
+"""Locals that several pieces of a kernel see: they become scratch tensors, as a piece has no memory of another one.
+
+    for t in range(n):                            s = scratch(8)
+        local h                                   for t in range(n):
+        for j in parallel: h[j] = x[j]      ->        for j in parallel: s[j] = x[j]
+        for i in parallel: y[i] += h[t]               for i in parallel: y[i] += s[t]
+
+Invariant: only locals of blocks that the host runs are changed; those inside of nests and of serial pieces stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from brickwork.ir.nodes import Allocate, Block, For, If, Load, Local, Node, Statement, Store, Tensor, While
+from brickwork.ir.walk import rewrite, walk
+from brickwork.transform.places import Places
+from brickwork.transform.scratch import Names
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLocals:
+    """A kernel's body without the locals of blocks that the host runs: their scratch tensors, and the tables."""
+
+    body: Block
+    made: tuple[Allocate, ...]
+    tables: Mapping[Tensor, Local]
+
+
+def share_locals(block: Block, places: Places, names: Names) -> SharedLocals:
+    """Return the body with its locals placed where all pieces that use them see them."""
+    found = dict.fromkeys(_of_host(block, places))
+    if not found:
+        return SharedLocals(block, (), {})
+    tensors: dict[Tensor, Tensor] = {}
+    made: list[Allocate] = []
+    for local in found:
+        tensor = local.tensor
+        if not local.values and tensor not in tensors:
+            tensors[tensor], allocate = names.tensor(tensor.name, tensor.type.dtype, *tensor.sizes)
+            made.append(allocate)
+    tables = {local.tensor: local for local in found if local.values}
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, Load | Store) and node.tensor in tensors:
+            return replace(node, tensor=tensors[node.tensor])
+        return node
+
+    body = tuple(rewrite(statement, visit) for statement in _without(block, frozenset((*tensors, *tables))))
+    return SharedLocals(body, tuple(made), tables)
+
+
+def used_tables(block: Block, tables: Mapping[Tensor, Local]) -> Block:
+    """Return the declarations of the tables that a piece reads."""
+    used = dict.fromkeys(node.tensor for node in walk(block) if isinstance(node, Load) and node.tensor in tables)
+    return tuple(tables[tensor] for tensor in used)
+
+
+def _of_host(block: Block, places: Places) -> Iterator[Local]:
+    for statement in block:
+        match statement:
+            case Local():
+                yield statement
+            case If(then=then, otherwise=otherwise) if places.is_host(statement):
+                yield from _of_host((*then, *otherwise), places)
+            case For(body=body) | While(body=body) if places.is_host(statement):
+                yield from _of_host(body, places)
+            case _:
+                pass
+
+
+def _without(block: Block, tensors: frozenset[Tensor]) -> Iterator[Statement]:
+    for statement in block:
+        match statement:
+            case Local(tensor=tensor) if tensor in tensors:
+                pass
+            case If(then=then, otherwise=otherwise):
+                inner = tuple(_without(then, tensors)), tuple(_without(otherwise, tensors))
+                yield replace(statement, then=inner[0], otherwise=inner[1])
+            case For(body=body):
+                yield replace(statement, body=tuple(_without(body, tensors)))
+            case While(body=body):
+                yield replace(statement, body=tuple(_without(body, tensors)))
+            case _:
+                yield statement
