@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import brick_pad, cuda, first_call, launch, sample_normal, sin, timex
+from benchmarks import brick_pad, cuda, first_call, launch, loop_programs, sample_normal, sin, timex
 from brickwork.bench.record import Case, Record, record, save, save_all
 from brickwork.bench.report import show, verdicts
 
@@ -24,6 +24,7 @@ BENCHMARKS = {
     "sample_normal": sample_normal.cases,
     "launch": launch.cases,
     "first_call": first_call.cases,
+    "programs": loop_programs.cases,
 }
 RESULTS = Path(__file__).parent / "results"
 
@@ -42,17 +43,24 @@ def main() -> int:
     parser.add_argument("--machine", default="cpu-2core", help="folder of the CPU's results, as a kind of machine")
     parser.add_argument("--out", type=Path, help="file of the GPU's results, in place of one under benchmarks/results/")
     parser.add_argument("--budget", type=float, default=280, help="seconds after which no benchmark of a GPU is begun")
+    parser.add_argument("--only", default="", help="loop programs, or families of them, to measure; nothing is kept")
     options = parser.parse_args()
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if busy > 1:
         print(f"This machine is busy (load {busy:.1f}): the figures of this run are not fit to be kept.\n")
     if options.device == "cuda":
         return on_a_gpu(options.names or list(cuda.BENCHMARKS), options.out, options.budget)
+    if options.only:
+        print("\n".join(loop_programs.summarised(loop_programs.cases(progress, only=options.only.split(",")))))
+        return 0
     for name in options.names or BENCHMARKS:
         found = BENCHMARKS[name](progress)
         progress("")
-        for case in found:
-            show(case)
+        if name == "programs":
+            print("\n".join(loop_programs.summarised(found)))
+        else:
+            for case in found:
+                show(case)
         print(f"wrote {save(record(name, found), RESULTS / options.machine).relative_to(Path.cwd())}\n")
     return 0
 
