@@ -10,7 +10,7 @@ import functools
 import importlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
@@ -287,7 +287,7 @@ class Op:
         if self._python_host is not None or not (arguments or named):
             return None
         values = self._bound(arguments, named)[0]
-        return [tuple(value.shape) if isinstance(value, torch.Tensor) else value for value in values]
+        return [_numbers(value) for value in values]
 
     def _artifacts(self) -> list[Artifact]:
         if self._python_host is not None:
@@ -368,6 +368,13 @@ def _with_key(operator: str, named: dict[str, Any]) -> dict[str, Any]:
     elif isinstance(key, int):
         named[KEY] = torch.tensor(key, dtype=torch.int64, device="cpu")
     return named
+
+
+def _numbers(value: Any) -> Any:
+    """Return an argument with the sizes of tensors in place of them."""
+    if isinstance(value, torch.Tensor):
+        return tuple(value.shape)
+    return [_numbers(item) for item in cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else value
 
 
 def _restore(name: str, module: str) -> Op:

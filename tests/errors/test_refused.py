@@ -92,7 +92,7 @@ def test_a_refusal_in_a_helper_shows_the_call():
 
 def test_parameters_that_are_not_understood():
     found = refused("def f(x: torch.Tensor, d: dict, o: 'torch.Tensor | None'):\n    pass\n")
-    assert [item[0] for item in found] == ["BW007", "BW901"]
+    assert [item[0] for item in found] == ["BW007"]
 
 
 LOWERED = [

@@ -34,6 +34,7 @@ from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE, block_words, type_
 from brickwork.codegen.values import scalar_type
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
 from brickwork.ir.nodes import (
+    AbsentParameter,
     Failure,
     FailureKind,
     Kernel,
@@ -45,7 +46,9 @@ from brickwork.ir.nodes import (
     Size,
     Symbol,
     Tensor,
+    TensorListParameter,
     TensorParameter,
+    parameter_tensors,
 )
 from brickwork.target.target import Target
 
@@ -130,7 +133,7 @@ def _begin(
     nowhere = Kernel(name=program.name, tensors=(), scalars=(), facts=(), body=())
     layout = ContextLayout(record=0, tensors={}, scalars={}, length=1)
     state = State(module, target, nowhere, layout, writer, "null", "0")
-    written = {p.tensor for p in program.parameters if isinstance(p, TensorParameter) and p.mutated}
+    written = {*parameter_tensors(program.parameters, mutated=True)}
     given = given_tensors(program)
     return Host(
         state=state,
@@ -164,7 +167,8 @@ def _match_all(host: Host, miss: str) -> None:
         if not isinstance(parameter, KeyParameter):
             _match(host, position, parameter, miss)
     for offset, tensor in enumerate(host.given):
-        _match_tensor(host, len(parameters) + offset, tensor, miss, written=True)
+        place = len(parameters) + offset
+        _match_tensor(host, place, _argument(host, place), tensor, miss, written=True)
     if host.cuda is not None:
         if all(local.position is None for local in host.locals.values()):
             msg = "without tensors among its arguments a program is not for CUDA"
@@ -178,16 +182,23 @@ def _match_all(host: Host, miss: str) -> None:
 def _match(host: Host, position: int, parameter: Parameter, miss: str) -> None:
     writer = host.state.writer
     match parameter:
-        case TensorParameter(tensor=tensor, mutated=mutated):
-            _match_tensor(host, position, tensor, miss, written=mutated)
-        case ScalarParameter(symbol=symbol):
-            _match_scalar(host, writer.slot("%stack", position), symbol, miss)
+        case TensorParameter(tensor=tensor, mutated=mutated, optional=optional):
+            handle = writer.load("ptr", _present(host, position, miss)) if optional else _argument(host, position)
+            _match_tensor(host, position, handle, tensor, miss, written=mutated)
+        case ScalarParameter(symbol=symbol, optional=optional):
+            place = _present(host, position, miss) if optional else writer.slot("%stack", position)
+            _match_scalar(host, place, symbol, miss)
+        case AbsentParameter():
+            _require(host, writer.emit(f"icmp eq ptr {_argument(host, position)}, null"), miss)
         case ListParameter(symbols=symbols):
-            items = writer.alloca("i64", max(len(symbols), 1))
-            arguments = (f"ptr {_argument(host, position)}", f"i64 {len(symbols)}", f"ptr {items}")
-            _require(host, writer.call("i1", "@bw_inspect_list", arguments), miss)
+            items = _items(host, position, len(symbols), miss)
             for index, symbol in enumerate(symbols):
                 _match_scalar(host, writer.slot(items, index), symbol, miss)
+        case TensorListParameter(tensors=tensors, mutated=mutated):
+            items = _items(host, position, len(tensors), miss)
+            for index, tensor in enumerate(tensors):
+                handle = writer.load("ptr", writer.slot(items, index))
+                _match_tensor(host, position, handle, tensor, miss, written=mutated)
         case KeyParameter(symbol=symbol):
             optional = f"ptr {_argument(host, position)}"
             if host.cuda is None:
@@ -200,9 +211,25 @@ def _match(host: Host, position: int, parameter: Parameter, miss: str) -> None:
             assert_never(parameter)
 
 
-def _match_tensor(host: Host, position: int, tensor: Tensor, miss: str, *, written: bool) -> None:
+def _present(host: Host, position: int, miss: str) -> str:
+    """Go on where an optional argument is there; return the address of its word."""
+    word = _argument(host, position)
+    _require(host, host.state.writer.emit(f"icmp ne ptr {word}, null"), miss)
+    return word
+
+
+def _items(host: Host, position: int, length: int, miss: str) -> str:
+    """Go on where a list has `length` items; return the address of their words."""
     writer = host.state.writer
-    block, handle = writer.alloca("i64", block_words(tensor.type.rank)), _argument(host, position)
+    items = writer.alloca("i64", max(length, 1))
+    arguments = (f"ptr {_argument(host, position)}", f"i64 {length}", f"ptr {items}")
+    _require(host, writer.call("i1", "@bw_inspect_list", arguments), miss)
+    return items
+
+
+def _match_tensor(host: Host, position: int, handle: str, tensor: Tensor, miss: str, *, written: bool) -> None:
+    writer = host.state.writer
+    block = writer.alloca("i64", block_words(tensor.type.rank))
     word = type_word(tensor.type, written=written, cuda=host.cuda is not None)
     _require(host, writer.call("i1", "@bw_inspect", (f"ptr {handle}", f"i64 {word}", f"ptr {block}")), miss)
     if host.cuda is not None:

@@ -66,14 +66,15 @@ def define(function: Callable[..., object]) -> Definition:
     helpers, wrong_helpers = find_helpers(source)
     wrong.extend(wrong_helpers)
     tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
-    split = Splitter(source, tensors).split()
-    mutated = stored_parameters(source, helpers) & tensors
+    lists = frozenset(item.name for item in parameters if item.kind == "list[tensor]")
+    split = Splitter(source, tensors, lists).split()
+    mutated = stored_parameters(source, helpers) & (tensors | lists)
     reason = split.reason or foreign_helper(source, helpers)
     if reason:
-        splitter = PythonSplitter(source, tensors, helpers, reason)
+        splitter = PythonSplitter(source, tensors, lists, helpers, reason)
         split = splitter.split()
         flow = follow(source, helpers, split.lifted)
-        mutated = flow.mutated & tensors
+        mutated = flow.mutated & (tensors | lists)
         wrong.extend((*splitter.wrong(split), *flow.wrong))
         wrong.extend(uncompiled_calls(source, split.lifted))
     else:

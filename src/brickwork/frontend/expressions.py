@@ -23,7 +23,7 @@ from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS,
 from brickwork.frontend.sites import place
 from brickwork.frontend.state import Arguments, Frame, State, describe, truth
 from brickwork.frontend.tables import pick
-from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View, join
+from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View, is_none, join
 from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Constant, Expression, If, Load, Random, Statement, Store
@@ -76,7 +76,8 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
         return truth(_logic(state, frame, node, loc, as_bool=True), loc)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return logical_not(condition(state, frame, node.operand), loc)
-    return truth(value(state, frame, node), loc)
+    found = operand(state, frame, node)
+    return constant(False, BOOL, loc) if is_none(found) else truth(scalar(state, found, loc), loc)
 
 
 def captured_operand(found: object, name: str, loc: Location) -> Operand:
@@ -345,6 +346,8 @@ def _compare_one(state: State, frame: Frame, node: ast.Compare, loc: Location) -
     left, right = _ordered_operands(state, frame, node.left, node.comparators[0])
     if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
         equal = isinstance(operator, ast.Eq | ast.Is)
+        if is_none(left) or is_none(right):
+            return Value(constant((is_none(left) and is_none(right)) is equal, BOOL, loc))
         if isinstance(left, ElementType | Opaque) and isinstance(right, ElementType | Opaque):
             return Value(constant((left == right) is equal, BOOL, loc))
         if isinstance(left, Items) and isinstance(right, Items):

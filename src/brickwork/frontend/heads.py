@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from brickwork.frontend.environment import LOOPS, intrinsic, resolve
 
@@ -47,3 +47,16 @@ def sources(
                 yield target, item
         case _:
             yield target, node
+
+
+def jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return the jumps of this loop: those under `if`, and in the `else` of inner loops."""
+    found: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, ast.Break | ast.Continue):
+            found.append(statement)
+        elif isinstance(statement, ast.If):
+            found += [*jumps(statement.body), *jumps(statement.orelse)]
+        elif isinstance(statement, ast.For | ast.While):
+            found += jumps(statement.orelse)
+    return found

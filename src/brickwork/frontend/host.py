@@ -16,15 +16,18 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.expressions import condition, operand
 from brickwork.frontend.indexing import scalar, shape
-from brickwork.frontend.lift import ALLOCATION_KEYWORDS
+from brickwork.frontend.iterables import is_listed, item, trips
+from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
+from brickwork.frontend.loops import bind_target, head_of
 from brickwork.frontend.rules import FailedAssertError, error, unsupported
-from brickwork.frontend.state import Frame, State
+from brickwork.frontend.state import Frame, LoopLevel, State, Variable
 from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
 from brickwork.frontend.typing import ElementType, Items, Operand, Value, View
-from brickwork.ir.build import apply, cast, integer
+from brickwork.ir.build import apply, cast, integer, read
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType, value_dtype
 from brickwork.ir.nodes import (
     Allocate,
+    Assign,
     Check,
     Constant,
     Expression,
@@ -64,11 +67,14 @@ def lower_host(state: State, frame: Frame, host: Host, statements: Sequence[ast.
 
 def _host_statement(state: State, frame: Frame, host: Host, node: ast.stmt) -> None:
     loc = frame.loc(node)
+    _keep_for_kernel(state, frame, host, node)
     match node:
         case ast.Return():
             _return(state, frame, host, node)
         case ast.If():
             _if(state, frame, host, node, loc)
+        case ast.For():
+            _for(state, frame, host, node)
         case ast.Assert():
             before = len(state.block)
             lower_assert(state, frame, node)
@@ -84,6 +90,32 @@ def _host_statement(state: State, frame: Frame, host: Host, node: ast.stmt) -> N
             assign_target(state, frame, node.target, _made(state, frame, host, node.target, source), loc)
         case _:
             lower_statement(state, frame, node)
+
+
+def _keep_for_kernel(state: State, frame: Frame, host: Host, node: ast.stmt) -> None:
+    """Give variables that a host statement assigns a new symbol: the kernel, which runs later, may read the old one."""
+    if not host.kernel or isinstance(node, ast.For):
+        return
+    for name in dict.fromkeys(stored_names(node)):
+        binding = frame.bindings.get(name)
+        if isinstance(binding, Variable) and binding.key in state.assigned:
+            before = state.variable(binding.key)
+            after = state.symbols[binding.key] = state.symbol(name, before.dtype)
+            state.emit(Assign(symbol=after, value=read(before), loc=frame.loc(node)))
+
+
+def _for(state: State, frame: Frame, host: Host, node: ast.For) -> None:
+    """Lower a `for` over items, such as a list of tensors, with what the host does for each."""
+    axes, loc = head_of(state, frame, node.iter).axes, frame.loc(node)
+    count = trips(axes[0], loc)
+    if len(axes) != 1 or not is_listed(axes[0]) or not isinstance(count, Constant):
+        lower_statement(state, frame, node)
+        return
+    for turn in range(int(count.value)):
+        state.loops.append(LoopLevel(integer(turn, loc), count, {}, frame.path))
+        bind_target(state, frame, node.target, item(state, axes[0], integer(turn, loc), loc), assign_target)
+        lower_host(state, frame, host, node.body)
+        state.loops.pop()
 
 
 def _refuse_certain_failure(check: Check) -> None:

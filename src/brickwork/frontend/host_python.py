@@ -22,7 +22,7 @@ from brickwork.frontend.parameters import ParameterDeclaration
 from brickwork.frontend.source import Frozen
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import Return, TensorType
-from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
 
 CELLS = "__brickwork_cell__"
 
@@ -62,7 +62,10 @@ def host_function(definition: Definition, *, out: bool = False) -> Callable[...,
 
 def _cell(definition: Definition, position: int, arguments: tuple[Any, ...]) -> object:
     """Return the 0-dimensional tensor for a result that a loop computes; its dtype follows from the arguments'."""
-    tensors = [item for item in arguments if hasattr(item, "new_empty")]
+    items: list[Any] = []
+    for item in arguments:
+        items += item if isinstance(item, list | tuple) else [item]
+    tensors = [item for item in items if hasattr(item, "new_empty")]
     types = tuple(starmap(_argument_type, zip(definition.parameters, arguments, strict=True)))
     program = lower(definition, Signature(types))
     returned = next(node for node in program.body if isinstance(node, Return))
@@ -73,11 +76,19 @@ def _cell(definition: Definition, position: int, arguments: tuple[Any, ...]) -> 
 def _argument_type(declaration: ParameterDeclaration, argument: Any) -> ArgumentType:
     """Return the type of an argument, which may be a fake tensor or a symbolic number."""
     kinds = {"int": INT64, "float": FLOAT64, "bool": BOOL}
+    if argument is None:
+        return AbsentType()
     if declaration.kind == "tensor":
-        return TensorType(DTYPES[str(argument.dtype).removeprefix("torch.")], argument.dim())
+        return _tensor_type(argument)
+    if declaration.kind == "list[tensor]":
+        return TensorListType(tuple(map(_tensor_type, argument)))
     if declaration.kind in kinds:
         return ScalarType(kinds[declaration.kind])
     return ListType(kinds[declaration.kind.removeprefix("list[").removesuffix("]")], len(argument))
+
+
+def _tensor_type(tensor: Any) -> TensorType:
+    return TensorType(DTYPES[str(tensor.dtype).removeprefix("torch.")], tensor.dim())
 
 
 def _with_out(name: str, function: Callable[..., object]) -> Callable[..., object]:
@@ -116,7 +127,7 @@ def _without(body: list[ast.stmt], lifted: set[Place]) -> list[ast.stmt]:
     for node in body:
         if _position(node) in lifted:
             continue
-        if isinstance(node, ast.If):
+        if isinstance(node, ast.If | ast.For):
             node.body = _without(node.body, lifted) or [ast.copy_location(ast.Pass(), node)]
             node.orelse = _without(node.orelse, lifted)
         kept.append(node)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METHODS, helper, intrinsic, resolve
-from brickwork.frontend.heads import is_iterable, sources
+from brickwork.frontend.heads import is_iterable, jumps, sources
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, local_names
 
@@ -53,11 +53,12 @@ class Split:
 class Splitter:
     """Looks at a function's statements until nothing changes any more."""
 
-    def __init__(self, source: SourceFunction, tensors: Iterable[str]) -> None:
-        """Begin with the parameters that are tensors."""
+    def __init__(self, source: SourceFunction, tensors: Iterable[str], lists: Iterable[str] = ()) -> None:
+        """Begin with the parameters that are tensors, and those that are lists of tensors."""
         self.source = source
         self.local = local_names(source.node)
         self.tensors: set[str] = set(tensors)
+        self.lists: set[str] = set(lists)
         self.rows: set[str] = set()
         """Names that `x[i]` was assigned to: elements, or views of lower rank."""
         self.device: set[str] = set()
@@ -85,6 +86,8 @@ class Splitter:
                 if isinstance(target, ast.Name) and self.root(found) in self.tensors:
                     self.tensors.add(target.id)
                     self.rows.add(target.id)
+                elif isinstance(target, ast.Name) and isinstance(found, ast.Name) and found.id in self.lists:
+                    self.tensors.add(target.id)
 
     def _note_tensors(self, target: ast.expr, found: ast.expr) -> None:
         if isinstance(target, ast.Tuple) and isinstance(found, ast.Tuple) and len(target.elts) == len(found.elts):
@@ -94,6 +97,23 @@ class Splitter:
             self.tensors.add(target.id)
             if isinstance(found, ast.Subscript):
                 self.rows.add(target.id)
+        elif isinstance(target, ast.Name) and isinstance(found, ast.Subscript) and self.root(found) in self.lists:
+            self.tensors.add(target.id)
+            if isinstance(found.value, ast.Subscript):
+                self.rows.add(target.id)
+        elif isinstance(target, ast.Name) and isinstance(found, ast.Name) and found.id in self.lists:
+            self.lists.add(target.id)
+
+    def runs_over_lists(self, node: ast.For) -> bool:
+        """Return whether a `for` runs over lists of tensors, item by item."""
+        found = sources(node.target, node.iter, self.source.captured, self.local)
+        return any(isinstance(item, ast.Name) and item.id in self.lists for _, item in found)
+
+    def reads_element(self, node: ast.Subscript) -> bool:
+        """Return whether `x[i]` is an element or a row: of a tensor, or of a tensor in a list."""
+        root = self.root(node)
+        inside = root in self.lists and isinstance(node.value, ast.Subscript)
+        return (root in self.tensors or inside) and not has_slice(node)
 
     def computes_whole(self, node: ast.stmt) -> bool:
         """Return whether a statement computes with a tensor as a whole, as `x * 2` does."""
@@ -131,7 +151,7 @@ class Splitter:
     def touches_elements(self, node: ast.AST) -> bool:
         """Return whether evaluating the tree needs elements, random numbers or variables of lifted statements."""
         for item in ast.walk(node):
-            if isinstance(item, ast.Subscript) and self.root(item) in self.tensors and not has_slice(item):
+            if isinstance(item, ast.Subscript) and self.reads_element(item):
                 return True
             if isinstance(item, ast.Name) and item.id in self.device:
                 return True
@@ -144,7 +164,8 @@ class Splitter:
                 if name in REDUCTIONS and len(item.args) == 1 and self.root(item.args[0]) in self.tensors:
                     return True
                 called = helper(resolve(item.func, self.source.captured, self.local))
-                if called is not None and any(self.root(argument) in self.tensors for argument in item.args):
+                known = self.tensors | self.lists
+                if called is not None and any(self.root(argument) in known for argument in item.args):
                     return True
         return False
 
@@ -165,9 +186,13 @@ class Splitter:
             elif isinstance(node, ast.If):
                 self._visit(node.body)
                 self._visit(node.orelse)
+            elif isinstance(node, ast.For) and self.runs_over_lists(node):
+                self._visit(node.body)
 
     def _is_lifted(self, node: ast.stmt) -> bool:
         match node:
+            case ast.For() if self.runs_over_lists(node):
+                return bool(jumps(node.body)) or bool(node.orelse)
             case ast.For():
                 return is_iterable(node.iter, self.source.captured, self.local)
             case ast.While():
@@ -208,6 +233,9 @@ class Splitter:
                     yield f"line {node.lineno} decides by a value what is allocated or returned"
                 yield from self._reasons(node.body)
                 yield from self._reasons(node.orelse)
+            elif isinstance(node, ast.For) and self.runs_over_lists(node):
+                yield from self._foreign(node.iter)
+                yield from self._reasons(node.body)
             else:
                 yield from self._foreign(node)
 
@@ -228,21 +256,20 @@ class Splitter:
                 return node.attr not in {"ndim", "dtype"} and resolve(node, self.source.captured, self.local) is MISSING
             case ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(attr="shape")]):
                 return False
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if name in self.lists:
+                return False
             case ast.Call(func=ast.Attribute(attr="dim")):
                 return False
             case _:
                 return True
 
     def _foreign(self, node: ast.AST) -> Iterator[str]:
+        known = self.tensors | self.lists
         for item in ast.walk(node):
             line = getattr(item, "lineno", 0)
             if isinstance(item, ast.Subscript) and self.root(item) in self.tensors and has_slice(item):
                 yield f"line {line} takes a slice of a tensor"
-            if (
-                isinstance(item, ast.Attribute)
-                and item.attr in VIEW_ATTRIBUTES
-                and self.root(item.value) in self.tensors
-            ):
+            if isinstance(item, ast.Attribute) and item.attr in VIEW_ATTRIBUTES and self.root(item.value) in known:
                 yield f"line {line} takes `.{item.attr}` of a tensor"
             if isinstance(item, ast.Call) and self.is_allocation(item):
                 for word in item.keywords:
@@ -256,7 +283,7 @@ class Splitter:
                 yield f"line {line} calls {ast.unparse(item.func)}"
             if name is not None and name.startswith("torch."):
                 yield f"line {line} calls {name}"
-            if name is None and isinstance(item.func, ast.Attribute) and self.root(item.func.value) in self.tensors:
+            if name is None and isinstance(item.func, ast.Attribute) and self.root(item.func.value) in known:
                 if item.func.attr in SHAPE_METHODS | {"item"}:
                     continue
                 yield f"line {line} calls the method `{item.func.attr}` of a tensor"
@@ -270,6 +297,8 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
                 yield from _leaves(item)
         case ast.UnaryOp():
             yield from _leaves(node.operand)
+        case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return
         case ast.Compare():
             for item in (node.left, *node.comparators):
                 yield from _leaves(item)

@@ -36,12 +36,13 @@ class PythonSplitter(Splitter):
         self,
         source: SourceFunction,
         tensors: Iterable[str],
+        lists: Iterable[str],
         helpers: Mapping[types.FunctionType, SourceFunction],
         reason: str,
     ) -> None:
         """Take the reason for which the host part needs Python."""
-        super().__init__(source, tensors)
-        self._parameters = frozenset(self.tensors)
+        super().__init__(source, tensors, lists)
+        self._parameters = frozenset(self.tensors | self.lists)
         self._helpers = helpers
         self._reason = reason
         self._liveness = Liveness(source.node.body)
@@ -138,7 +139,7 @@ class PythonSplitter(Splitter):
             self._foreign_helpers[called] = False
             inner = self._helpers.get(called)
             if inner is not None:
-                walker = PythonSplitter(inner, (), self._helpers, "")
+                walker = PythonSplitter(inner, (), (), self._helpers, "")
                 walker._foreign_helpers = self._foreign_helpers
                 body = [item for item in inner.node.body if not isinstance(item, ast.Return)]
                 returned = [item.value for item in ast.walk(inner.node) if isinstance(item, ast.Return)]
@@ -153,6 +154,10 @@ class PythonSplitter(Splitter):
 
     def _note_tensors(self, target: ast.expr, found: ast.expr) -> None:
         super()._note_tensors(target, found)
+        several = isinstance(found, ast.Call) and _last_name(found.func) in SEQUENCES and self.calls_python(found)
+        shown = isinstance(found, ast.List | ast.Tuple) and any(map(self._gives_tensor, found.elts))
+        if isinstance(target, ast.Name) and (shown or several):
+            self.lists.add(target.id)
         if isinstance(target, ast.Name) and self._gives_tensor(found):
             self.tensors.add(target.id)
         elif isinstance(target, ast.Tuple | ast.List) and self._is_call_for_tensors(found):
@@ -218,10 +223,6 @@ class PythonSplitter(Splitter):
             for name in sorted({*piece.inputs} & entry & split.device):
                 message = f"`{name}` may be read before it is assigned"
                 yield Diagnostic(code="BW005", message=message, loc=place, help=f"give `{name}` a value before")
-            for name in sorted(self._tensor_lists() & {*piece.inputs}):
-                message = f"`{name}` is a list of tensors, and loops cannot take one yet where the host part is Python"
-                advice = "give each tensor a name before the loop"
-                yield Diagnostic(code="BW901", message=message, loc=place, help=advice)
             for name in piece.outputs:
                 if name in self._parameters or any(self._rebinds(node, name) for node in piece.statements):
                     message = f"`{name}` stands for another tensor after these loops, and the host part runs in Python"
@@ -231,19 +232,6 @@ class PythonSplitter(Splitter):
                 message = "random numbers are drawn inside a loop that runs in Python"
                 advice = "move the torch calls out of the outer loop, or pass a tensor of random numbers"
                 yield Diagnostic(code="BW901", message=message, loc=place, help=advice)
-
-    def _tensor_lists(self) -> frozenset[str]:
-        """Return the names of lists of tensors."""
-        found: set[str] = set()
-        for node in ast.walk(self.source.node):
-            for target, value in _assignments(node) if isinstance(node, ast.Assign) else ():
-                several = (
-                    isinstance(value, ast.Call) and _last_name(value.func) in SEQUENCES and self.calls_python(value)
-                )
-                shown = isinstance(value, ast.List | ast.Tuple) and any(map(self._gives_tensor, value.elts))
-                if isinstance(target, ast.Name) and (shown or several):
-                    found.add(target.id)
-        return frozenset(found)
 
     def wanted(self, node: ast.stmt) -> frozenset[str]:
         """Return the names that a statement assigns and that are read after it."""
@@ -274,7 +262,7 @@ def _draws(node: ast.Call, source: SourceFunction, helpers: Mapping[types.Functi
 
 def foreign_helper(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> str:
     """Return why a helper makes the host part need Python; nothing where none does."""
-    splitter = PythonSplitter(source, (), helpers, "")
+    splitter = PythonSplitter(source, (), (), helpers, "")
     for node in ast.walk(source.node):
         if isinstance(node, ast.Call):
             called = helper(resolve(node.func, source.captured, splitter.local))

@@ -15,6 +15,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.expressions import operand, value
+from brickwork.frontend.heads import jumps
 from brickwork.frontend.indexing import load
 from brickwork.frontend.iterables import (
     Enumerated,
@@ -323,21 +324,8 @@ def keep_assigned(state: State, frame: Frame, keys: set[Key], position: int, loc
 
 def breaks(body: Sequence[ast.stmt]) -> bool:
     """Return whether a `break` in the body leaves this loop."""
-    return any(isinstance(jump, ast.Break) for jump in _jumps(body))
+    return any(isinstance(jump, ast.Break) for jump in jumps(body))
 
 
 def _continues(body: Sequence[ast.stmt]) -> bool:
-    return any(isinstance(jump, ast.Continue) for jump in _jumps(body))
-
-
-def _jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return the jumps of this loop: those under `if`, and in the `else` of inner loops."""
-    found: list[ast.stmt] = []
-    for statement in body:
-        if isinstance(statement, ast.Break | ast.Continue):
-            found.append(statement)
-        elif isinstance(statement, ast.If):
-            found += [*_jumps(statement.body), *_jumps(statement.orelse)]
-        elif isinstance(statement, ast.For | ast.While):
-            found += _jumps(statement.orelse)
-    return found
+    return any(isinstance(jump, ast.Continue) for jump in jumps(body))

@@ -18,10 +18,11 @@ from brickwork.frontend.sites import draw_sites
 from brickwork.frontend.source import local_names
 from brickwork.frontend.state import Frame, Key, State, Variable, rebound_names
 from brickwork.frontend.statements import assign_target, inline
-from brickwork.frontend.typing import Items, Operand, Value, ValueType, View
+from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
 from brickwork.ir.build import integer, read
 from brickwork.ir.dtypes import BOOL, INT64, DType
 from brickwork.ir.nodes import (
+    AbsentParameter,
     Assign,
     Block,
     Expression,
@@ -40,10 +41,11 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
+    TensorListParameter,
     TensorParameter,
     TensorType,
 )
-from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
 from brickwork.ir.walk import walk
 
 PASSES = 64
@@ -109,7 +111,12 @@ def _aliases(definition: Definition) -> frozenset[str]:
     """Return the names that only straight-line host statements assign."""
     straight: set[str] = set()
     other: set[str] = set()
-    for node in definition.source.node.body:
+    waiting = [*definition.source.node.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.For) and id(node) not in definition.split.lifted:
+            waiting += node.body  # The host runs no loops: this one is written out, item by item.
+            continue
         names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
         plain = isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
         (straight if plain and id(node) not in definition.split.lifted else other).update(names)
@@ -144,14 +151,21 @@ def _give_variables(state: State, frame: Frame, host: Host) -> None:
 def _parameter(
     state: State, declaration: ParameterDeclaration, argument: ArgumentType, definition: Definition
 ) -> tuple[Parameter, Operand]:
+    name, mutated, optional = declaration.name, declaration.name in definition.mutated, declaration.optional
     match argument:
         case TensorType() if declaration.kind == "tensor":
-            tensor = state.tensor(declaration.name, argument)
-            return TensorParameter(tensor, mutated=declaration.name in definition.mutated), View(tensor)
+            tensor = state.tensor(name, argument)
+            return TensorParameter(tensor, mutated, optional), View(tensor)
         case ScalarType() if declaration.kind in {"int", "float", "bool"}:
-            symbol = _argument(state, declaration.name, argument.dtype)
-            return ScalarParameter(symbol), Value(read(symbol, declaration.loc), weak=argument.dtype is not BOOL)
-        case ListType() if declaration.kind.startswith("list"):
+            symbol = _argument(state, name, argument.dtype)
+            weak = argument.dtype is not BOOL
+            return ScalarParameter(symbol, optional), Value(read(symbol, declaration.loc), weak=weak)
+        case AbsentType() if optional:
+            return AbsentParameter(name), Absent(name)
+        case TensorListType() if declaration.kind == "list[tensor]":
+            tensors = tuple(state.tensor(f"{name}[{place}]", item) for place, item in enumerate(argument.items))
+            return TensorListParameter(name, tensors, mutated), Items(tuple(map(View, tensors)))
+        case ListType() if declaration.kind.startswith("list") and declaration.kind != "list[tensor]":
             symbols = tuple(
                 _argument(state, f"{declaration.name}[{place}]", argument.dtype) for place in range(argument.length)
             )

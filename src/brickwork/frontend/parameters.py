@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.source import SourceFunction
 
-Kind: TypeAlias = Literal["tensor", "int", "float", "bool", "list[int]", "list[float]", "list[bool]"]
+Kind: TypeAlias = Literal["tensor", "int", "float", "bool", "list[tensor]", "list[int]", "list[float]", "list[bool]"]
 
 SCALARS: dict[str, Kind] = {"int": "int", "float": "float", "bool": "bool"}
-LISTS: dict[str, Kind] = {"int": "list[int]", "float": "list[float]", "bool": "list[bool]"}
+LISTS: dict[str, Kind] = {
+    "Tensor": "list[tensor]",
+    "int": "list[int]",
+    "float": "list[float]",
+    "bool": "list[bool]",
+}
 SEQUENCES = frozenset({"list", "tuple", "List", "Tuple", "Sequence"})
 SHAPED = frozenset({"Float", "Int", "Bool", "UInt", "Shaped", "Num", "Real", "Inexact", "Integer", "Key"})
-ADVICE = "annotate it as torch.Tensor, int, float, bool, list[int] or list[float]"
+ADVICE = "annotate it as torch.Tensor, int, float, bool, a list of one of them, or Optional[...] of the first four"
 
 
 class NoDefault:
@@ -30,7 +35,10 @@ NO_DEFAULT = NoDefault()
 
 @dataclass(frozen=True, slots=True)
 class ParameterDeclaration:
-    """One parameter. `default` is NO_DEFAULT where it has none; `length` is that of a tuple annotation, if told."""
+    """One parameter. `default` is NO_DEFAULT where it has none; `length` is that of a tuple annotation, if told.
+
+    `optional`: it may be None.
+    """
 
     name: str
     kind: Kind
@@ -38,6 +46,7 @@ class ParameterDeclaration:
     keyword_only: bool
     loc: Location
     length: int | None = None
+    optional: bool = False
 
 
 def declare(source: SourceFunction) -> tuple[tuple[ParameterDeclaration, ...], list[Diagnostic]]:
@@ -60,24 +69,77 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
         if item.annotation is None:
             wrong.append(_wrong(f"the parameter `{item.arg}` has no annotation", loc, ADVICE))
             continue
-        kind, length = classify(item.annotation)
-        if kind is None:
-            wrong.append(_not_understood(item.arg, ast.unparse(item.annotation), loc))
+        annotation, optional = _without_none(item.annotation)
+        kind, length = classify(annotation)
+        if kind is None or (optional and kind.startswith("list[")):
+            wrong.append(_not_understood(item.arg, item.annotation, loc))
             continue
         default = signature.parameters[item.arg].default
         if default is inspect.Parameter.empty:
             default = NO_DEFAULT
-        yield ParameterDeclaration(item.arg, kind, default, item in arguments.kwonlyargs, loc, length)
+        fault = _wrong_default(item.arg, kind, default, optional=optional)
+        if fault is not None:
+            wrong.append(_wrong(fault[0], loc, fault[1]))
+        named = item in arguments.kwonlyargs
+        yield ParameterDeclaration(item.arg, kind, default, named, loc, length, optional)
 
 
-def _not_understood(name: str, written: str, loc: Location) -> Diagnostic:
-    if "Optional" in written or "None" in written:
-        message = f"`{name}` may be None, and optional arguments are not supported yet"
-        return _wrong(message, loc, "make an operator for each case, and choose between them outside", "BW901")
-    if "Tensor" in written and "[" in written:
-        message = f"`{name}` is annotated as `{written}`, and lists of tensors are not supported yet"
-        return _wrong(message, loc, "pass the tensors one by one, or stack them", "BW901")
+def _not_understood(name: str, annotation: ast.expr, loc: Location) -> Diagnostic:
+    written = ast.unparse(annotation)
+    plain, optional = _without_none(annotation)
+    if optional and classify(plain)[0] is not None:
+        message = f"`{name}` is annotated as `{written}`, and a list cannot be None"
+        return _wrong(message, loc, "take an empty list for none")
+    inner = plain.slice if isinstance(plain, ast.Subscript) and _last_name(plain.value) in SEQUENCES else None
+    if isinstance(inner, ast.expr) and _without_none(inner)[1]:
+        message = f"`{name}` is annotated as `{written}`, and an item of a list cannot be None"
+        return _wrong(message, loc, "leave the items out, or make each an argument of its own")
     return _wrong(f"the annotation `{written}` of `{name}` is not understood", loc, ADVICE)
+
+
+def _wrong_default(name: str, kind: Kind, default: object, *, optional: bool) -> tuple[str, str] | None:
+    """Return what is wrong with a default, and what to write; None where nothing is."""
+    if default is NO_DEFAULT or (default is None and optional):
+        return None
+    if default is None:
+        wanted = "torch.Tensor" if kind == "tensor" else kind.replace("tensor", "torch.Tensor")
+        return f"`{name}` is None by default, and is annotated as `{wanted}`", f"annotate it as `Optional[{wanted}]`"
+    if kind in {"tensor", "list[tensor]"}:
+        if kind == "list[tensor]" and default in ([], ()):
+            return None
+        return f"the default of `{name}` is a {type(default).__name__}", "leave it out, or make it None"
+    wanted = kind.removeprefix("list[").removesuffix("]")
+    if kind.startswith("list["):
+        if not isinstance(default, list | tuple):
+            return f"the default of `{name}` is no list, but `{default!r}`", "write a list or a tuple of numbers"
+        items = list(cast("Sequence[object]", default))
+    else:
+        items = [default]
+    types = {"int": (int,), "float": (int, float), "bool": (bool,)}[wanted]
+    for item in items:
+        if not isinstance(item, types) or (wanted == "int" and isinstance(item, bool)):
+            return f"the default of `{name}` is `{item!r}`, which is no {wanted}", f"write a plain {wanted}"
+    return None
+
+
+def _without_none(annotation: ast.expr) -> tuple[ast.expr, bool]:
+    """Return an annotation without the None that it may be, and whether there was one."""
+    match annotation:
+        case ast.Constant(value=str() as text):
+            try:
+                return _without_none(ast.parse(text, mode="eval").body)
+            except SyntaxError:
+                return annotation, False
+        case ast.Subscript(value=outer, slice=inner) if _last_name(outer) == "Optional":
+            return inner, True
+        case ast.Subscript(value=outer, slice=ast.Tuple(elts=[one, other])) if _last_name(outer) == "Union":
+            parts = [one, other]
+        case ast.BinOp(left=one, op=ast.BitOr(), right=other):
+            parts = [one, other]
+        case _:
+            return annotation, False
+    kept = [part for part in parts if not (isinstance(part, ast.Constant) and part.value is None)]
+    return (kept[0], True) if len(kept) == 1 else (annotation, False)
 
 
 def _wrong(message: str, loc: Location, advice: str, code: str = "BW007") -> Diagnostic:
@@ -104,11 +166,16 @@ def classify(annotation: ast.expr) -> tuple[Kind | None, int | None]:
         return "tensor", None
     if outer not in SEQUENCES:
         return None, None
-    names = {_last_name(item) for item in items if not (isinstance(item, ast.Constant) and item.value is ...)}
+    names = {_item_name(item) for item in items if not (isinstance(item, ast.Constant) and item.value is ...)}
     if len(names) != 1 or (found := next(iter(names))) not in LISTS:
         return None, None
     fixed = outer in {"tuple", "Tuple"} and not any(isinstance(item, ast.Constant) for item in items)
     return LISTS[found], len(items) if fixed else None
+
+
+def _item_name(item: ast.expr) -> str:
+    """Return the name of the type of a list's items."""
+    return "Tensor" if classify(item)[0] == "tensor" else _last_name(item)
 
 
 def _last_name(node: ast.expr) -> str:

@@ -122,13 +122,14 @@ def piece_definition(definition: Definition, piece: Piece, inputs: Sequence[Inpu
         for (name, kind), loc in zip(kinds.items(), places, strict=True)
     )
     tensors = frozenset(name for name, kind in kinds.items() if kind == "tensor")
-    split = _all_lifted(source, tensors)
+    lists = frozenset(name for name, kind in kinds.items() if kind == "list[tensor]")
+    split = _all_lifted(source, tensors, lists)
     helpers = definition.helpers
     digest = hashlib.sha256(f"{definition.fingerprint} piece {piece.number} {inputs}".encode())
     return Definition(
         source=source,
         parameters=parameters,
-        mutated=stored_parameters(source, helpers) & tensors,
+        mutated=stored_parameters(source, helpers) & (tensors | lists),
         results=len(piece.outputs),
         returns_tuple=len(piece.outputs) > 1,
         draws_random=draws((source, *_called(source, helpers))),
@@ -141,9 +142,9 @@ def piece_definition(definition: Definition, piece: Piece, inputs: Sequence[Inpu
     )
 
 
-def _all_lifted(source: SourceFunction, tensors: frozenset[str]) -> Split:
+def _all_lifted(source: SourceFunction, tensors: frozenset[str], lists: frozenset[str]) -> Split:
     """Return the split of a piece: everything but the return is lifted."""
-    known = Splitter(source, tensors).split()
+    known = Splitter(source, tensors, lists).split()
     statements = [node for node in ast.walk(source.node) if isinstance(node, ast.stmt)]
     lifted = frozenset(id(node) for node in statements[1:] if not isinstance(node, ast.Return))
     names = frozenset(name for node in statements[1:] for name in stored_names(node))

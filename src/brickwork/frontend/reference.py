@@ -25,7 +25,7 @@ from brickwork.frontend.sites import draw_sites, place
 from brickwork.frontend.source import SourceFunction, local_names
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
 from brickwork.ir.nodes import Return, TensorType
-from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
 
 RUN = "__brickwork__"
 """The name of the execution in rewritten functions: their first parameter."""
@@ -68,7 +68,11 @@ def _result_types(definition: Definition, values: Sequence[Any]) -> list[DType]:
 def _argument_type(value: Any) -> ArgumentType:
     if is_tensor(value):
         return TensorType(dtype_of(value), value.ndim)
+    if value is None:
+        return AbsentType()
     if isinstance(value, list | tuple):
+        if any(map(is_tensor, cast("Sequence[Any]", value))):
+            return TensorListType(tuple(TensorType(dtype_of(item), item.ndim) for item in cast("Sequence[Any]", value)))
         items = [scalar(item).dtype for item in cast("Sequence[Any]", value)]
         return ListType(FLOAT64 if FLOAT64 in items else items[0] if items else INT64, len(items))
     return ScalarType(scalar(value).dtype)
@@ -105,9 +109,11 @@ def _compiled(source: SourceFunction, lifted: frozenset[int] | None, device: fro
 def _rewritten(node: ast.stmt, rewriter: _Rewriter, lifted: frozenset[int] | None) -> ast.stmt:
     if lifted is None or id(node) in lifted:
         return rewriter.visit(node)
-    if isinstance(node, ast.If):
+    if isinstance(node, ast.If | ast.For):
         node.body = [_rewritten(item, rewriter, lifted) for item in node.body]
         node.orelse = [_rewritten(item, rewriter, lifted) for item in node.orelse]
+    if isinstance(node, ast.For):
+        node.iter = rewriter.loop(node.iter)
     return node
 
 
@@ -197,7 +203,7 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def visit_For(self, node: ast.For) -> ast.stmt:
-        node.iter = self._loop(node.iter)
+        node.iter = self.loop(node.iter)
         target: ast.AST = self.visit(node.target)
         assert isinstance(target, ast.expr)  # noqa: S101  # an expression stays one
         node.target = target
@@ -206,11 +212,11 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
-        node.iter = self._loop(node.iter)
+        node.iter = self.loop(node.iter)
         node.ifs = [self._run("truth", item, self._visited(item)) for item in node.ifs]
         return node
 
-    def _loop(self, node: ast.expr) -> ast.expr:
+    def loop(self, node: ast.expr) -> ast.expr:
         """Return what is run over, counting the turns."""
         return self._run("loop", node, ast.Constant(value=not self._varies(node)), self._iterable(node))
 

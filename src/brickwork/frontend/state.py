@@ -17,7 +17,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.rules import error
 from brickwork.frontend.sites import Path
 from brickwork.frontend.source import SourceFunction, local_names, span
-from brickwork.frontend.typing import Operand, Value, ValueType, View, join
+from brickwork.frontend.typing import Absent, Operand, Value, ValueType, View, is_none, join
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import BOOL, DType
 from brickwork.ir.nodes import (
@@ -256,7 +256,11 @@ def describe(operand: Operand | None) -> str:
             return str(operand.type)
         case View():
             return f"a tensor with {operand.rank} dimension{'s' if operand.rank != 1 else ''}"
+        case Absent():
+            return f"`{operand.name}`, which is None in this call"
         case None:
             return "nothing"
+        case _ if is_none(operand):
+            return "None"
         case _:
             return "a tuple" if hasattr(operand, "items") else "something else"

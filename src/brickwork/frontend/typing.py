@@ -88,7 +88,19 @@ class Opaque:
     what: str
 
 
-Operand: TypeAlias = Value | View | Items | ElementType | Opaque
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An optional argument that is None in the calls that are compiled for."""
+
+    name: str
+
+
+Operand: TypeAlias = Value | View | Items | ElementType | Opaque | Absent
+
+
+def is_none(operand: Operand | None) -> bool:
+    """Return whether an operand is Python's None."""
+    return isinstance(operand, Absent) or operand == Opaque("None")
 
 
 def join(left: ValueType, right: ValueType) -> ValueType | None:

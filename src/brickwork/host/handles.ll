@@ -84,7 +84,11 @@ some:
     i64 2, label %optional
     i64 3, label %list
     i64 4, label %tensors
+    i64 5, label %number
   ]
+number:
+  call void @_ZdlPv(ptr %value)
+  br label %after
 tensor:
   %r.tensor = call i32 @aoti_torch_delete_tensor_object(ptr %value)
   br label %after

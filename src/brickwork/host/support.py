@@ -22,7 +22,7 @@ from brickwork.host.torch_abi import (
 )
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 
-PLAIN, TENSOR, OPTIONAL_TENSOR, LIST, TENSOR_LIST = range(5)
+PLAIN, TENSOR, OPTIONAL_TENSOR, LIST, TENSOR_LIST, OPTIONAL = range(6)
 """Kinds of stack slots as the support functions tell them apart: who owns what, and where tensors are."""
 
 OTHER_KEYS, REQUIRES_GRAD, FORWARD_GRAD = 1, 2, 4
@@ -51,7 +51,7 @@ def argument_table(
     """
     first, second, third, fourth = modes
     offsets = -1 if keys < 0 else keys | autograd << 32
-    several = locks and sum(kind in {TENSOR, OPTIONAL_TENSOR} for kind in kinds) > 1
+    several = locks and (TENSOR_LIST in kinds or sum(kind in {TENSOR, OPTIONAL_TENSOR} for kind in kinds) > 1)
     count = len(kinds) | (1 << 32 if several else 0)
     return (offsets, ~allowed, first, second, third, fourth, inplace, count, *kinds)
 

@@ -21,6 +21,7 @@ from brickwork.ir.detector import Access, Detector
 from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
+    AbsentParameter,
     Allocate,
     Apply,
     Assign,
@@ -42,6 +43,7 @@ from brickwork.ir.nodes import (
     Load,
     Local,
     Node,
+    Parameter,
     Program,
     Random,
     Read,
@@ -54,6 +56,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
+    TensorListParameter,
     TensorParameter,
     While,
 )
@@ -85,7 +88,7 @@ class Memory:
         return self.offset + sum(index * stride for index, stride in zip(indices, self.strides, strict=True))
 
 
-Argument: TypeAlias = Memory | Number | Sequence[Number]
+Argument: TypeAlias = Memory | Number | Sequence[Number] | Sequence[Memory] | None
 
 
 class _Flow(Enum):
@@ -151,17 +154,28 @@ def run_kernel(
     _block(kernel.body)(state)
 
 
-def _bind(state: _State, parameter: TensorParameter | ScalarParameter | ListParameter, argument: Argument) -> None:
+def _bind(state: _State, parameter: Parameter, argument: Argument) -> None:
     match parameter, argument:
+        case AbsentParameter(), None:
+            pass
         case TensorParameter(), Memory():
             state.memories[parameter.tensor] = argument
         case ScalarParameter(), bool() | int() | float():
             state.values[parameter.symbol] = cast(argument, parameter.symbol.dtype)
         case ListParameter(), Sequence():
             for symbol, value in zip(parameter.symbols, argument, strict=True):
-                state.values[symbol] = cast(value, symbol.dtype)
+                state.values[symbol] = cast(_number(value), symbol.dtype)
+        case TensorListParameter(), Sequence():
+            for tensor, memory in zip(parameter.tensors, argument, strict=True):
+                _bind(state, TensorParameter(tensor), memory)
         case _:
             raise TypeError(f"{parameter} does not take {type(argument).__name__}")
+
+
+def _number(value: Number | Memory) -> Number:
+    if isinstance(value, Memory):
+        raise TypeError("a number is needed, not a tensor")
+    return value
 
 
 # ---------------------------------------------------------------- expressions

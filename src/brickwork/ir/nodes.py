@@ -10,6 +10,7 @@ Not in here: constructors that infer types (`build.py`), traversal (`walk.py`), 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -376,17 +377,26 @@ Block: TypeAlias = tuple[Statement, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorParameter:
-    """A tensor argument; `mutated` if a kernel stores into it."""
+    """A tensor argument; `mutated` if a kernel stores into it, `optional` if it could be None."""
 
     tensor: Tensor
     mutated: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarParameter:
-    """An int, float or bool argument."""
+    """An int, float or bool argument; `optional` if it could be None."""
 
     symbol: Symbol
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentParameter:
+    """An optional argument that is None in every call that the program serves."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,6 +405,15 @@ class ListParameter:
 
     name: str
     symbols: tuple[Symbol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorListParameter:
+    """A list of tensors of known length; `mutated` if a kernel may store into them."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    mutated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +427,9 @@ class KeyParameter:
     cell: Tensor | None = None
 
 
-Parameter: TypeAlias = TensorParameter | ScalarParameter | ListParameter | KeyParameter
+Parameter: TypeAlias = (
+    TensorParameter | ScalarParameter | AbsentParameter | ListParameter | TensorListParameter | KeyParameter
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -425,6 +446,20 @@ class Program(Node):
     narrow: bool = False
     aligned: bool = False
     may_alias: bool = False
+
+
+def parameter_tensors(parameters: Iterable[Parameter], *, mutated: bool = False) -> tuple[Tensor, ...]:
+    """Return the tensors among parameters, items of lists too; with `mutated` only those that are stored into."""
+    found: list[Tensor] = []
+    for parameter in parameters:
+        match parameter:
+            case TensorParameter(tensor=tensor, mutated=written) if written or not mutated:
+                found.append(tensor)
+            case TensorListParameter(tensors=tensors, mutated=written) if written or not mutated:
+                found.extend(tensors)
+            case _:
+                pass
+    return tuple(found)
 
 
 TRUE = Constant(value=True, dtype=BOOL)

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from brickwork.ir.dtypes import BOOL, DTYPES, INT64, VALUE_DTYPES, DType, value_dtype
 from brickwork.ir.nodes import (
+    AbsentParameter,
     Allocate,
     Apply,
     Assign,
@@ -45,6 +46,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
+    TensorListParameter,
     TensorParameter,
     TensorType,
     While,
@@ -147,9 +149,15 @@ class _Reader:
         arguments = _call(node).args
         match _called(node):
             case "tensor" | "mutated":
-                return TensorParameter(self.tensor(arguments[0]), mutated=_called(node) == "mutated")
+                optional = "optional" in _keywords(_call(node))
+                return TensorParameter(self.tensor(arguments[0]), _called(node) == "mutated", optional)
             case "scalar":
-                return ScalarParameter(self.symbol(arguments[0]))
+                return ScalarParameter(self.symbol(arguments[0]), "optional" in _keywords(_call(node)))
+            case "absent":
+                return AbsentParameter(_text(arguments[0]))
+            case "tensor_list" | "mutated_list":
+                tensors = tuple(map(self.tensor, arguments[1:]))
+                return TensorListParameter(_text(arguments[0]), tensors, _called(node) == "mutated_list")
             case "list":
                 return ListParameter(_text(arguments[0]), tuple(map(self.symbol, arguments[1:])))
             case "key":

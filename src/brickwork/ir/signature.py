@@ -31,7 +31,19 @@ class ListType:
     length: int
 
 
-ArgumentType: TypeAlias = TensorType | ScalarType | ListType
+@dataclass(frozen=True, slots=True)
+class TensorListType:
+    """A list of tensors."""
+
+    items: tuple[TensorType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentType:
+    """An optional argument that is None."""
+
+
+ArgumentType: TypeAlias = TensorType | ScalarType | ListType | TensorListType | AbsentType
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (
+    AbsentParameter,
     Allocate,
     Apply,
     Assign,
@@ -45,6 +46,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
+    TensorListParameter,
     TensorParameter,
     While,
 )
@@ -110,6 +112,10 @@ def _declarations(roots: list[Node], parameters: tuple[Parameter, ...]) -> list[
                 symbols.update(dict.fromkeys(parameter.symbols))
             case ScalarParameter():
                 symbols[parameter.symbol] = None
+            case TensorListParameter():
+                tensors.update(dict.fromkeys(parameter.tensors))
+            case AbsentParameter():
+                pass
             case KeyParameter():
                 symbols[parameter.symbol] = None
                 if parameter.cell is not None:
@@ -158,14 +164,24 @@ def _declare_symbol(symbol: Symbol) -> str:
     return f"{symbol_name(symbol)} = symbol({symbol.name!r}, {symbol.number}, {symbol.dtype})"
 
 
+def _optional(parameter: TensorParameter | ScalarParameter) -> str:
+    return ", optional=True" if parameter.optional else ""
+
+
 def _parameter(parameter: Parameter) -> str:
     match parameter:
         case TensorParameter():
-            return f"{'mutated' if parameter.mutated else 'tensor'}({tensor_name(parameter.tensor)})"
+            kind = "mutated" if parameter.mutated else "tensor"
+            return f"{kind}({tensor_name(parameter.tensor)}{_optional(parameter)})"
         case ScalarParameter():
-            return f"scalar({symbol_name(parameter.symbol)})"
+            return f"scalar({symbol_name(parameter.symbol)}{_optional(parameter)})"
+        case AbsentParameter():
+            return f"absent({parameter.name!r})"
         case ListParameter():
             return f"list({', '.join((repr(parameter.name), *map(symbol_name, parameter.symbols)))})"
+        case TensorListParameter():
+            kind = "mutated_list" if parameter.mutated else "tensor_list"
+            return f"{kind}({', '.join((repr(parameter.name), *map(tensor_name, parameter.tensors)))})"
         case KeyParameter():
             cell = "" if parameter.cell is None else f", {tensor_name(parameter.cell)}"
             return f"key({symbol_name(parameter.symbol)}{cell})"

@@ -16,6 +16,7 @@ from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, INT64, VALUE_DTYPES, DType, Kind, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
+    AbsentParameter,
     Allocate,
     Apply,
     Assign,
@@ -47,6 +48,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
+    TensorListParameter,
     TensorParameter,
     While,
 )
@@ -74,6 +76,10 @@ def verify_program(program: Program) -> None:
                 verifier.tensors.update(() if parameter.cell is None else (parameter.cell,))
             case ListParameter():
                 symbols.update(parameter.symbols)
+            case TensorListParameter():
+                verifier.tensors.update(parameter.tensors)
+            case AbsentParameter():
+                pass
             case _:
                 assert_never(parameter)
     for node in walk(program):

@@ -16,15 +16,23 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
-from brickwork.frontend.parameters import Kind
+from brickwork.frontend.parameters import Kind, ParameterDeclaration
 from brickwork.host.layout import Placement
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
-from brickwork.ir.signature import ListType, ScalarType, Signature
+from brickwork.ir.signature import AbsentType, ListType, ScalarType, Signature
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.runtime.signature import Argument, TensorArgument, signature_of
+from brickwork.pytorch.placement import tensors_of
+from brickwork.runtime.signature import Argument, TensorArgument, TensorListArgument, signature_of
 
-_SCALARS = {ArgumentKind.INT: INT64, ArgumentKind.FLOAT: FLOAT64, ArgumentKind.BOOL: BOOL}
+_SCALARS = {
+    ArgumentKind.INT: INT64,
+    ArgumentKind.FLOAT: FLOAT64,
+    ArgumentKind.BOOL: BOOL,
+    ArgumentKind.OPTIONAL_INT: INT64,
+    ArgumentKind.OPTIONAL_FLOAT: FLOAT64,
+    ArgumentKind.OPTIONAL_BOOL: BOOL,
+}
 _LISTS = {ArgumentKind.INT_LIST: INT64, ArgumentKind.FLOAT_LIST: FLOAT64, ArgumentKind.BOOL_LIST: BOOL}
 
 
@@ -37,7 +45,7 @@ def signature_of_call(
     """
     count = len(definition.parameters)
     key = values[count] if definition.draws_random else None
-    tensors = [value for value in values if isinstance(value, torch.Tensor) and value is not key]
+    tensors = [tensor for tensor in tensors_of(values) if tensor is not key]
     check_devices(definition.name, tensors)
     arguments = [_argument(definition, position, kinds[position], values[position]) for position in range(count)]
     written = {position for position, each in enumerate(definition.parameters) if each.name in definition.mutated}
@@ -59,7 +67,7 @@ def _integers(kinds: Sequence[ArgumentKind], values: Sequence[object]) -> list[i
     """Return the values of int arguments, and the items of lists of them."""
     found: list[int] = []
     for kind, value in zip(kinds, values, strict=False):
-        if kind is ArgumentKind.INT:
+        if kind in {ArgumentKind.INT, ArgumentKind.OPTIONAL_INT} and value is not None:
             found.append(int(cast("int", value)))
         elif kind is ArgumentKind.INT_LIST:
             found += [int(item) for item in cast("Sequence[int]", value)]
@@ -110,10 +118,23 @@ def explain_mismatch(
     except TypeError as error:
         raise TypeError(f"{definition.name}() {error}") from None
     for parameter in definition.parameters:
-        if parameter.name in bound and not _fits(bound[parameter.name], parameter.kind):
-            wanted = "Tensor" if parameter.kind == "tensor" else parameter.kind
-            found = type(bound[parameter.name]).__name__
+        if parameter.name in bound and not _takes(bound[parameter.name], parameter):
+            wanted = parameter.kind.replace("tensor", "Tensor") + (" or None" if parameter.optional else "")
+            found = _describe(bound[parameter.name])
             raise TypeError(f"{definition.name}(): argument '{parameter.name}' must be {wanted}, not {found}") from None
+
+
+def _takes(value: object, parameter: ParameterDeclaration) -> bool:
+    return (value is None and parameter.optional) or _fits(value, parameter.kind)
+
+
+def _describe(value: object) -> str:
+    """Return the type of a value, of a list with those of its items."""
+    kind = type(value).__name__
+    if not isinstance(value, list | tuple):
+        return kind
+    items = dict.fromkeys(type(item).__name__ for item in cast("Sequence[object]", value))
+    return f"{kind} of {' and '.join(items)}" if items else kind
 
 
 def _fits(value: object, kind: Kind) -> bool:
@@ -121,16 +142,22 @@ def _fits(value: object, kind: Kind) -> bool:
     if kind == "tensor" or isinstance(value, torch.Tensor):
         return isinstance(value, torch.Tensor) and not kind.startswith("list[")
     if kind.startswith("list["):
-        return isinstance(value, list | tuple)
+        inner = cast("Kind", kind.removeprefix("list[").removesuffix("]"))
+        return isinstance(value, list | tuple) and all(_fits(item, inner) for item in cast("Sequence[object]", value))
     return hasattr(value, "__index__" if kind == "int" else "__float__")
 
 
 def _argument(definition: Definition, position: int, kind: ArgumentKind, value: object) -> Argument:
+    if value is None and definition.parameters[position].optional:
+        return AbsentType()
     if kind in _SCALARS:
         return ScalarType(_SCALARS[kind])
     if kind in _LISTS and isinstance(value, list | tuple):
         return ListType(_LISTS[kind], len(cast("Sequence[object]", value)))
     name = definition.parameters[position].name
+    if kind is ArgumentKind.TENSOR_LIST and isinstance(value, list | tuple):
+        items = enumerate(cast("Sequence[object]", value))
+        return TensorListArgument(tuple(_tensor(definition, f"{name}[{at}]", item, position) for at, item in items))
     return _tensor(definition, name, value, position)
 
 
@@ -140,7 +167,7 @@ def _tensor(definition: Definition, name: str, value: object, position: int | No
     loc = definition.loc if position is None else definition.parameters[position].loc
     dtype = _dtype(definition, name, value, loc)
     address = value.data_ptr() if _has_data(value) else 0
-    if position is None or name in definition.mutated:
+    if position is None or definition.parameters[position].name in definition.mutated:
         check_written(definition.name, name, value)
     return TensorArgument(dtype, Placement(address, tuple(value.shape), value.stride(), value.element_size()))
 

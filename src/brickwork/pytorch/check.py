@@ -58,8 +58,12 @@ def _compare(name: str, what: str, one: Any, other: Any) -> None:
 
 
 def _on_cpu(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_on_cpu(item) for item in cast("Sequence[Any]", value)]
     return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
 def _copy(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_copy(item) for item in cast("Sequence[Any]", value)]
     return value.clone() if isinstance(value, torch.Tensor) else value

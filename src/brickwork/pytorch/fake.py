@@ -10,7 +10,7 @@ import torch
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.host_python import host_function
 from brickwork.pytorch.arguments import check_devices
-from brickwork.pytorch.placement import allocating_like
+from brickwork.pytorch.placement import allocating_like, tensors_of
 from brickwork.pytorch.schema import KEY
 
 
@@ -21,7 +21,7 @@ def fake_default(definition: Definition) -> Callable[..., Any]:
     def fake(*arguments: Any, **named: Any) -> Any:
         if definition.draws_random:
             named.pop(KEY, None)
-        tensors = _tensors((*arguments, *named.values()))
+        tensors = tensors_of((*arguments, *named.values()))
         check_devices(definition.name, tensors)
         with allocating_like(tensors):
             return host(*arguments, **named)
@@ -35,7 +35,7 @@ def fake_out(definition: Definition, outputs: Sequence[str]) -> Callable[..., No
 
     def fake(*arguments: Any, **named: Any) -> None:
         given = [named.pop(name) for name in outputs]
-        check_devices(definition.name, _tensors((*arguments, *given)))
+        check_devices(definition.name, tensors_of((*arguments, *given)))
         results = default(*arguments, **named)
         for name, tensor, result in zip(outputs, given, results if len(outputs) > 1 else (results,), strict=True):
             check_result(definition.name, name, tensor, result)
@@ -53,7 +53,3 @@ def check_result(operator: str, name: str, tensor: torch.Tensor, result: torch.T
     if not same:
         shapes = f"{tuple(result.shape)}, but got {tuple(tensor.shape)}"
         raise RuntimeError(f"{operator}(): expected `{name}` to have shape {shapes}")
-
-
-def _tensors(values: Sequence[object]) -> list[torch.Tensor]:
-    return [value for value in values if isinstance(value, torch.Tensor)]

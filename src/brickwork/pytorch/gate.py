@@ -41,6 +41,9 @@ class ArgumentKind(Enum):
     INT = "int"
     FLOAT = "float"
     BOOL = "bool"
+    OPTIONAL_INT = "int?"
+    OPTIONAL_FLOAT = "float?"
+    OPTIONAL_BOOL = "bool?"
     TENSOR_LIST = "Tensor[]"
     INT_LIST = "int[]"
     FLOAT_LIST = "float[]"
@@ -63,6 +66,9 @@ _SLOTS = {
     ArgumentKind.INT: support.PLAIN,
     ArgumentKind.FLOAT: support.PLAIN,
     ArgumentKind.BOOL: support.PLAIN,
+    ArgumentKind.OPTIONAL_INT: support.OPTIONAL,
+    ArgumentKind.OPTIONAL_FLOAT: support.OPTIONAL,
+    ArgumentKind.OPTIONAL_BOOL: support.OPTIONAL,
     ArgumentKind.TENSOR_LIST: support.TENSOR_LIST,
     ArgumentKind.INT_LIST: support.LIST,
     ArgumentKind.FLOAT_LIST: support.LIST,
@@ -73,6 +79,12 @@ _ITEMS = {
     ArgumentKind.INT_LIST: ArgumentKind.INT,
     ArgumentKind.FLOAT_LIST: ArgumentKind.FLOAT,
     ArgumentKind.BOOL_LIST: ArgumentKind.BOOL,
+}
+_INSIDE = {
+    ArgumentKind.OPTIONAL_TENSOR: ArgumentKind.TENSOR,
+    ArgumentKind.OPTIONAL_INT: ArgumentKind.INT,
+    ArgumentKind.OPTIONAL_FLOAT: ArgumentKind.FLOAT,
+    ArgumentKind.OPTIONAL_BOOL: ArgumentKind.BOOL,
 }
 _REFUSED = ("SparseCPU", "SparseCsrCPU", "QuantizedCPU", "MkldnnCPU", "NestedTensorCPU", "AutogradNestedTensor")
 _REFUSED_ON_CUDA = ("SparseCUDA", "SparseCsrCUDA", "QuantizedCUDA", "NestedTensorCUDA")
@@ -188,10 +200,11 @@ class Gate:
 
         Tensors bring a call to their device's keys; where no argument has to be one, every call passes BackendSelect.
         """
-        tensors = {ArgumentKind.TENSOR, ArgumentKind.TENSOR_LIST} & {*self._kinds}
-        places = {"BackendSelect": "bw_gate"}
-        if tensors:
-            places = {"CPU": "bw_gate", "AutogradCPU": "bw_autograd"} | dict.fromkeys(_REFUSED, "bw_miss")
+        places: dict[str, str] = {}
+        if ArgumentKind.TENSOR not in self._kinds:
+            places = {"BackendSelect": "bw_gate"}
+        if {ArgumentKind.TENSOR, ArgumentKind.OPTIONAL_TENSOR, ArgumentKind.TENSOR_LIST} & {*self._kinds}:
+            places |= {"CPU": "bw_gate", "AutogradCPU": "bw_autograd"} | dict.fromkeys(_REFUSED, "bw_miss")
             if library.made_for_cuda():
                 places |= {"CUDA": "bw_gate", "AutogradCUDA": "bw_autograd"}
                 places |= dict.fromkeys(_REFUSED_ON_CUDA, "bw_miss")
@@ -336,14 +349,14 @@ def _value(word: int, kind: ArgumentKind) -> Any:
     match kind:
         case ArgumentKind.TENSOR:
             return library.tensor_of(word)
-        case ArgumentKind.OPTIONAL_TENSOR:
-            return library.tensor_of(_WORD.from_address(word).value) if word else None
         case ArgumentKind.INT:
             return ctypes.c_int64(word).value
         case ArgumentKind.FLOAT:
             return ctypes.c_double.from_buffer(_WORD(word)).value
         case ArgumentKind.BOOL:
             return bool(word & 0xFF)
+        case _ if kind in _INSIDE:
+            return _value(_WORD.from_address(word).value, _INSIDE[kind]) if word else None
         case _:
             return [_value(item, _ITEMS[kind]) for item in _items(word)]
 

@@ -25,7 +25,7 @@ from brickwork.ir.dtypes import value_dtype
 from brickwork.pytorch.arguments import check_devices, check_written, signature_of_call
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.fake import check_result, fake_default
-from brickwork.pytorch.placement import allocating_like, device_of
+from brickwork.pytorch.placement import allocating_like, device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, Schema, derive
@@ -159,7 +159,7 @@ class PythonHost:
         inputs = self.inputs(number, values)
         for item in inputs:
             if isinstance(item.constant, list | tuple | dict | set):
-                message = f"`{item.name}` is no tensor, number or list of numbers, and a loop cannot take it"
+                message = f"`{item.name}` is no tensor, number or list of one of them, and a loop cannot take it"
                 place = self.definition.source.location(self.definition.split.pieces[number].statements[0])
                 raise _refused("BW301", message, place, "give each item a name before the loop")
         key = number, inputs
@@ -194,7 +194,7 @@ class PythonHost:
     def _run_out(self, *arguments: Any, **named: Any) -> None:
         outputs = self._outputs()
         given = [named.pop(name) for name in outputs]
-        tensors = _tensors((*arguments, *named.values()))
+        tensors = tensors_of((*arguments, *named.values()))
         check_devices(self.definition.name, [*tensors, *given])
         for name, tensor in zip(outputs, given, strict=True):
             check_written(self.definition.name, name, tensor)
@@ -208,9 +208,10 @@ class PythonHost:
         if self._schema.random and key is None:
             key = draw_key(device=device_of((*arguments, *named.values())))
         values = dict(zip((item.name for item in self.definition.parameters), arguments, strict=False)) | named
-        check_devices(self.definition.name, _tensors(values.values()))
+        check_devices(self.definition.name, tensors_of(values.values()))
         for name in self.definition.mutated:
-            check_written(self.definition.name, name, values[name])
+            for tensor in tensors_of([values[name]]):
+                check_written(self.definition.name, name, tensor)
         runner = _Run(self, key, values)
         results = self._checked(self._body(runner, *arguments, **named))
         runner.refuse_shared(results)
@@ -218,7 +219,7 @@ class PythonHost:
 
     def _fake_default(self, *arguments: Any, **named: Any) -> Any:
         named.pop(KEY, None)
-        check_devices(self.definition.name, _tensors((*arguments, *named.values())))
+        check_devices(self.definition.name, tensors_of((*arguments, *named.values())))
         results = self._checked(self._body(_FakeRun(self), *arguments, **named))
         if not self.definition.results:
             return None
@@ -227,7 +228,7 @@ class PythonHost:
     def _fake_out(self, *arguments: Any, **named: Any) -> None:
         outputs = self._outputs()
         given = [named.pop(name) for name in outputs]
-        check_devices(self.definition.name, _tensors((*arguments, *given)))
+        check_devices(self.definition.name, tensors_of((*arguments, *given)))
         results: Any = self._fake_default(*arguments, **named)
         for name, tensor, result in zip(outputs, given, results if len(outputs) > 1 else (results,), strict=True):
             check_result(self.definition.name, name, tensor, result)
@@ -275,9 +276,9 @@ class _Run(_Launcher):
         super().__init__(host)
         self.key = key
         written = host.definition.mutated
-        tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
-        self._owners = {_memory(tensor): name for name, tensor in tensors.items()}
-        self._written = {_memory(tensor) for name, tensor in tensors.items() if name in written}
+        tensors = [(name, tensor) for name, value in values.items() for tensor in tensors_of([value])]
+        self._owners = {_memory(tensor): name for name, tensor in tensors}
+        self._written = {_memory(tensor) for name, tensor in tensors if name in written}
         self._owners.pop(0, None)
 
     def __call__(self, number: int, values: dict[str, Any]) -> tuple[Any, ...]:
@@ -289,8 +290,9 @@ class _Run(_Launcher):
 
     def refuse_stores(self, number: int, names: frozenset[str], values: Mapping[str, Any]) -> None:
         for name in names:
-            memory = _memory(values[name])
-            if memory in self._owners and memory not in self._written:
+            for memory in map(_memory, tensors_of([values[name]])):
+                if memory not in self._owners or memory in self._written:
+                    continue
                 piece = self.host.definition.split.pieces[number]
                 message = f"`{name}` shares memory with the argument `{self._owners[memory]}`, and is stored into"
                 place = self.host.definition.source.location(piece.statements[0])
@@ -355,6 +357,8 @@ def _input(name: str, value: Any, is_number: bool) -> Input:
         if isinstance(value, types):
             return Input(name, kind)
     items = _sequence(value) if isinstance(value, list | tuple) else ()
+    if items and all(isinstance(item, torch.Tensor) for item in items):
+        return Input(name, "list[tensor]")
     for types, kind in _SCALARS:
         if items and all(isinstance(item, types) for item in items):
             return Input(name, _LISTS[kind])
@@ -375,10 +379,8 @@ def _memory(tensor: torch.Tensor) -> int:
 
 
 def _meta(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return [_meta(item) for item in cast("Sequence[object]", value)]
     if not isinstance(value, torch.Tensor):
         return value
     return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-
-
-def _tensors(values: Any) -> list[torch.Tensor]:
-    return [value for value in values if isinstance(value, torch.Tensor)]

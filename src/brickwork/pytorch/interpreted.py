@@ -19,7 +19,7 @@ from brickwork.ir.interpret import Argument, Memory, run_program
 from brickwork.ir.scalars import Number
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.dtypes import from_torch, to_torch
-from brickwork.pytorch.placement import device_of
+from brickwork.pytorch.placement import device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import in_order, schema_arguments
 
@@ -43,16 +43,14 @@ def interpret(definition: Definition, signature: Signature, values: Sequence[obj
     program = lower(definition, signature)
     count = len(definition.parameters)
     storages: dict[tuple[int, DType], list[Number]] = {}
-    arguments = [
-        _memory(value, storages) if isinstance(value, torch.Tensor) else cast("Argument", value)
-        for value in values[:count]
-    ]
+    arguments = [_argument(value, storages) for value in values[:count]]
     given = [cast("torch.Tensor", value) for value in values[len(values) - len(signature.out) :] if signature.out]
     out = [_memory(tensor, storages) for tensor in given]
     written = [
-        (cast("torch.Tensor", value), cast("Memory", argument))
+        pair
         for parameter, value, argument in zip(definition.parameters, values, arguments, strict=False)
         if parameter.name in definition.mutated
+        for pair in _pairs(value, argument)
     ]
     try:
         results = run_program(program, arguments, out=out, key=_key(definition, values), check=True)
@@ -71,6 +69,20 @@ def _key(definition: Definition, values: Sequence[object]) -> int:
     if isinstance(given, torch.Tensor):
         return int(given.item())
     return int(draw_key(device=device_of(values)).item())
+
+
+def _argument(value: object, storages: dict[tuple[int, DType], list[Number]]) -> Argument:
+    if isinstance(value, torch.Tensor):
+        return _memory(value, storages)
+    if isinstance(value, list | tuple) and tensors_of(cast("Sequence[object]", value)):
+        return [_memory(item, storages) for item in cast("Sequence[torch.Tensor]", value)]
+    return cast("Argument", value)
+
+
+def _pairs(value: object, argument: Argument) -> list[tuple[torch.Tensor, Memory]]:
+    """Return the tensors of an argument with what they are in the interpreter."""
+    memories = [argument] if isinstance(argument, Memory) else cast("Sequence[Memory]", argument or ())
+    return list(zip(tensors_of([value]), memories, strict=True))
 
 
 def _memory(tensor: torch.Tensor, storages: dict[tuple[int, DType], list[Number]]) -> Memory:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import cast
 
 import torch
 
 
+def tensors_of(values: Iterable[object]) -> list[torch.Tensor]:
+    """Return the tensors among the arguments of a call, items of lists too."""
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found += tensors_of(cast("Sequence[object]", value))
+    return found
+
+
 def device_of(values: Iterable[object]) -> torch.device | None:
     """Return the device of the first tensor among the arguments of a call; None if there is none."""
-    return next((value.device for value in values if isinstance(value, torch.Tensor)), None)
+    return next((tensor.device for tensor in tensors_of(values)), None)
 
 
 def allocating_like(values: Iterable[object]) -> AbstractContextManager[object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -18,6 +18,7 @@ import torch
 from brickwork.pytorch.batching import follow_randomness
 from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, refuse_gradients
 from brickwork.pytorch.library import made_for_cuda
+from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
 from brickwork.runtime.traceback import OwnFramesHidden
 
@@ -167,12 +168,14 @@ def _implement_in_python(registration: Registration, label: str, library: Any, n
             values = in_order(arguments, given, named)
             return on_autograd(values, asks_for_gradient(values))
 
-    if any(str(each.type) == "Tensor" for each in arguments):
-        for device in ("CPU", "CUDA") if made_for_cuda() else ("CPU",):
-            library.impl(name, run, device)
-            library.impl(name, at_autograd, f"Autograd{device}")
-    else:
+    required = any(str(each.type) == "Tensor" for each in arguments)
+    if not required:
         library.impl(name, run, "CompositeExplicitAutograd")
+    if any("Tensor" in str(each.type) for each in arguments):
+        for device in ("CPU", "CUDA") if made_for_cuda() else ("CPU",):
+            if required:
+                library.impl(name, run, device)
+            library.impl(name, at_autograd, f"Autograd{device}")
 
 
 def _on_autograd(overload: Any) -> OnAutograd:
@@ -186,13 +189,13 @@ def _on_autograd(overload: Any) -> OnAutograd:
     written = [place for place, each in enumerate(arguments) if each.alias_info and each.alias_info.is_write]
 
     def on_autograd(values: tuple[object, ...], wants_gradient: bool) -> object:
-        lazy = {place: tensor for place in written if _is_lazy(tensor := values[place])}
+        lazy = [tensor for place in written for tensor in tensors_of([values[place]]) if _is_lazy(tensor)]
         if wants_gradient or not lazy:
             return below(values, wants_gradient)
-        resolved = {place: cast("torch.Tensor", tensor).clone().resolve_neg() for place, tensor in lazy.items()}
-        result = below(tuple(resolved.get(place, value) for place, value in enumerate(values)), False)
-        for place, tensor in lazy.items():
-            cast("torch.Tensor", tensor).copy_(resolved[place])
+        resolved = {id(tensor): tensor.clone().resolve_neg() for tensor in lazy}
+        result = below(tuple(_replaced(value, resolved) for value in values), False)
+        for tensor in lazy:
+            tensor.copy_(resolved[id(tensor)])
         return result
 
     return on_autograd
@@ -211,8 +214,15 @@ def schema_arguments(overload: Any) -> Any:
     return overload._schema.arguments  # noqa: SLF001  # there is no public way to a schema
 
 
-def _is_lazy(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and (value.is_neg() or value.is_conj())
+def _is_lazy(tensor: torch.Tensor) -> bool:
+    return tensor.is_neg() or tensor.is_conj()
+
+
+def _replaced(value: object, tensors: Mapping[int, torch.Tensor]) -> object:
+    """Return an argument with tensors, and those in a list, replaced by their ids."""
+    if isinstance(value, list | tuple):
+        return [_replaced(item, tensors) for item in cast("Sequence[object]", value)]
+    return tensors.get(id(value), value)
 
 
 def _forget_traces() -> None:

@@ -25,9 +25,16 @@ _KINDS: dict[Kind, ArgumentKind] = {
     "int": ArgumentKind.INT,
     "float": ArgumentKind.FLOAT,
     "bool": ArgumentKind.BOOL,
+    "list[tensor]": ArgumentKind.TENSOR_LIST,
     "list[int]": ArgumentKind.INT_LIST,
     "list[float]": ArgumentKind.FLOAT_LIST,
     "list[bool]": ArgumentKind.BOOL_LIST,
+}
+_OPTIONAL = {
+    ArgumentKind.TENSOR: ArgumentKind.OPTIONAL_TENSOR,
+    ArgumentKind.INT: ArgumentKind.OPTIONAL_INT,
+    ArgumentKind.FLOAT: ArgumentKind.OPTIONAL_FLOAT,
+    ArgumentKind.BOOL: ArgumentKind.OPTIONAL_BOOL,
 }
 
 
@@ -66,7 +73,8 @@ def derive(name: str, definition: Definition) -> Schema:
 
 def argument_kind(parameter: ParameterDeclaration) -> ArgumentKind:
     """Return how the argument for a parameter lies on the stack."""
-    return _KINDS[parameter.kind]
+    kind = _KINDS[parameter.kind]
+    return _OPTIONAL[kind] if parameter.optional else kind
 
 
 def output_names(definition: Definition) -> tuple[str, ...]:
@@ -94,12 +102,10 @@ def _arguments(definition: Definition, outputs: tuple[str, ...]) -> str:
 def _type(parameter: ParameterDeclaration, letter: str | None) -> str:
     kind = argument_kind(parameter)
     match kind:
-        case ArgumentKind.TENSOR:
-            return "Tensor" if letter is None else f"Tensor({letter}!)"
-        case ArgumentKind.INT:
-            return "SymInt"
-        case ArgumentKind.INT_LIST:
-            return "SymInt[]"
+        case ArgumentKind.TENSOR | ArgumentKind.OPTIONAL_TENSOR | ArgumentKind.TENSOR_LIST if letter is not None:
+            return kind.value.replace("Tensor", f"Tensor({letter}!)")
+        case ArgumentKind.INT | ArgumentKind.OPTIONAL_INT | ArgumentKind.INT_LIST:
+            return kind.value.replace("int", "SymInt")
         case _:
             return kind.value
 
@@ -112,7 +118,7 @@ def _default(parameter: ParameterDeclaration) -> str:
 
 def _literal(value: object) -> str:
     match value:
-        case bool() | int():
+        case None | bool() | int():
             return str(value)
         case float():
             # The schema language has no infinities and no NaN; numbers too large for a double are infinite.

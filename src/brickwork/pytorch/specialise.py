@@ -19,6 +19,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import device_kind, signature_of_call
 from brickwork.pytorch.devices import devices, index_of, refuse_capture, target_of
 from brickwork.pytorch.gate import ArgumentKind, Gate
+from brickwork.pytorch.placement import tensors_of
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation
 from brickwork.target.cuda import OLDEST, cuda_target
@@ -64,7 +65,7 @@ class Specialiser:
     def miss(self, gate: Gate, overload: str, kinds: Sequence[ArgumentKind], values: Sequence[object]) -> None:
         """Compile and link code for a call that no code takes yet."""
         signature = signature_of_call(self.definition, kinds, values)
-        index = index_of([value for value in values if isinstance(value, torch.Tensor)])
+        index = index_of(tensors_of(values))
         if signature.device == "cuda" and index is not None:
             refuse_capture(self.definition.name, index)
             self.specialise(overload, signature, gpu(index), gate)
@@ -96,7 +97,7 @@ def place_of(values: Sequence[object], name: str | torch.device | None) -> Place
 
     Without tensors it is the CPU.
     """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    tensors = tensors_of(values)
     if not tensors or (name is None and device_kind(tensors) == "cpu"):
         return Place()
     return place_named(tensors[0].device if name is None else name)

@@ -62,14 +62,15 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
+    TensorListParameter,
     TensorParameter,
     While,
 )
 from brickwork.ir.scalars import Number, cast, evaluate
 from brickwork.ir.walk import walk
 
-Argument: TypeAlias = tuple[int, ...] | list[int | float] | int | float
-"""The sizes of a tensor, the items of a list, or a number."""
+Argument: TypeAlias = tuple[int, ...] | list["Argument"] | int | float | None
+"""The sizes of a tensor, the items of a list, a number, or what is absent."""
 
 MOST_LAUNCHES = 1000
 """Launches that are told of, of a program that loops."""
@@ -122,7 +123,13 @@ def launches(program: Program, arguments: Sequence[Argument]) -> list[LaunchFigu
             case TensorParameter(tensor=tensor) if isinstance(argument, tuple):
                 known.sizes |= {(tensor, axis): size for axis, size in enumerate(argument)}
             case ListParameter(symbols=symbols) if isinstance(argument, list):
-                known.values |= dict(zip(symbols, argument, strict=True))
+                for symbol, item in zip(symbols, argument, strict=True):
+                    if isinstance(item, int | float):
+                        known.values[symbol] = item
+            case TensorListParameter(tensors=tensors) if isinstance(argument, list):
+                for tensor, shape in zip(tensors, argument, strict=True):
+                    sizes = shape if isinstance(shape, tuple) else ()
+                    known.sizes |= {(tensor, axis): size for axis, size in enumerate(sizes)}
             case ScalarParameter(symbol=symbol) if isinstance(argument, int | float):
                 known.values[symbol] = cast(argument, symbol.dtype)
             case _:

@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 from brickwork.host.layout import Placement, is_aligned, is_narrow, may_alias, tensor_type
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import TensorType
-from brickwork.ir.signature import ArgumentType, ListType, ScalarType, Signature
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,14 @@ class TensorArgument:
         return tensor_type(self.dtype, self.placement.sizes, self.placement.strides)
 
 
-Argument: TypeAlias = TensorArgument | ScalarType | ListType
+@dataclass(frozen=True, slots=True)
+class TensorListArgument:
+    """A list of tensors of a call."""
+
+    items: tuple[TensorArgument, ...]
+
+
+Argument: TypeAlias = TensorArgument | ScalarType | ListType | TensorListArgument | AbsentType
 
 
 def signature_of(
@@ -45,23 +52,39 @@ def signature_of(
     `written` are the positions of the arguments that the operator stores into, `integers` the values of all int
     arguments and of the items of lists of them.
     """
-    tensors = [argument for argument in arguments if isinstance(argument, TensorArgument)]
-    positions = [
-        tensors.index(argument)
-        for position, argument in enumerate(arguments)
-        if position in written and isinstance(argument, TensorArgument)
-    ]
-    stored = [*positions, *range(len(tensors), len(tensors) + len(out))]
-    placements = [tensor.placement for tensor in (*tensors, *out)]
+    tensors = [(tensor, place in written) for place, item in enumerate(arguments) for tensor in _tensors(item)]
+    stored = [place for place, (_, stores) in enumerate(tensors) if stores]
+    stored += range(len(tensors), len(tensors) + len(out))
+    placements = [tensor.placement for tensor in (*(tensor for tensor, _ in tensors), *out)]
     on_grid = device != "cpu"
     return Signature(
-        arguments=tuple(argument.type if isinstance(argument, TensorArgument) else argument for argument in arguments),
+        arguments=tuple(map(_type, arguments)),
         out=tuple(tensor.type for tensor in out),
         may_alias=may_alias(placements, stored),
         device=device,
         narrow=on_grid and is_narrow(placements, integers),
         aligned=on_grid and is_aligned(placements),
     )
+
+
+def _tensors(argument: Argument) -> tuple[TensorArgument, ...]:
+    match argument:
+        case TensorArgument():
+            return (argument,)
+        case TensorListArgument(items=items):
+            return items
+        case _:
+            return ()
+
+
+def _type(argument: Argument) -> ArgumentType:
+    match argument:
+        case TensorArgument():
+            return argument.type
+        case TensorListArgument(items=items):
+            return TensorListType(tuple(item.type for item in items))
+        case _:
+            return argument
 
 
 def signature_text(signature: Signature) -> str:
@@ -94,5 +117,9 @@ def _argument_text(argument: ArgumentType) -> str:
             return str(argument.dtype)
         case ListType():
             return f"{argument.dtype}*{argument.length}"
+        case TensorListType():
+            return f"[{', '.join(map(_argument_text, argument.items))}]"
+        case AbsentType():
+            return "None"
         case _:
             assert_never(argument)

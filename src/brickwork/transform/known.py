@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
+    AbsentParameter,
     Allocate,
     Apply,
     Constant,
@@ -24,7 +25,9 @@ from brickwork.ir.nodes import (
     Size,
     Symbol,
     Tensor,
+    TensorListParameter,
     TensorParameter,
+    parameter_tensors,
 )
 from brickwork.ir.signature import NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import walk
@@ -67,7 +70,10 @@ def known_of(program: Program) -> Known:
                 narrow |= {symbol} if program.narrow and symbol.dtype is INT64 else set()
             case ListParameter(symbols=symbols):
                 narrow |= {item for item in symbols if program.narrow and item.dtype is INT64}
-            case KeyParameter():
+            case TensorListParameter(tensors=tensors):
+                narrow |= set(tensors) if program.narrow else set()
+                aligned |= set(tensors) if program.aligned else set()
+            case AbsentParameter() | KeyParameter():
                 pass
     for node in walk(program.body):
         if isinstance(node, Allocate):
@@ -148,6 +154,6 @@ def _interval(expression: Expression, known: Known) -> tuple[int, int] | None:
 
 def first_scratch(program: Program) -> int:
     """Return the number from which no tensor of a program has one."""
-    parameters = [item.tensor for item in program.parameters if isinstance(item, TensorParameter)]
+    parameters = parameter_tensors(program.parameters)
     made = [node.tensor for node in walk(program.body) if isinstance(node, Allocate)]
     return 1 + max((tensor.number for tensor in (*parameters, *made)), default=-1)
