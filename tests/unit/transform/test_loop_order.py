@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import Memory
 from brickwork.ir.nodes import Launch
 from brickwork.ir.walk import walk
@@ -93,3 +94,33 @@ def test_a_loop_stays_outside_of_one_whose_bounds_it_sets() -> None:
     given = counting(7, 6), counting(7, 6)
     assert not any(line.startswith("permute") for line in schedule_of(skewed, *given))
     agree(skewed, *given)
+
+
+def triangular_dots(y: torch.Tensor, a: torch.Tensor, x: torch.Tensor) -> None:
+    for i in range(y.shape[0]):
+        s = 0.0
+        for k in range(i):
+            s += a[i, k] * x[k]
+        y[i] = s
+
+
+def ragged_sums(y: torch.Tensor, start: torch.Tensor, x: torch.Tensor) -> None:
+    for i in range(y.shape[0]):
+        s = 0.0
+        for k in range(start[i], start[i + 1]):
+            s += x[k]
+        y[i] = s
+
+
+def test_an_accumulating_loop_of_any_length_has_lanes_of_its_own_along_memory() -> None:
+    given = counting(9, 1), counting(9, 9), counting(9, 1)
+    y, a, x = given[0].data, given[1], given[2].data
+    vectors = memory(y), a, memory(x)
+    assert schedule_of(triangular_dots, *vectors) == ["parallel(i)", "vectorise(k, 32)"]
+    agree(triangular_dots, *vectors)
+
+
+def test_lanes_that_would_begin_at_places_of_their_own_are_given_to_the_inner_loop() -> None:
+    vectors = memory([0.0] * 3), memory([0, 2, 2, 7], INT64), memory([float(k) for k in range(7)])
+    assert schedule_of(ragged_sums, *vectors) == ["parallel(i)", "vectorise(k, 32)"]
+    agree(ragged_sums, *vectors)

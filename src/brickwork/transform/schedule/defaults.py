@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from brickwork.analysis.model import Access
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import (
     Block,
@@ -26,7 +27,14 @@ from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.schedule.grid import grid_schedule
 from brickwork.transform.schedule.permute import permute
-from brickwork.transform.schedule.planner import Planner, is_long_computation, trip_count, value_bytes
+from brickwork.transform.schedule.planner import (
+    Planner,
+    access_cost,
+    drifts,
+    is_long_computation,
+    trip_count,
+    value_bytes,
+)
 from brickwork.transform.schedule.schedule import Chunk, Directive, Flatten, Jam, Parallel, Permute, Schedule, Vectorise
 
 LANES_LIMIT = 64
@@ -116,6 +124,18 @@ class _Processor(Planner):
             inner = inner.body[0]
         if not any(isinstance(node, For | While) for node in walk(inner.body)):
             yield Vectorise(inner.index, REDUCTION_LANES)
+
+    def worth_lanes(self, loop: For) -> bool:
+        """Whether an accumulating loop is worth lanes of its own: it may be long, and holds no other loop."""
+        count = trip_count(loop)
+        long = count is None or count >= REDUCTION_LANES
+        return long and not any(isinstance(node, For | While) for node in walk(loop.body))
+
+    def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
+        """Return about how long an access takes in lanes: one by one where they drift apart."""
+        if drifts(access, vectors):
+            return 2.0 if access.store else 1.0
+        return access_cost(access, vectors)
 
     def width(self, loop: For, accumulators: int = ACCUMULATORS) -> int:
         """Return the lanes of a loop: those of the registers for its widest values, more if loops in it sum."""

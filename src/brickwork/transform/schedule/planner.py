@@ -98,19 +98,28 @@ class Planner:
                 verdict = self.analysis.loops[statement.index]
                 if verdict.independent and not verdict.reductions:
                     yield from self.lanes([*self.band(statement)])
-                elif verdict.independent and _runs_along_axis(statement):
+                elif verdict.independent and self.worth_lanes(statement):
                     yield statement
                 else:
                     yield from self.inner_lanes(statement.body)
+
+    def worth_lanes(self, loop: For) -> bool:
+        """Whether an accumulating loop is worth lanes of its own: it is as long as an axis and holds no other loop."""
+        along = any(isinstance(node, Size) for node in walk(loop.stop))
+        return along and not any(isinstance(node, For | While) for node in walk(loop.body))
 
     def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
         """Return about how long a nest takes if these loops run in lanes."""
         chosen = {node.index for node in vectors}
         return sum(
-            access_cost(access, chosen) * DEPTH_WEIGHT ** len(access.loops)
+            self.access_cost(access, chosen) * DEPTH_WEIGHT ** len(access.loops)
             for access in self.analysis.accesses
             if any(around.node.index == loop.index for around in access.loops)
         )
+
+    def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
+        """Return about how long an access takes if these loops run in lanes."""
+        return access_cost(access, vectors)
 
     def sharing(self, band: list[For], vector: For) -> For | None:
         """Return the outer loop whose iterations read the same vectors in the accumulating loops of a vector loop."""
@@ -159,6 +168,17 @@ def access_cost(access: Access, vectors: set[Symbol]) -> float:
     return scale
 
 
+def drifts(access: Access, vectors: set[Symbol]) -> bool:
+    """Whether lanes of these loops begin an inner loop, by whose index the access goes, at places of their own."""
+    atom = next((around.atom for around in access.loops if around.node.index in vectors), None)
+    reached = frozenset(item for axis in access.axes for item in axis.value.atoms())
+    return atom is not None and any(
+        around.atom in reached and any(_varies(item, atom) for item in around.start.atoms())
+        for around in access.loops
+        if around.atom.depth > atom.depth
+    )
+
+
 def varies_with(access: Access, loop: Symbol) -> bool:
     """Whether the element that is accessed depends on a loop's index."""
     atom = next((around.atom for around in access.loops if around.node.index == loop), None)
@@ -179,12 +199,6 @@ def trip_count(loop: For) -> int | None:
 def is_long_computation(node: Node) -> bool:
     """Whether a node is a random number or a function that takes many instructions."""
     return isinstance(node, Random) or (isinstance(node, Apply) and node.operator.name in LONG_OPERATORS)
-
-
-def _runs_along_axis(loop: For) -> bool:
-    """Whether an accumulating loop is worth lanes of its own: it is as long as an axis and holds no other loop."""
-    along = any(isinstance(node, Size) for node in walk(loop.stop))
-    return along and not any(isinstance(node, For | While) for node in walk(loop.body))
 
 
 def _is_long(loop: For) -> bool:
