@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import re
 import sys
@@ -17,6 +18,7 @@ from benchmarks import brick_pad, cuda, first_call, launch, loop_programs, sampl
 from brickwork.bench.record import Case, Record, record, save, save_all
 from brickwork.bench.report import show, verdicts
 
+Benchmark = Callable[[Callable[[str], None]], list[Case]]
 BENCHMARKS = {
     "brick_pad": brick_pad.cases,
     "timex": timex.cases,
@@ -49,7 +51,7 @@ def main() -> int:
     if busy > 1:
         print(f"This machine is busy (load {busy:.1f}): the figures of this run are not fit to be kept.\n")
     if options.device == "cuda":
-        return on_a_gpu(options.names or list(cuda.BENCHMARKS), options.out, options.budget)
+        return on_a_gpu(on_gpus(options.names, options.only), options.out, options.budget)
     if options.only:
         print("\n".join(loop_programs.summarised(loop_programs.cases(progress, only=options.only.split(",")))))
         return 0
@@ -65,7 +67,15 @@ def main() -> int:
     return 0
 
 
-def on_a_gpu(names: list[str], out: Path | None, budget: float) -> int:
+def on_gpus(names: list[str], only: str) -> dict[str, Benchmark]:
+    """Return the GPU's benchmarks of these names, or all; or those programs that are named alone."""
+    if only:
+        return {"programs": functools.partial(cuda.programs.cases, only=only.split(","))}
+    every = cuda.BENCHMARKS
+    return {name: every[name] for name in every if not names or {name, name.partition("/")[0]} & {*names}}
+
+
+def on_a_gpu(chosen: dict[str, Benchmark], out: Path | None, budget: float) -> int:
     """Run the GPU's benchmarks; one that fails does not hide the others. Return how many failed."""
     if not torch.cuda.is_available():
         print("There is no NVIDIA GPU here: torch.cuda.is_available() is False.")
@@ -74,13 +84,13 @@ def on_a_gpu(names: list[str], out: Path | None, budget: float) -> int:
     machine = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower())
     path = out or RESULTS / machine / "cuda.json"
     start, records, failed = time.perf_counter(), list[Record](), list[str]()
-    for name in names:
+    for name, benchmark in chosen.items():
         passed = time.perf_counter() - start
         if passed > budget:
             failed.append(f"{name}: not begun, {passed:.0f} s have passed")
             continue
         try:
-            found = of_one(cuda.BENCHMARKS[name])
+            found = of_one(benchmark, tables=not name.startswith("programs"))
         except Exception as error:  # noqa: BLE001  # one benchmark that fails does not hide the others
             traceback.print_exc()
             failed.append(f"{name}: {type(error).__name__}: {error}".splitlines()[0])
@@ -107,11 +117,11 @@ def is_lost() -> bool:
     return False
 
 
-def of_one(benchmark: Callable[[Callable[[str], None]], list[Case]]) -> list[Case]:
-    """Run one benchmark, show its cases, and give its memory back."""
+def of_one(benchmark: Benchmark, *, tables: bool) -> list[Case]:
+    """Run one benchmark, show its cases as tables unless it has printed them, and give its memory back."""
     found = benchmark(progress)
     progress("")
-    for case in found:
+    for case in found if tables else ():
         show(case)
     torch.cuda.empty_cache()
     return found

@@ -1,6 +1,6 @@
 """What is measured on a GPU. `python -m benchmarks --device cuda` runs it."""
 
-from benchmarks.cuda import brick_pad, first_call, launch, launches, sample_normal, sin, streaming, timex
+from benchmarks.cuda import brick_pad, first_call, launch, launches, programs, sample_normal, sin, streaming, timex
 
 BENCHMARKS = {
     "brick_pad": brick_pad.cases,
@@ -11,4 +11,5 @@ BENCHMARKS = {
     "streaming": streaming.cases,
     "first_call": first_call.cases,
     "launches": launches.cases,
+    **programs.BENCHMARKS,
 }

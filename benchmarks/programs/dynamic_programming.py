@@ -204,6 +204,7 @@ PROGRAMS = (
         large=(9000,),
         loops=loops("i parallel, j parallel, i wavefront, j wavefront"),
         bound="order",
+        device=(1000,),
     ),
     LoopProgram(
         function=edit_distance_rows,
@@ -222,6 +223,7 @@ PROGRAMS = (
         large=(16_000,),
         loops=loops("i in order, j in order"),
         bound="order",
+        device=(1000,),
     ),
     LoopProgram(
         function=needleman_wunsch,
@@ -231,6 +233,7 @@ PROGRAMS = (
         large=(9000,),
         loops=loops("i parallel, j parallel, i wavefront, j wavefront"),
         bound="order",
+        device=(1000,),
     ),
     LoopProgram(
         function=knapsack,
@@ -249,6 +252,7 @@ PROGRAMS = (
         large=(3000, 200_000),
         loops=loops("i in order, c in order"),
         bound="order",
+        device=(50, 20_000),
     ),
     LoopProgram(
         function=nussinov,
@@ -258,6 +262,7 @@ PROGRAMS = (
         large=(1300,),
         loops=loops("i wavefront, j wavefront, k reduction"),
         bound="compute",
+        device=(100,),
     ),
     LoopProgram(
         function=floyd_warshall,
@@ -267,6 +272,7 @@ PROGRAMS = (
         large=(900,),
         loops=loops("k in order, i in order, j in order"),
         bound="compute",
+        device=(100,),
     ),
     LoopProgram(
         function=viterbi,

@@ -141,6 +141,7 @@ PROGRAMS = (
         large=(100_000_000,),
         loops=loops("t in order"),
         bound="order",
+        device=(1_000_000,),
     ),
     LoopProgram(
         function=holt_winters,

@@ -196,6 +196,7 @@ PROGRAMS = (
         large=(1_000_000, 8),
         loops=loops("v in order, e in order"),
         bound="order",
+        device=(20_000, 8),
     ),
     LoopProgram(
         function=triangle_count,
@@ -215,6 +216,7 @@ PROGRAMS = (
         large=(1_000_000, 8),
         loops=loops("r in order, e in order"),
         bound="order",
+        device=(20_000, 8),
     ),
     LoopProgram(
         function=label_propagation,
@@ -224,6 +226,7 @@ PROGRAMS = (
         large=(1_000_000, 4),
         loops=loops("v* parallel, v* parallel, e reduction, v reduction"),
         bound="bandwidth",
+        device=(20_000, 4),
     ),
     LoopProgram(
         function=connected_components,
@@ -233,5 +236,6 @@ PROGRAMS = (
         large=(4_000_000, 2),
         loops=loops("v parallel, e in order, v in order"),
         bound="order",
+        device=(200_000, 2),
     ),
 )

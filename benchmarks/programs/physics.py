@@ -184,6 +184,7 @@ PROGRAMS = (
         large=(22,),
         loops=loops("i in order, start* parallel, k parallel"),
         bound="compute",
+        device=(10,),
         reference=lambda re, im: torch.fft.fft(torch.complex(re, im)).imag,
     ),
     LoopProgram(

@@ -54,6 +54,8 @@ class LoopProgram:
     large: tuple[int, ...]
     loops: tuple[Loop, ...]
     bound: Bound
+    device: tuple[int, ...] = ()
+    """Sizes for a GPU, where one thread of it would run the large ones for long."""
     reference: Callable[..., Any] | None = None
     """The same in torch's vectorised functions: what the program returns, or what its last stored argument holds."""
 

@@ -244,6 +244,7 @@ PROGRAMS = (
         large=(1800,),
         loops=loops("i in order, j in order, k reduction, k reduction"),
         bound="compute",
+        device=(300,),
     ),
     LoopProgram(
         function=cholesky_right,
@@ -321,6 +322,7 @@ PROGRAMS = (
         large=(4000, 15),
         loops=loops("i reduction, it in order, i* parallel, j reduction, i reduction, i reduction, i* parallel"),
         bound="bandwidth",
+        device=(300, 10),
         reference=lambda A, b, *_: torch.linalg.solve(A, b),
     ),
     LoopProgram(
@@ -340,5 +342,6 @@ PROGRAMS = (
         large=(350, 4),
         loops=loops("sweep in order, p in order, q in order, k parallel, k parallel"),
         bound="compute",
+        device=(150, 2),
     ),
 )

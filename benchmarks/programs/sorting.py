@@ -183,6 +183,7 @@ PROGRAMS = (
         large=(21,),
         loops=loops("i* parallel"),
         bound="compute",
+        device=(10,),
         reference=lambda x: x.sort().values,
     ),
     LoopProgram(
@@ -193,6 +194,7 @@ PROGRAMS = (
         large=(50_000_000,),
         loops=loops("i in order, v in order, i in order"),
         bound="order",
+        device=(1_000_000,),
         reference=lambda x, _: x.sort().values,
     ),
     LoopProgram(
@@ -213,6 +215,7 @@ PROGRAMS = (
         large=(100_000_000,),
         loops=loops("i parallel, m parallel"),
         bound="bandwidth",
+        device=(1_000_000,),
     ),
     LoopProgram(
         function=prefix_sum,
@@ -222,6 +225,7 @@ PROGRAMS = (
         large=(100_000_000,),
         loops=loops("i in order"),
         bound="order",
+        device=(1_000_000,),
         reference=lambda x: x.cumsum(0),
     ),
     LoopProgram(
@@ -232,6 +236,7 @@ PROGRAMS = (
         large=(100_000_000, 4096),
         loops=loops("b* parallel, i reduction, b in order, b* parallel, i in order"),
         bound="bandwidth",
+        device=(1_000_000, 4096),
         reference=lambda x, _: x.cumsum(0),
     ),
     LoopProgram(

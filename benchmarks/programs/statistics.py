@@ -235,6 +235,7 @@ PROGRAMS = (
         large=(1_000_000, 64),
         loops=loops("i* parallel, c in order, j reduction, i in order, j parallel, c* parallel, j parallel"),
         bound="compute",
+        device=(100_000, 64),
     ),
     LoopProgram(
         function=kernel_density,

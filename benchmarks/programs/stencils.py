@@ -240,6 +240,7 @@ PROGRAMS = (
         large=(1200, 60),
         loops=loops("t in order, i wavefront, j wavefront"),
         bound="order",
+        device=(300, 10),
     ),
     LoopProgram(
         function=adi,

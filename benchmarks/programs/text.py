@@ -153,6 +153,7 @@ PROGRAMS = (
         large=(50_000_000, 12),
         loops=loops("i in order, i in order"),
         bound="order",
+        device=(1_000_000, 12),
     ),
     LoopProgram(
         function=run_length,
@@ -162,6 +163,7 @@ PROGRAMS = (
         large=(50_000_000,),
         loops=(),
         bound="order",
+        device=(1_000_000,),
     ),
     LoopProgram(
         function=ngram_counts,
