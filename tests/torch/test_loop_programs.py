@@ -25,12 +25,10 @@ REFUSED = {
     "edit_distance_rows": LISTS,
     "longest_common_subsequence": LISTS,
     "matrix_chain": INFINITY,
-    "edge_filter": "no `reversed`",
     "running_median": LISTS,
     "kmeans_step": INFINITY,
     "bellman_ford": INFINITY,
     "connected_components": NESTED,
-    "search_with_else": "no `else` after a loop",
     "simpson": NESTED,
     "heap_sort": NESTED,
 }
