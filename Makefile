@@ -3,6 +3,7 @@
 #   make test    lint and all tests
 #   make lint    style and types
 #   make bench   measures this machine's CPU; results go to benchmarks/results/
+#   make errors  writes docs/errors and the expected texts in tests/errors/cases from what brickwork says now
 #   make table   writes the tables of README.md and docs/guide/measured.md from the results
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-$(subst =,-,$(TORCH_SPEC))
 
-.PHONY: demo test lint bench table clean
+.PHONY: demo test lint bench table errors clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m examples.demo
@@ -31,6 +32,9 @@ bench: $(INSTALLED)
 
 table: $(INSTALLED)
 	$(BIN)/python -m benchmarks.table
+
+errors: $(INSTALLED)
+	PYTHONPATH=tests $(BIN)/python -m support.error_cases
 
 clean:
 	rm -rf $(VENV) demo-output .pytest_cache .ruff_cache .hypothesis

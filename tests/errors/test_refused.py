@@ -66,9 +66,9 @@ def test_everything_wrong_is_said_at_once():
             with x:
                 x[0] = t[0]
         """)
-    assert [item[0] for item in found] == ["BW007", "BW007", "BW002", "BW006", "BW009"]
-    assert found[0][1:] == ("y", "`y` takes any number of arguments")
-    assert found[3][1] == "t"
+    assert [item[0] for item in found] == ["BW007", "BW007", "BW009", "BW002", "BW006"]
+    assert found[1][1:] == ("y", "`y` takes any number of arguments")
+    assert found[4][1] == "t"
 
 
 def test_a_refusal_in_a_helper_shows_the_call():
@@ -99,13 +99,13 @@ LOWERED = [
     ("if x[i] > 0:\n            s = 1\n        x[i] = s", "BW005", "s", "`s` may be read before it is assigned"),
     ("for j in range(2):\n            k = j\n        x[i] = k", "BW005", "k", "`k` may be read before it is assigned"),
     ("x[i, 0] = 1", "BW102", "x[i, 0]", "`x` has 1 dimension, but 2 indices"),
-    ("x[0.5] = 1", "BW103", "x[0.5]", "an index of `x` is a Python float, not an integer"),
+    ("x[0.5] = 1", "BW103", "0.5", "an index of `x` is a Python float, not an integer"),
     ("x[i] = math.comb(3, 2)", "BW004", "math.comb(3, 2)", "`math.comb` is not part of the language"),
     ("x[i] = 1 << 0.5", "BW101", "1 << 0.5", "bit operations take integers, not a Python float"),
     ("x[i] = 1 // 0", "BW101", "1 // 0", "the divisor is zero"),
     ("x[i] = x", "BW102", "x[i] = x", "`x` is a tensor here, not an element"),
     ("a, b = 1, 2, 3", "BW101", "a, b = 1, 2, 3", "2 names are assigned, but there are 3 values"),
-    ("x[i] = sum(x)", "BW004", "sum(x)", "`sum` cannot be compiled"),
+    ("x[i] = repr(x)", "BW004", "repr(x)", "`repr` cannot be compiled"),
     (
         "for j in range(0.5):\n            pass",
         "BW101",
@@ -168,4 +168,4 @@ def test_lists_that_grow_are_refused_at_definition():
         for i in range(x.shape[0]):
             found.append(x[i])
     """
-    assert refused(body) == [("BW901", "found.append(x[i])", "`found.append`: lists are of a fixed size here")]
+    assert refused(body) == [("BW011", "found.append(x[i])", "`found.append`: lists are of a fixed length here")]

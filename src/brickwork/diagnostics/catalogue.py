@@ -1,32 +1,124 @@
-"""Every diagnostic code with its title: the sentence without the user's names in it.
+"""Every diagnostic code: its title, which is the sentence without the user's names in it, and what the rule is and why.
 
 Hundreds tell the kind: BW0xx what may be written, BW1xx types and ranks, BW2xx parallelism, BW3xx the operator and its
-arguments, BW9xx limits. A code keeps its meaning for ever; one that is no longer used is left out, and not given again.
+arguments, BW4xx warnings. A code keeps its meaning for ever; one that is no longer used is left out, and not given
+again. Each has a page in `docs/errors`, made of what stands here and of the cases in `tests/errors/cases`.
 """
 
 from __future__ import annotations
 
-CATALOGUE: dict[str, str] = {
-    "BW001": "the source of the function cannot be found",
-    "BW002": "a statement that is not part of the language",
-    "BW003": "an expression that is not part of the language",
-    "BW004": "a call that cannot be compiled",
-    "BW005": "a name that is not defined on every path",
-    "BW006": "a captured value that cannot be compiled in",
-    "BW007": "a parameter or annotation that is not understood",
-    "BW008": "a loop over something that is not a range",
-    "BW009": "a result that an operator cannot return",
-    "BW010": "a store into something that may be a copy",
-    "BW101": "types that do not go together",
-    "BW102": "a wrong number of indices",
-    "BW103": "an index that is not an integer",
-    "BW201": "iterations called parallel that collide",
-    "BW301": "an argument of the wrong type",
-    "BW901": "a construct of the language that is not supported yet",
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a code stands for."""
+
+    title: str
+    explanation: str
+
+
+CATALOGUE: dict[str, Rule] = {
+    "BW001": Rule(
+        "the source of the function cannot be found",
+        "An operator is compiled from the source of a function, which is read from the file that defines it. A function"
+        " made by `lambda` or by other code, or one typed at a prompt, has no such source: write it in a file with"
+        " `def`. Cells of notebooks and files in zip archives are read, too.",
+    ),
+    "BW002": Rule(
+        "a statement that is not part of the language",
+        "Loops over tensor elements are made of assignments, `if`, `for`, `while`, `break`, `continue` and `assert`."
+        " Other statements manage Python's objects, which do not exist in machine code; what they do belongs"
+        " outside the operator.",
+    ),
+    "BW003": Rule(
+        "an expression that is not part of the language",
+        "Expressions are made of numbers, elements, arithmetic, comparisons, `and`, `or`, `not`, conditional"
+        " expressions and calls. Dictionaries and sets are not in it: use locals or tensors.",
+    ),
+    "BW004": Rule(
+        "a call that cannot be compiled",
+        "A loop may call the functions that the language knows (arithmetic builtins, `math`, `bw.rand`) and plain"
+        " Python functions, which are compiled inline. A function that calls itself, that has no source, or that acts"
+        " on Python's world, such as `print`, cannot be called there.",
+    ),
+    "BW005": Rule(
+        "a name that is not defined on every path",
+        "A name must have a value whenever it is read: whichever branches were taken, and even if a loop before it ran"
+        " no iteration. Python would raise a NameError while it runs; here it is told beforehand. Give the name a"
+        " value first.",
+    ),
+    "BW006": Rule(
+        "a captured value that cannot be compiled in",
+        "Numbers, strings, tuples of numbers and functions from outside are taken into the operator as they are when it"
+        " is decorated. Tensors and other objects are not: an operator must say in its signature what it works on.",
+    ),
+    "BW007": Rule(
+        "a parameter or annotation that is not understood",
+        "PyTorch's schema of the operator is made of the annotations: `torch.Tensor`, `int`, `float`, `bool`, and lists"
+        " of numbers. Each parameter needs one, and `*args` and `**kwargs` cannot be in a schema.",
+    ),
+    "BW008": Rule(
+        "a loop over something that is not a range",
+        "A `for` runs over integers: `range`, `bw.prange`, `bw.ndrange`, or `bw.indices` of a tensor. Only these tell"
+        " beforehand which iterations there are.",
+    ),
+    "BW009": Rule(
+        "a result that an operator cannot return",
+        "An operator returns tensors that it allocates, the same number of them on every path. A result that is an"
+        " argument, or shares its memory, would have to be declared to PyTorch as an alias: store into the argument"
+        " instead, and return nothing.",
+    ),
+    "BW010": Rule(
+        "a store into something that may be a copy",
+        "`.contiguous()`, `.reshape()` and `.to()` give the tensor itself at one time and a copy at another. A store"
+        " into the result would reach the argument only sometimes. Store into the argument, or into a `.clone()`.",
+    ),
+    "BW011": Rule(
+        "a list that changes its length",
+        "Lists inside an operator are of a fixed length, so that their items can be kept in registers. What grows"
+        " belongs into a tensor that is allocated with room for it.",
+    ),
+    "BW012": Rule(
+        "a `return` inside a loop",
+        "The iterations of a loop may run at the same time, and none of them can end the operator. Set a variable and"
+        " `break`, and return after the loop.",
+    ),
+    "BW013": Rule(
+        "a message with too many values",
+        "The values in the message of an `assert` are kept beside the failure until Python tells it; there is room for"
+        " eight.",
+    ),
+    "BW101": Rule(
+        "types that do not go together",
+        "Operands, and all that a variable is assigned, must have a common type: integers and floats mix as they do in"
+        " PyTorch, but uint64 does not mix with signed integers, and a bit operation takes no float. Convert one side"
+        " with `int(...)` or `float(...)`.",
+    ),
+    "BW102": Rule(
+        "a wrong number of indices",
+        "Loops compute with elements: an expression needs as many indices as the tensor has dimensions. With fewer it"
+        " is a row or a smaller tensor, over which a further loop is written.",
+    ),
+    "BW103": Rule(
+        "an index that is not an integer",
+        "Elements are numbered by integers. A float index is refused even where its value is whole: write `int(...)`,"
+        " which also says how to round.",
+    ),
+    "BW201": Rule(
+        "iterations called parallel that collide",
+        "`bw.prange` promises that no iteration reads or writes what another one writes. The message names two"
+        " iterations that do, and the element. A plain `range` is always right: it runs in parallel where independence"
+        " is proved, and in order elsewhere.",
+    ),
+    "BW301": Rule(
+        "an argument of the wrong type",
+        "The operator was called with something that it cannot be compiled for: an element type or layout that"
+        " brickwork does not compute with, or results of other shapes than the operator gives.",
+    ),
+    "BW901": Rule(
+        "a construct that stands where it cannot be compiled",
+        "The language has the construct, but not in this place or combination. The help says what does the same.",
+    ),
 }
-"""Titles by code."""
-
-
-def title(code: str) -> str:
-    """Return the title of a code; unknown codes are a fault of the caller."""
-    return CATALOGUE[code]
+"""Rules by code."""

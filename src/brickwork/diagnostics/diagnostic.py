@@ -5,6 +5,7 @@ How it looks is in `render.py`; which codes exist is in `catalogue.py`. A diagno
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from brickwork.diagnostics.location import Location
@@ -27,3 +28,21 @@ class Diagnostic:
     loc: Location
     notes: tuple[Note, ...] = ()
     help: str = ""
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return diagnostics in the source's order, those in helpers where they are called; one for each place."""
+    first: dict[Location, Diagnostic] = {}
+    for each in diagnostics:
+        first.setdefault(each.loc, each)
+    return tuple(sorted(first.values(), key=_place))
+
+
+def _place(diagnostic: Diagnostic) -> list[tuple[int, int]]:
+    """Return where the chain of calls to a diagnostic stands, outermost first."""
+    places: list[tuple[int, int]] = []
+    loc: Location | None = diagnostic.loc
+    while loc is not None:
+        places.insert(0, (loc.line, loc.column))
+        loc = loc.call_site
+    return places

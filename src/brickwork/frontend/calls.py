@@ -44,7 +44,7 @@ def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc:
 def _arity(arguments: Sequence[object], low: int, high: int, name: str, loc: Location) -> None:
     if not low <= len(arguments) <= high:
         expected = str(low) if low == high else f"{low} to {high}"
-        raise error("BW004", f"`{name}` takes {expected} arguments, not {len(arguments)}", loc)
+        raise error("BW004", f"`{name}` takes {expected} arguments, not {len(arguments)}", loc, f"give it {expected}")
 
 
 def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Location) -> Operand:
@@ -127,7 +127,7 @@ def _length(operand: Operand, loc: Location) -> Value:
         case View() if operand.rank > 0:
             return size_of(operand, 0, loc)
         case _:
-            raise error("BW101", f"`len` takes a tensor or a list, not {describe(operand)}", loc)
+            raise error("BW101", f"`len` takes a tensor or a list, not {describe(operand)}", loc, "pass one of those")
 
 
 def extremum(name: str, values: Sequence[Value], loc: Location) -> Value:

@@ -113,9 +113,10 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
     lists = frozenset(_lists(source.node))
     statements = [node for node in ast.walk(source.node) if isinstance(node, ast.stmt) and node is not source.node]
     inside = [node for node in statements if lifted is None or id(node) in lifted]
+    raised = {id(node) for statement in inside if isinstance(statement, ast.Raise) for node in ast.walk(statement)}
     calls = {id(node): node for statement in inside for node in ast.walk(statement) if isinstance(node, ast.Call)}
     in_heads = set(map(id, _in_heads(source.node)))
-    for node in calls.values():
+    for node in (each for number, each in calls.items() if number not in raised):
         name = intrinsic(resolve(node.func, source.captured, local)) or ""
         if name.startswith("builtins.") and name.removeprefix("builtins.") not in BUILTINS:
             message = f"`{name.removeprefix('builtins.')}` cannot be compiled"
@@ -124,9 +125,9 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
             message = f"`{name.removeprefix('builtins.')}` stands only in the head of a `for`"
             yield Diagnostic(code="BW004", message=message, loc=source.location(node), help="write a loop over it")
         elif isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in lists:
-            message = f"`{ast.unparse(node.func)}`: lists are of a fixed size here"
+            message = f"`{ast.unparse(node.func)}`: lists are of a fixed length here"
             advice = "allocate a tensor before the loop, such as `torch.empty(n)`, and store into its elements"
-            yield Diagnostic(code="BW901", message=message, loc=source.location(node), help=advice)
+            yield Diagnostic(code="BW011", message=message, loc=source.location(node), help=advice)
 
 
 def _in_heads(node: ast.AST) -> Iterator[ast.AST]:
@@ -144,7 +145,7 @@ def inner_returns(source: SourceFunction) -> Iterator[Diagnostic]:
             found |= {id(node): node for node in ast.walk(loop) if isinstance(node, ast.Return)}
     for node in found.values():
         loc, advice = source.location(node), "set a variable and `break`"
-        yield Diagnostic(code="BW901", message="`return` inside a loop", loc=loc, help=advice)
+        yield Diagnostic(code="BW012", message="`return` inside a loop", loc=loc, help=advice)
 
 
 def find_helpers(source: SourceFunction) -> tuple[dict[types.FunctionType, SourceFunction], list[Diagnostic]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.diagnostic import Diagnostic, in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.aliases import follow
@@ -83,7 +83,7 @@ def define(function: Callable[..., object]) -> Definition:
     returns = _returns(source)
     wrong.extend(_wrong_returns(source, returns, () if reason else parameters))
     if wrong:
-        raise CompileError(wrong)
+        raise CompileError(in_order(wrong))
     results = _result_expressions(returns[0]) if returns else ()
     returned = returns[0].value if returns else None
     return Definition(

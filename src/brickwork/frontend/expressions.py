@@ -103,7 +103,7 @@ def _number(found: object, loc: Location) -> Value:
         return Value(constant(found, BOOL, loc))
     if isinstance(found, int):
         if not -(1 << 63) <= found < 1 << 63:
-            raise error("BW003", f"{found} does not fit in 64 bits", loc)
+            raise error("BW003", f"{found} does not fit in 64 bits", loc, "write it as a float")
         return Value(constant(found, INT64, loc), weak=True)
     return Value(constant(found, FLOAT64, loc), weak=True) if isinstance(found, float) else Value(constant(0, INT64))
 
@@ -124,7 +124,12 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
     owner = operand(state, frame, node.value)
     if isinstance(owner, View):
         return attribute(owner, node.attr, loc)
-    raise error("BW003", f"`.{node.attr}` of {describe(owner)} is not part of the language", loc)
+    raise error(
+        "BW003",
+        f"`.{node.attr}` of {describe(owner)} is not part of the language",
+        loc,
+        "leave it out",
+    )
 
 
 def index_operands(state: State, frame: Frame, node: ast.Subscript) -> Sequence[Operand]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
@@ -19,8 +20,8 @@ from brickwork.frontend.indexing import scalar, shape
 from brickwork.frontend.iterables import is_listed, item, trips
 from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
 from brickwork.frontend.loops import bind_target, head_of
-from brickwork.frontend.rules import FailedAssertError, error, unsupported
-from brickwork.frontend.state import Frame, LoopLevel, State, Variable
+from brickwork.frontend.rules import FailedAssertError, error
+from brickwork.frontend.state import Frame, LoopLevel, State, Variable, describe
 from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
 from brickwork.frontend.typing import ElementType, Items, Operand, Value, View
 from brickwork.ir.build import apply, cast, integer, read
@@ -60,9 +61,9 @@ def lower_host(state: State, frame: Frame, host: Host, statements: Sequence[ast.
             return
         if id(node) in host.definition.split.lifted:
             with state.into(host.kernel):
-                lower_statement(state, frame, node)
+                state.lowering(frame, node, partial(lower_statement, state, frame, node))
             continue
-        _host_statement(state, frame, host, node)
+        state.lowering(frame, node, partial(_host_statement, state, frame, host, node))
 
 
 def _host_statement(state: State, frame: Frame, host: Host, node: ast.stmt) -> None:
@@ -146,7 +147,7 @@ def _if(state: State, frame: Frame, host: Host, node: ast.If, loc: Location) -> 
     test = condition(state, frame, node.test)
     if not isinstance(test, Constant):
         message = "an `if` over values of the call decides what is allocated or returned"
-        raise unsupported(message, loc, "decide by ndim or dtype, or move the `if` into the loops")
+        raise error("BW901", message, loc, "decide by ndim or dtype, or move the `if` into the loops")
     lower_host(state, frame, host, node.body if test.value else node.orelse)
 
 
@@ -178,7 +179,7 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
     arguments = [operand(state, frame, item) for item in node.args]
     for keyword in keywords:
         if keyword not in ALLOCATION_KEYWORDS:
-            raise unsupported(f"the keyword `{keyword}` of `{name}`", loc, "leave it out")
+            raise error("BW004", f"`{name}` takes no `{keyword}` in an operator", loc, "leave it out")
     like: View | None = None
     if name.endswith("_like") and arguments:
         like = _tensor(arguments.pop(0), loc)
@@ -214,7 +215,7 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
 
 def _tensor(found: Operand, loc: Location) -> View:
     if not isinstance(found, View):
-        raise error("BW101", "a tensor is needed here", loc)
+        raise error("BW101", f"a tensor is needed here, not {describe(found)}", loc, "pass a tensor")
     return found
 
 

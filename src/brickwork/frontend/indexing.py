@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brickwork.diagnostics.location import Location
+from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.rules import error
 from brickwork.frontend.state import State, describe
@@ -24,10 +24,10 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
     if isinstance(operand, View):
         if operand.rank == 0:
             return load(state, operand, loc)
-        name, rank = operand.tensor.name, operand.rank
-        advice = "write one index for each dimension" if rank else f"write `{name}[()]`"
+        name, rank = operand.tensor.name, operand.tensor.type.rank
+        advice = f"write {rank} {'indices' if rank != 1 else 'index'}, one for each dimension of `{name}`"
         raise error("BW102", f"`{name}` is a tensor here, not an element", loc, advice)
-    raise error("BW101", f"a number is needed here, not {describe(operand)}", loc)
+    raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, "write a number or an element")
 
 
 def load(state: State, view: View, loc: Location) -> Value:
@@ -51,9 +51,9 @@ def index(state: State, view: View, indices: Sequence[Operand], loc: Location) -
     for item in flat:
         value = scalar(state, item, loc)
         if not value.dtype.is_integer:
-            raise error(
-                "BW103", f"an index of `{name}` is {value.type}, not an integer", loc, "write int(...) around it"
-            )
+            where = value.expression.loc if value.expression.loc != NOWHERE else loc
+            message = f"an index of `{name}` is {value.type}, not an integer"
+            raise error("BW103", message, where, "write int(...) around it, or divide with //")
         resolved.append(resolve(state, cast(value.expression, INT64, loc), view, len(resolved), loc))
     return View(view.tensor, tuple(resolved), indexed=True)
 
@@ -74,7 +74,7 @@ def size_of(view: View, axis: int, loc: Location) -> Value:
     """Return the extent of an axis of a view; negative axes count from the end."""
     if not -view.rank <= axis < view.rank:
         message = f"`{view.tensor.name}` has {view.rank} dimensions: there is no dimension {axis}"
-        raise error("BW102", message, loc)
+        raise error("BW102", message, loc, "dimensions count from 0")
     return Value(Size(tensor=view.tensor, axis=len(view.indices) + axis % view.rank, loc=loc), weak=True)
 
 

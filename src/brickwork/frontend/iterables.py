@@ -96,7 +96,7 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
                 return Zipped(parts)
             case "builtins.reversed":
                 if len(_plain(node, loc)) != 1:
-                    raise error("BW008", "`reversed` takes one thing to run over", loc)
+                    raise error("BW008", "`reversed` takes one thing to run over", loc, "write `reversed(range(n))`")
                 return _backward(iterable(state, frame, node.args[0]), loc)
             case "builtins.tuple" | "builtins.list" if len(node.args) == 1:
                 return iterable(state, frame, node.args[0])
@@ -115,7 +115,7 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
 
 def _no_keywords(node: ast.Call, loc: Location) -> None:
     if node.keywords:
-        raise error("BW008", f"`{ast.unparse(node.func)}` takes no keywords here", loc)
+        raise error("BW008", f"`{ast.unparse(node.func)}` takes no keywords here", loc, "leave them out")
 
 
 def _plain(node: ast.Call, loc: Location) -> list[ast.expr]:
@@ -129,7 +129,9 @@ def _plain(node: ast.Call, loc: Location) -> list[ast.expr]:
 def _enumerated(state: State, frame: Frame, node: ast.Call, loc: Location) -> Iterable:
     start = [*node.args[1:], *(item.value for item in node.keywords if item.arg == "start")]
     if not node.args or len(start) != len(node.args) - 1 + len(node.keywords) or len(start) > 1:
-        raise error("BW008", "`enumerate` takes one thing to run over, and perhaps a start", loc)
+        raise error(
+            "BW008", "`enumerate` takes one thing to run over, and perhaps a start", loc, "write `enumerate(x, 1)`"
+        )
     inner = iterable(state, frame, node.args[0])
     return Enumerated(inner, _bound(state, operand(state, frame, start[0]), loc) if start else integer(0, loc))
 
@@ -163,7 +165,7 @@ def _bound(state: State, found: Operand, loc: Location) -> Expression:
 def range_of(state: State, arguments: Sequence[Operand], loc: Location, most: int = 3) -> Range:
     """Return the range with one to `most` bounds."""
     if not 1 <= len(arguments) <= most:
-        raise error("BW008", f"a range takes 1 to {most} bounds, not {len(arguments)}", loc)
+        raise error("BW008", f"a range takes 1 to {most} bounds, not {len(arguments)}", loc, "write `start, stop`")
     bounds = [_bound(state, item, loc) for item in arguments]
     if len(bounds) == 1:
         return Range(integer(0, loc), bounds[0], integer(1, loc))

@@ -103,7 +103,7 @@ def head_of(state: State, frame: Frame, node: ast.expr) -> Head:
         return Head((iterable(state, frame, node),))
     arguments = [operand(state, frame, part) for part in node.args]
     if node.keywords and name != "brickwork.ndrange":
-        raise error("BW008", f"`{ast.unparse(node.func)}` takes no keywords", loc)
+        raise error("BW008", f"`{ast.unparse(node.func)}` takes no keywords", loc, "leave them out")
     if name == "brickwork.prange":
         return Head((range_of(state, arguments, loc, 2),), claimed=True)
     if name == "brickwork.ndrange":
@@ -121,7 +121,7 @@ def _parallel(state: State, frame: Frame, call: ast.Call) -> bool:
     for keyword in call.keywords:
         found = value(state, frame, keyword.value).expression
         if keyword.arg != "parallel" or not isinstance(found, Constant):
-            raise error("BW008", "`ndrange` takes `parallel=True` or `parallel=False`", frame.loc(call))
+            raise error("BW008", "`ndrange` takes no other keyword than `parallel`", frame.loc(call), "leave it out")
         claimed = bool(found.value)
     return claimed
 

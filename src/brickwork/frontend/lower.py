@@ -9,11 +9,13 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
+from brickwork.diagnostics.diagnostic import in_order
+from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.host import Host, lower_host
 from brickwork.frontend.parameters import ParameterDeclaration
 from brickwork.frontend.reductions import reduce
-from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.rules import error
 from brickwork.frontend.sites import draw_sites
 from brickwork.frontend.source import local_names
 from brickwork.frontend.state import Frame, Key, State, Variable, rebound_names
@@ -56,13 +58,13 @@ def lower(definition: Definition, signature: Signature) -> Program:
     """Return the program of an operator for arguments of these types."""
     if definition.host == "python":
         message = f"the host part of `{definition.name}` is not compiled: {definition.reason}"
-        raise unsupported(message, definition.loc, "move torch calls and slices out of the operator")
+        raise error("BW901", message, definition.loc, "move torch calls and slices out of the operator")
     types: dict[Key, ValueType] = {}
     for _ in range(PASSES):
         program, changed = _lower_once(definition, signature, types)
         if not changed:
             return program
-    raise unsupported("the types of the variables do not settle", definition.loc)
+    raise error("BW101", "the types of the variables do not settle", definition.loc, "give each a type of its own")
 
 
 def _lower_once(definition: Definition, signature: Signature, types: dict[Key, ValueType]) -> tuple[Program, bool]:
@@ -86,6 +88,8 @@ def _lower_once(definition: Definition, signature: Signature, types: dict[Key, V
     host = Host(definition, signature, state.block)
     _give_variables(state, frame, host)
     lower_host(state, frame, host, source.node.body)
+    if state.wrong:
+        raise CompileError(in_order(state.wrong))
     if len(host.results) != definition.results:
         raise error("BW009", "not every path returns", definition.loc, "end the function with one `return`")
     body = [*host.block]
@@ -129,7 +133,7 @@ def _aliases(definition: Definition) -> frozenset[str]:
 def _parameters(state: State, frame: Frame, definition: Definition, signature: Signature) -> list[Parameter]:
     if len(signature.arguments) != len(definition.parameters):
         message = f"`{definition.name}` takes {len(definition.parameters)} arguments, not {len(signature.arguments)}"
-        raise error("BW301", message, definition.loc)
+        raise error("BW301", message, definition.loc, "pass one argument for each parameter")
     result: list[Parameter] = []
     for declaration, argument in zip(definition.parameters, signature.arguments, strict=True):
         parameter, bound = _parameter(state, declaration, argument, definition)
@@ -172,7 +176,9 @@ def _parameter(
             items = tuple(Value(read(symbol, declaration.loc), weak=argument.dtype is not BOOL) for symbol in symbols)
             return ListParameter(declaration.name, symbols), Items(items)
         case _:
-            raise error("BW301", f"`{declaration.name}` is declared as {declaration.kind}", declaration.loc)
+            raise error(
+                "BW301", f"`{declaration.name}` is declared as {declaration.kind}", declaration.loc, "pass that"
+            )
 
 
 def _argument(state: State, name: str, dtype: DType) -> Symbol:

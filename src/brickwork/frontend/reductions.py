@@ -63,7 +63,8 @@ def _options(state: State, frame: Frame, reduction: _Reduction, names: Sequence[
     call = reduction.call
     given = dict(zip(names, call.args[1:], strict=False)) | {item.arg or "**": item.value for item in call.keywords}
     if len(call.args) > most or any(name not in names for name in given):
-        raise error("BW004", f"`{reduction.name}` does not take these arguments with a generator", reduction.loc)
+        message = f"`{reduction.name}` does not take these arguments with a generator"
+        raise error("BW004", message, reduction.loc, "leave them out")
     return {name: value(state, frame, node) for name, node in given.items()}
 
 

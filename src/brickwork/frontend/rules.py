@@ -70,11 +70,11 @@ SUPPORTED = (
 """Advice where another function is called."""
 
 
-def error(code: str, message: str, loc: Location, advice: str = "") -> CompileError:
+def error(code: str, message: str, loc: Location, advice: str) -> CompileError:
     """Return the exception with one diagnostic, to be raised."""
     return CompileError(Diagnostic(code=code, message=message, loc=loc, help=advice))
 
 
-def unsupported(message: str, loc: Location, advice: str = "") -> CompileError:
-    """Return the refusal of something that the language has but this version does not compile."""
+def unsupported(message: str, loc: Location, advice: str) -> CompileError:
+    """Return the refusal of something that the language has, but not in this place."""
     return error("BW901", message, loc, advice)

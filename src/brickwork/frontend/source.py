@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import linecache
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from dataclasses import dataclass
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, resolve
 from brickwork.frontend.rules import error
+
+WRITTEN = "write it in a file or in a cell of a notebook: code at a prompt, or of `python -c`, leaves no source"
+"""Advice where a source cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,32 +71,34 @@ def parse(function: Callable[..., object]) -> SourceFunction:
     name = getattr(function, "__name__", str(function))
     if not isinstance(function, types.FunctionType):
         nowhere = Location(file="<unknown>", line=1, column=0, end_line=1, end_column=0, function=name)
-        raise error("BW001", f"`{name}` is not a plain Python function", nowhere, "decorate a function made by `def`")
+        raise error(
+            "BW001", f"`{name}` is not a plain Python function", nowhere, "write it with `def`, and decorate that"
+        )
     code = function.__code__
-    place = Location(
-        file=code.co_filename,
-        line=code.co_firstlineno,
-        column=0,
-        end_line=code.co_firstlineno,
-        end_column=0,
-        function=name,
-    )
+    place = _line(code.co_filename, code.co_firstlineno, name)
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
-        raise error("BW001", f"the source of `{name}` cannot be read", place, "define it in a file") from None
+        raise error("BW001", f"the source of `{name}` cannot be read", place, WRITTEN) from None
     text = "".join(lines)
     indented = text[:1] in {" ", "\t"}
     try:
         tree = ast.parse("if True:\n" + text if indented else text)
     except SyntaxError:
-        raise error("BW001", f"the source of `{name}` cannot be parsed by itself", place, "use `def`") from None
+        raise error("BW001", f"the source of `{name}` cannot be parsed by itself", place, WRITTEN) from None
     ast.increment_lineno(tree, first - (2 if indented else 1))
     found = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name), None)
     if found is None:
-        raise error("BW001", f"`{name}` is not written as a plain `def`", place, "use `def`")
+        what = "a `lambda`" if name == "<lambda>" else f"`{name}`"
+        raise error("BW001", f"{what} is not written as a plain `def`", place, "write it with `def`, in a file")
     Unshadowed(found).visit(found)
     return SourceFunction(found, code.co_filename, text, capture(function, found), function)
+
+
+def _line(file: str, line: int, function: str) -> Location:
+    """Return a line of a file as a place."""
+    length = len(linecache.getline(file, line).rstrip().encode())
+    return Location(file=file, line=line, column=0, end_line=line, end_column=length, function=function)
 
 
 def local_names(node: ast.FunctionDef) -> frozenset[str]:

@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.lift import stored_names
 from brickwork.frontend.rules import error
 from brickwork.frontend.sites import Path
 from brickwork.frontend.source import SourceFunction, local_names, span
@@ -123,6 +126,10 @@ class State:
     calls: list[SourceFunction] = field(default_factory=list[SourceFunction])
     numbers: int = 0
     accesses: int = 0
+    wrong: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    """What the user is told of statements that were left out."""
+    unknown: set[Key] = field(default_factory=set[Key])
+    """Names that those statements would have assigned."""
 
     def symbol(self, name: str, dtype: DType) -> Symbol:
         """Return a new variable."""
@@ -221,7 +228,27 @@ class State:
                 return Value(read(self.variable(binding.key), loc), self.types[binding.key].weak)
         elif binding is not None:
             return binding
+        if (frame.path, name) in self.unknown:
+            raise CompileError(())
         raise error("BW005", f"`{name}` may be read before it is assigned", loc, f"give `{name}` a value before")
+
+    # ------------------------------------------------------------ what is wrong
+
+    def lowering(self, frame: Frame, node: ast.stmt, lower: Callable[[], None]) -> None:
+        """Lower a statement; keep what is wrong with it, and leave the state as if it had not been there.
+
+        What it would have assigned is unknown from then on: nothing is said of names that are missing for it.
+        """
+        block, ended, loops, calls = self.block, self.ended, len(self.loops), len(self.calls)
+        try:
+            lower()
+        except CompileError as wrong:
+            if type(wrong) is not CompileError:
+                raise
+            self.wrong += wrong.diagnostics
+            self.block, self.ended = block, ended
+            del self.loops[loops:], self.calls[calls:]
+            self.unknown |= {(frame.path, name) for name in stored_names(node)}
 
 
 def helper_frame(source: SourceFunction, path: Path, call_site: Location) -> Frame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.frontend.arithmetic import BINARY, binary
@@ -44,7 +45,7 @@ from brickwork.ir.nodes import (
 def lower_statements(state: State, frame: Frame, statements: Sequence[ast.stmt]) -> None:
     """Lower statements one after the other."""
     for statement in statements:
-        lower_statement(state, frame, statement)
+        state.lowering(frame, statement, partial(lower_statement, state, frame, statement))
 
 
 def lower_statement(state: State, frame: Frame, node: ast.stmt) -> None:
@@ -76,7 +77,7 @@ def lower_statement(state: State, frame: Frame, node: ast.stmt) -> None:
         case ast.Expr():
             _effect(state, frame, node)
         case ast.Return():
-            raise unsupported("`return` inside a loop", loc, "set a variable and `break`")
+            raise error("BW012", "`return` inside a loop", loc, "set a variable and `break`")
         case _:
             message, advice = REFUSED_STATEMENTS.get(type(node), ("this statement is not part of the language", ""))
             raise error("BW002", message, loc, advice)
@@ -329,7 +330,7 @@ def _message(state: State, frame: Frame, node: ast.expr) -> tuple[str, tuple[Exp
             number = value(state, frame, part.value).expression
             values.append(state.pin(number) if not state.is_fixed(number) else number)
     if len(values) > 8:
-        raise unsupported("more than eight values in a message", frame.loc(node), "leave some out")
+        raise error("BW013", "more than eight values in a message", frame.loc(node), "leave some out")
     return "".join(parts), tuple(values)
 
 
@@ -352,12 +353,12 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
     if node.args.vararg is not None or node.args.kwarg is not None:
         raise error("BW004", f"`{frame.source.name}` takes *args or **kwargs", loc, "give it plain parameters")
     if len(arguments.positional) > len(positional):
-        raise error("BW004", f"`{frame.source.name}` takes {len(positional)} arguments", loc)
+        raise error("BW004", f"`{frame.source.name}` takes {len(positional)} arguments", loc, "leave out the others")
     given = dict(zip(positional, arguments.positional, strict=False)) | dict(arguments.keywords)
     names = [*positional, *(item.arg for item in node.args.kwonlyargs)]
     for name in given:
         if name not in names:
-            raise error("BW004", f"`{frame.source.name}` has no parameter `{name}`", loc)
+            raise error("BW004", f"`{frame.source.name}` has no parameter `{name}`", loc, f"it has {', '.join(names)}")
     defaults = default_values(frame.source)
     for name in names:
         if name in given:
@@ -365,7 +366,12 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
         elif name in defaults:
             found = captured_operand(defaults[name], name, loc)
         else:
-            raise error("BW004", f"`{frame.source.name}` needs the argument `{name}`", loc)
+            raise error(
+                "BW004",
+                f"`{frame.source.name}` needs the argument `{name}`",
+                loc,
+                f"pass `{name}`",
+            )
         if isinstance(found, View) and found.is_element:
             found = load(state, found, loc)
         if isinstance(found, Value) and name in frame.rebound:

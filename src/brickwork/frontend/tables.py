@@ -26,7 +26,7 @@ def pick(state: State, items: Sequence[Operand], at: Value, loc: Location) -> Op
     if isinstance(index, Constant):
         if -count <= index.value < count:
             return items[int(index.value)]
-        raise error("BW102", f"index {index.value} is out of range for {count} items", loc)
+        raise error("BW102", f"index {index.value} is out of range for {count} items", loc, "items count from 0")
     index = state.fix(index, "index")
     first, last = state.limits.get(index, (None, None))
     message = f"index {{0}} is out of range for {count} items"
@@ -46,7 +46,7 @@ def choose(state: State, items: Sequence[Operand], position: Expression, loc: Lo
     if isinstance(position, Constant):
         return items[int(position.value)]
     if not items:
-        raise error("BW103", "there are no items", loc)
+        raise error("BW103", "there are no items", loc, "test the length first")
     first = items[0]
     if all(isinstance(item, Items) for item in items) and isinstance(first, Items):
         lists = [item.items for item in items if isinstance(item, Items)]

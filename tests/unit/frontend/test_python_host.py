@@ -210,8 +210,8 @@ def helper_returns_early(x: torch.Tensor, out: torch.Tensor):
         (handed_on, "BW009", "`x` is an argument and cannot be returned"),
         (drawn, "BW901", "random numbers are drawn inside a loop that runs in Python"),
         (stored_list, "BW901", "`held` is a list, and lists that are stored into are not supported yet"),
-        (returns_early, "BW901", "`return` inside a loop"),
-        (helper_returns_early, "BW901", "`return` inside a loop"),
+        (returns_early, "BW012", "`return` inside a loop"),
+        (helper_returns_early, "BW012", "`return` inside a loop"),
         (unassigned, "BW005", "`last` may be read before it is assigned"),
     ],
 )
