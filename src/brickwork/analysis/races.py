@@ -148,10 +148,33 @@ def _split(polynomial: Polynomial, loop: Loop) -> tuple[Polynomial | None, Polyn
 
 
 def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | None:
+    formulas, other_index = _meetings(facts, loop, loop.depth, first, second)
+    index = of_atom(loop.atom)
+    orders: tuple[Formula, ...] = (less(index, other_index),)
+    if first != second:
+        orders = (*orders, less(other_index, index))
+    for order in orders:
+        if facts.solver.feasible((*formulas, order)) is not False:
+            return _conflict(facts, loop, first, second, (*formulas, order))
+    return None
+
+
+def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: int) -> bool:
+    """Whether `first` may touch what `second` touches where the loop's index is greater.
+
+    Loops around them that stand `depth` loops deep, or deeper, may be in any two iterations; the others are in one.
+    """
+    formulas, other_index = _meetings(facts, loop, depth, first, second)
+    return facts.solver.feasible((*formulas, less(of_atom(loop.atom), other_index))) is not False
+
+
+def _meetings(
+    facts: Facts, loop: Loop, depth: int, first: Access, second: Access
+) -> tuple[tuple[Formula, ...], Polynomial]:
+    """Return when two accesses touch one element, and the loop's index in the iteration of the second."""
     here = facts.model.closure((*facts.model.domain(first), *_in_range(first)), _element_atoms(facts, first))
     there = facts.model.closure((*facts.model.domain(second), *_in_range(second)), _element_atoms(facts, second))
-    moved = _renaming(there, _element_atoms(facts, second), loop)
-    other_index = moved[loop.atom]
+    moved = _renaming((*there, *here), (*_element_atoms(facts, second), loop.atom), depth)
     same = [
         either(
             *(
@@ -162,16 +185,8 @@ def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | 
         )
         for place in range(len(first.axes))
     ]
-    index = of_atom(loop.atom)
-    orders: tuple[Formula, ...] = (less(index, other_index),)
-    if first != second:
-        orders = (*orders, less(other_index, index))
-    linked = _quotient_links(facts, loop, (*here, *same), moved)
-    formulas = (*here, *(substitute(formula, moved) for formula in there), *same, *linked)
-    for order in orders:
-        if facts.solver.feasible((*formulas, order)) is not False:
-            return _conflict(facts, loop, first, second, (*formulas, order))
-    return None
+    linked = _quotient_links(facts, depth, (*here, *same), moved)
+    return (*here, *(substitute(formula, moved) for formula in there), *same, *linked), moved[loop.atom]
 
 
 def _same(
@@ -202,7 +217,7 @@ def _prover(facts: Facts, access: Access) -> Callable[[Polynomial], bool]:
 
 
 def _quotient_links(
-    facts: Facts, loop: Loop, formulas: Sequence[Formula], moved: Mapping[Atom, Polynomial]
+    facts: Facts, depth: int, formulas: Sequence[Formula], moved: Mapping[Atom, Polynomial]
 ) -> list[Formula]:
     """Return what links quotients and remainders by one parameter in two iterations.
 
@@ -213,7 +228,7 @@ def _quotient_links(
     result: list[Formula] = []
     for quotient, known in facts.model.quotients.items():
         rests = known.rest.atoms()
-        fixed = all(depth_of(atom) <= loop.depth for atom in known.divisor.atoms())
+        fixed = all(depth_of(atom) <= depth for atom in known.divisor.atoms())
         if not fixed or len(rests) != 1 or not (rests & atoms or quotient in atoms):
             continue
         if not interval_of(known.dividend, facts.model.intervals).fits or not known.dividend.is_affine:
@@ -221,7 +236,7 @@ def _quotient_links(
         other = {
             atom: of_atom(_renamed(atom))
             for atom in (quotient, *rests, *known.dividend.atoms())
-            if depth_of(atom) > loop.depth
+            if depth_of(atom) > depth
         }
         dividend = known.dividend.substitute({**moved, **other})
         apart = known.dividend - dividend
@@ -255,13 +270,9 @@ def _cases(facts: Facts, access: Access, place: int) -> list[tuple[Formula, Poly
     return [(at_least(axis.value, zero), axis.value), (less(axis.value, zero), axis.value + axis.size)]
 
 
-def _renaming(formulas: Sequence[Formula], atoms: Iterable[Atom], loop: Loop) -> dict[Atom, Polynomial]:
-    """Return new names for the atoms that may differ between two iterations of a loop."""
-    return {
-        atom: of_atom(_renamed(atom))
-        for atom in (*atoms_of(formulas), *atoms, loop.atom)
-        if depth_of(atom) > loop.depth
-    }
+def _renaming(formulas: Sequence[Formula], atoms: Iterable[Atom], depth: int) -> dict[Atom, Polynomial]:
+    """Return new names for the atoms that may differ between two iterations of a loop that stands so deep."""
+    return {atom: of_atom(_renamed(atom)) for atom in (*atoms_of(formulas), *atoms) if depth_of(atom) > depth}
 
 
 def _renamed(atom: Atom) -> Atom:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from brickwork.analysis.model import Access, Loop
 from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
-from brickwork.ir.nodes import Apply, Constant, Expression, For, Read, Size, Symbol
+from brickwork.ir.nodes import Apply, Constant, Expression, For, Read, Size, Store, Symbol
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import walk
 from brickwork.transform.pipeline import ScheduledKernel
@@ -64,6 +64,7 @@ def _loop_lines(loop: Loop, scheduled: ScheduledKernel, alone: frozenset[Symbol]
     kept = how is not None and loop.node.index in alone
     how = None if kept else how
     yield f"{indent}for {loop.node.index.name} at {loop.node.loc}: {how or 'in order'}"
+    yield from (f"{indent}  {line}" for line in _moves(loop, analysis))
     for reduction in verdict.reductions:
         if how is not None:
             yield f"{indent}  partial results of '{reduction.symbol.name}' are joined by {_word(reduction.operator)}"
@@ -80,6 +81,20 @@ def _loop_lines(loop: Loop, scheduled: ScheduledKernel, alone: frozenset[Symbol]
         yield f"{indent}  taken as independent by your word: {verdict.conflict.sentence}"
     if scheduled.grid and how is None and _launches(loop, schedule, alone):
         yield f"{indent}  each iteration launches what runs in parallel in it"
+
+
+def _moves(loop: Loop, analysis: Analysis) -> Iterator[str]:
+    """Yield what has become of a loop's place in the source."""
+    loops = analysis.model.loops
+    around = [item for item in loops if any(node is loop.node for inner in item.node.body for node in walk(inner))]
+    inside = [item.node.index.name for item in around if item.node.loc.line > loop.node.loc.line]
+    if inside:
+        names = " and ".join(f"'{name}'" for name in inside)
+        yield f"moved inside of {names}: each element sees the same values in the same order"
+    if sum(item.node.loc == loop.node.loc for item in loops) > 1:
+        lines = sorted({node.loc.line for node in walk(loop.node.body) if isinstance(node, Store)})
+        if lines:
+            yield f"a part of the loop, with what stores at line {', '.join(map(str, lines))}"
 
 
 def _how(loop: Loop, schedule: Schedule) -> str | None:

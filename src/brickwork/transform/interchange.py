@@ -1,68 +1,105 @@
-"""Puts an independent loop outside of one that depends on earlier iterations: there are iterations to share out then.
+"""Chooses the order of perfectly nested loops: those that can run in parallel outside, those that accumulate inside.
 
-    for i in range(n):                        for j in range(m):
-        for j in range(m):            ->          for i in range(n):
-            out[j] += x[i, j]                         out[j] += x[i, j]
+    for i in range(n):                        for i in range(n):
+        for k in range(l):           ->           for j in range(m):
+            for j in range(m):                        for k in range(l):
+                c[i, j] += a[i, k] * b[k, j]              c[i, j] += a[i, k] * b[k, j]
 
-What accumulates is innermost then, so that `promote` can keep it in a variable. Legal where iterations of the loop that
-moves out touch different elements whatever the other loop's iteration is: each element sees the same updates in order.
+A loop is free if no two iterations that differ in its index touch one element (and one of them writes it), whatever the
+other loops of the nest do: it can stand anywhere in the nest. The others keep their order. So each element sees the
+same updates in the same order.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Access
-from brickwork.analysis.polynomial import of_atom
-from brickwork.analysis.verdicts import Analysis, ConflictKind
-from brickwork.ir.nodes import Break, Check, Continue, For, Kernel, Load, Statement, Symbol, While
+from brickwork.analysis.races import Facts, may_meet
+from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir.nodes import Check, For, Kernel, Load, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, walk
+from brickwork.transform.places import jumps_out
+from brickwork.transform.schedule.order import Nest, best_order
+from brickwork.transform.schedule.permute import permute
 
 
-def interchange(kernel: Kernel, analysis: Analysis) -> Kernel:
-    """Return the kernel with loops exchanged where that makes the outer one independent."""
+def may_interchange(kernel: Kernel) -> bool:
+    """Whether a kernel has a nest whose order can be chosen."""
+    return not kernel.may_alias and any(len(_band(node)) > 1 for node in walk(kernel.body) if isinstance(node, For))
+
+
+def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> Kernel:
+    """Return the kernel with its nests in the order that is best for the target; `analysis` is of this kernel."""
     if kernel.may_alias:
         return kernel
-    body = rewrite_statements(kernel.body, lambda statement: (_exchanged(statement, analysis),))
+    inside = {loop.index for node in walk(kernel.body) if isinstance(node, For) for loop in _band(node)[1:]}
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
+    chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), frozenset(inside), grid)
+    body = rewrite_statements(kernel.body, chooser.statement)
     return kernel if body == kernel.body else replace(kernel, body=body)
 
 
-def _exchanged(statement: Statement, analysis: Analysis) -> Statement:
-    if not isinstance(statement, For) or len(statement.body) != 1:
-        return statement
-    inner = statement.body[0]
-    if not isinstance(inner, For) or not _can_exchange(statement, inner, analysis):
-        return statement
-    return replace(inner, body=(_exchanged(replace(statement, body=inner.body), analysis),))
+def _band(loop: For) -> tuple[For, ...]:
+    """Return the perfectly nested loops from this one inwards; where the user claims something the order is theirs."""
+    levels = [loop]
+    while len(levels[-1].body) == 1 and isinstance(inner := levels[-1].body[0], For) and not inner.claimed:
+        levels.append(inner)
+    return () if loop.claimed else tuple(levels)
 
 
-def _can_exchange(outer: For, inner: For, analysis: Analysis) -> bool:
-    verdict, within = analysis.loops[outer.index], analysis.loops[inner.index]
-    blocked = verdict.conflict is not None and verdict.conflict.kind is ConflictKind.ELEMENTS
-    if not blocked or verdict.independent or outer.claimed or not within.independent or within.reductions:
-        return False
-    bounds = (inner.start, inner.stop)
-    if outer.index in read_symbols(bounds) or any(isinstance(node, Load) for node in walk(bounds)):
-        return False
-    if read_symbols(bounds) & assigned_symbols(inner.body):
-        return False
-    if any(isinstance(node, Break | Continue | Check | While) for node in walk(inner.body)):
-        return False
-    accesses = [
-        item for item in analysis.accesses if any(loop.node.index == inner.index for loop in item.loops[item.private :])
-    ]
-    stored = {access.tensor for access in accesses if access.store}
-    return bool(stored) and all(
-        _apart([access for access in accesses if access.tensor == tensor], inner.index) for tensor in stored
-    )
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    """Chooses for the nests of one kernel; `inside` are loops that belong to a nest that begins further out."""
 
+    facts: Facts
+    analysis: Analysis
+    live: dict[Symbol, frozenset[Symbol]]
+    inside: frozenset[Symbol]
+    grid: bool
 
-def _apart(accesses: list[Access], loop: Symbol) -> bool:
-    """Whether one and the same index of all accesses to a tensor is the loop's index."""
-    return any(all(_is_index(access, place, loop) for access in accesses) for place in range(len(accesses[0].axes)))
+    def statement(self, statement: Statement) -> tuple[Statement, ...]:
+        """Return a nest in its best order."""
+        if not isinstance(statement, For) or statement.index in self.inside:
+            return (statement,)
+        band = _band(statement)
+        if len(band) < 2 or not self.is_pure(band):
+            return (statement,)
+        nest = Nest(band, self.free(band), tuple(self.accesses(band)))
+        order = best_order(nest, grid=self.grid)
+        return (statement,) if order == nest.order else (permute(statement, order),)
 
+    def is_pure(self, band: Sequence[For]) -> bool:
+        """Whether a nest's bounds are fixed outside of it, and nothing but elements passes between its iterations."""
+        body = band[-1].body
+        assigned = assigned_symbols(body)
+        bounds = [part for loop in band for part in (loop.start, loop.stop)]
+        stored = any(isinstance(node, Load) for node in walk(bounds)) or bool(read_symbols(bounds) & assigned)
+        if stored or any(map(jumps_out, body)) or any(isinstance(node, Check | While) for node in walk(body)):
+            return False
+        return not (live_before(body, NONE) | self.live.get(band[0].index, NONE)) & assigned
 
-def _is_index(access: Access, place: int, loop: Symbol) -> bool:
-    atom = next(around.atom for around in access.loops if around.node.index == loop)
-    axis = access.axes[place]
-    return axis.value == of_atom(atom) and not axis.wraps
+    def accesses(self, band: Sequence[For]) -> list[Access]:
+        """Return the accesses inside a nest."""
+        index = band[-1].index
+        return [access for access in self.analysis.accesses if any(loop.node.index == index for loop in access.loops)]
+
+    def free(self, band: Sequence[For]) -> frozenset[Symbol]:
+        """Return the indices of the loops that can stand anywhere in the nest."""
+        accesses = self.accesses(band)
+        depth = next(loop.depth for loop in self.analysis.model.loops if loop.node.index == band[0].index)
+        return frozenset(loop.index for loop in band if self.is_free(loop, accesses, depth))
+
+    def is_free(self, loop: For, accesses: Sequence[Access], depth: int) -> bool:
+        """Whether iterations that differ in a loop's index never meet on an element that one of them writes."""
+        around = next(item for item in self.analysis.model.loops if item.node.index == loop.index)
+        return not any(
+            (one.store or other.store)
+            and one.tensor == other.tensor
+            and may_meet(self.facts, around, one, other, depth=depth)
+            for one in accesses
+            for other in accesses
+        )

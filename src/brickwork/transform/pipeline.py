@@ -1,7 +1,9 @@
 """The list of transforms, in order, with the reason for the order.
 
-1. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction.
-2. interchange: before all that rests on the verdicts, since those of exchanged loops are others.
+1. distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
+   first, since that makes nests perfect, whose order can be chosen.
+2. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction;
+   after the order is chosen, since that says which loops accumulate.
 3. analyse, then the user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
 4. sink (only for grids): after the analysis, which holds for the nests that it makes perfect, and before the schedule.
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
@@ -22,8 +24,9 @@ from brickwork.ir.walk import rewrite, walk
 from brickwork.target.target import Target
 from brickwork.transform.careful import careful_analysis
 from brickwork.transform.claims import take_claims
+from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
-from brickwork.transform.interchange import interchange
+from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.known import Known, holds, known_of, narrow_conditions
 from brickwork.transform.pieces import cut
 from brickwork.transform.promote import promote
@@ -53,10 +56,9 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
 
     `known` is what is known of its arguments for a grid.
     """
-    source, kernel = kernel, promote(kernel)
-    analysis = analyse(kernel)
-    if (exchanged := interchange(source, analysis)) is not source:
-        kernel = promote(exchanged)
+    reordered, analysis = _reordered(kernel, target)
+    kernel = promote(reordered)
+    if analysis is None or kernel.body != reordered.body:
         analysis = analyse(kernel)
     analysis = take_claims(kernel, analysis)
     if target.grid:
@@ -84,6 +86,17 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
         careful = apply_schedule(careful, default_schedule(kernel.body, slow, target, flat=False), slow)
     body = with_guard(conjunction(guards(analysis)), fast, careful)
     return ScheduledKernel(replace(kernel, body=body), schedule, analysis, target.grid)
+
+
+def _reordered(kernel: Kernel, target: Target) -> tuple[Kernel, Analysis | None]:
+    """Return the kernel with its loops cut and exchanged, and its analysis where that was made."""
+    if not (may_distribute(kernel) or may_interchange(kernel)):
+        return kernel, None
+    analysis = analyse(kernel)
+    if (cut_up := distribute(kernel, analysis)) is not kernel:
+        kernel, analysis = cut_up, analyse(cut_up)
+    exchanged = interchange(kernel, analysis, grid=target.grid)
+    return exchanged, analysis if exchanged is kernel else None
 
 
 def _fast(body: Block, analysis: Analysis, schedule: Schedule) -> Block:

@@ -1,0 +1,165 @@
+"""Cuts a loop into several, one after the other, where that lets a part run in parallel or makes a perfect nest.
+
+    for i in range(n):                            for i in range(n):
+        a[i] = b[i] * 2                  ->           a[i] = b[i] * 2
+        s[i + 1] = s[i] + a[i]                    for i in range(n):
+                                                      s[i + 1] = s[i] + a[i]
+
+Legal between two statements if nothing that comes after the cut touches what an earlier part touches in a later
+iteration. The order of the statements stays, and so does the order of the iterations of each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Access, Loop
+from brickwork.analysis.races import Facts, find_race, may_meet
+from brickwork.analysis.scalars import NONE, live_after_loops, live_before, scalar_verdict
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir.nodes import (
+    Block,
+    Check,
+    For,
+    Kernel,
+    Load,
+    Node,
+    Random,
+    Read,
+    Statement,
+    Store,
+    Symbol,
+)
+from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, walk
+from brickwork.transform.places import jumps_out
+
+DISTRIBUTED_NUMBERS = 3_000_000
+"""Numbers of the indices made in here start from this."""
+
+
+def may_distribute(kernel: Kernel) -> bool:
+    """Whether a kernel has a loop that could be cut, so that its analysis as it stands is worth making."""
+    loops = [node for node in walk(kernel.body) if isinstance(node, For)]
+    return not kernel.may_alias and any(_is_candidate(loop) for loop in loops)
+
+
+def distribute(kernel: Kernel, analysis: Analysis) -> Kernel:
+    """Return the kernel with loops cut where that is legal and of use; `analysis` is of this kernel."""
+    if kernel.may_alias:
+        return kernel
+    cutter = _Cutter(
+        Facts(analysis.model, Solver(), analysis.bounds),
+        analysis,
+        live_after_loops(kernel.body),
+        count(DISTRIBUTED_NUMBERS),
+    )
+    body = rewrite_statements(kernel.body, cutter.statement)
+    return kernel if body == kernel.body else replace(kernel, body=body)
+
+
+def _is_candidate(loop: For) -> bool:
+    """Whether a loop has several parts that do something, and nothing that ends an iteration early."""
+    effects = [statement for statement in loop.body if any(isinstance(node, For | Store) for node in walk(statement))]
+    barred = any(isinstance(node, Check | Random) for node in walk(loop.body))
+    return len(effects) > 1 and not loop.claimed and not barred and not any(map(jumps_out, loop.body))
+
+
+@dataclass(slots=True)
+class _Cutter:
+    """Cuts the loops of one kernel; `numbers` yields numbers for new indices."""
+
+    facts: Facts
+    analysis: Analysis
+    live: dict[Symbol, frozenset[Symbol]]
+    numbers: Iterator[int]
+
+    def statement(self, statement: Statement) -> Block:
+        """Return a loop as it is, or as several."""
+        if not isinstance(statement, For) or not _is_candidate(statement):
+            return (statement,)
+        loop = next(item for item in self.analysis.model.loops if item.node.index == statement.index)
+        pieces = [(item,) for item in statement.body]
+        parts = self.joined(statement, loop, self.legal(loop, pieces))
+        if len(parts) < 2:
+            return (statement,)
+        first, *others = (replace(statement, body=part) for part in parts)
+        return (first, *map(self.renamed, others))
+
+    def renamed(self, loop: For) -> For:
+        """Return the loop with an index of its own."""
+        index = replace(loop.index, number=next(self.numbers))
+
+        def visit(node: Node) -> Node:
+            return replace(node, symbol=index) if isinstance(node, Read) and node.symbol == loop.index else node
+
+        return replace(rewrite(loop, visit), index=index)
+
+    # ------------------------------------------------------------ legality
+
+    def legal(self, loop: Loop, pieces: Sequence[Block]) -> list[Block]:
+        """Return the body in the smallest parts that can stand in loops of their own."""
+        parts: list[Block] = [pieces[0]]
+        for place, piece in enumerate(pieces[1:], 1):
+            before = tuple(item for part in pieces[:place] for item in part)
+            after = tuple(item for part in pieces[place:] for item in part)
+            if self.can_cut(loop, before, after):
+                parts.append(piece)
+            else:
+                parts[-1] = (*parts[-1], *piece)
+        return parts
+
+    def can_cut(self, loop: Loop, before: Block, after: Block) -> bool:
+        """Whether all iterations of `before` may run before all of `after`."""
+        assigned, later = assigned_symbols(before), assigned_symbols(after)
+        if live_before(after, NONE) & assigned or live_before(before, NONE) & later:
+            return False
+        if assigned & later & self.live.get(loop.node.index, NONE):
+            return False
+        ahead, behind = self.accesses(before), self.accesses(after)
+        return not any(
+            (one.store or other.store)
+            and one.tensor == other.tensor
+            and may_meet(self.facts, loop, one, other, depth=loop.depth)
+            for one in behind
+            for other in ahead
+        )
+
+    def accesses(self, block: Block) -> list[Access]:
+        """Return the accesses in a block."""
+        numbers = {node.access for node in walk(block) if isinstance(node, Load | Store)}
+        return [access for access in self.analysis.accesses if access.number in numbers]
+
+    # ------------------------------------------------------------ use
+
+    def joined(self, statement: For, loop: Loop, parts: Sequence[Block]) -> list[Block]:
+        """Return the parts with neighbours put together again that gain nothing from being apart."""
+        result: list[Block] = []
+        for part in parts:
+            if result and not self.gains(statement, loop, result[-1], part):
+                result[-1] = (*result[-1], *part)
+            else:
+                result.append(part)
+        return result
+
+    def gains(self, statement: For, loop: Loop, one: Block, other: Block) -> bool:
+        """Whether one of two parts is a deep nest, or can run in parallel, and the other keeps it from that."""
+        if _is_deep(one) or _is_deep(other):
+            return True
+        first, second = self.independent(statement, loop, one), self.independent(statement, loop, other)
+        return first != second or (first and not self.independent(statement, loop, (*one, *other)))
+
+    def independent(self, statement: For, loop: Loop, part: Block) -> bool:
+        """Whether a loop over a part of the body could run in parallel."""
+        node = replace(statement, body=part)
+        _, carried = scalar_verdict(node, self.live.get(statement.index, NONE))
+        model = replace(self.facts.model, accesses=tuple(self.accesses(part)))
+        facts = replace(self.facts, model=model)
+        return carried is None and find_race(facts, loop, may_alias=False) is None
+
+
+def _is_deep(part: Block) -> bool:
+    """Whether a part is a nest of two loops at least, whose order may then be chosen together with the loop around."""
+    return len(part) == 1 and isinstance(part[0], For) and len(part[0].body) == 1 and isinstance(part[0].body[0], For)
