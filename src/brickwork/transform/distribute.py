@@ -26,6 +26,7 @@ from brickwork.ir.nodes import (
     For,
     Kernel,
     Load,
+    Local,
     Node,
     Random,
     Read,
@@ -117,6 +118,9 @@ class _Cutter:
         if live_before(after, NONE) & assigned or live_before(before, NONE) & later:
             return False
         if assigned & later & self.live.get(loop.node.index, NONE):
+            return False
+        own = {node.tensor for node in before if isinstance(node, Local)}
+        if any(isinstance(node, Load | Store) and node.tensor in own for node in walk(after)):
             return False
         ahead, behind = self.accesses(before), self.accesses(after)
         return not any(

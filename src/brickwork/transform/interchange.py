@@ -20,7 +20,7 @@ from brickwork.analysis.model import Access
 from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
-from brickwork.ir.nodes import Check, For, Kernel, Load, Statement, Symbol, While
+from brickwork.ir.nodes import Check, For, Kernel, Load, Local, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, walk
 from brickwork.transform.places import jumps_out
 from brickwork.transform.schedule.order import Nest, best_order
@@ -83,9 +83,11 @@ class _Chooser:
         return not (live_before(body, NONE) | self.live.get(band[0].index, NONE)) & assigned
 
     def accesses(self, band: Sequence[For]) -> list[Access]:
-        """Return the accesses inside a nest."""
+        """Return the accesses inside a nest, but for those to what belongs to one iteration."""
         index = band[-1].index
-        return [access for access in self.analysis.accesses if any(loop.node.index == index for loop in access.loops)]
+        own = {node.tensor for node in walk(band[-1].body) if isinstance(node, Local)}
+        inside = [item for item in self.analysis.accesses if any(loop.node.index == index for loop in item.loops)]
+        return [access for access in inside if access.tensor not in own]
 
     def free(self, band: Sequence[For]) -> frozenset[Symbol]:
         """Return the indices of the loops that can stand anywhere in the nest."""

@@ -56,9 +56,9 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
 
     `known` is what is known of its arguments for a grid.
     """
-    reordered, analysis = _reordered(kernel, target)
-    kernel = promote(reordered)
-    if analysis is None or kernel.body != reordered.body:
+    source, analysis = reordered(kernel, target)
+    kernel = promote(source)
+    if analysis is None or kernel.body != source.body:
         analysis = analyse(kernel)
     analysis = take_claims(kernel, analysis)
     if target.grid:
@@ -88,7 +88,7 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
     return ScheduledKernel(replace(kernel, body=body), schedule, analysis, target.grid)
 
 
-def _reordered(kernel: Kernel, target: Target) -> tuple[Kernel, Analysis | None]:
+def reordered(kernel: Kernel, target: Target) -> tuple[Kernel, Analysis | None]:
     """Return the kernel with its loops cut and exchanged, and its analysis where that was made."""
     if not (may_distribute(kernel) or may_interchange(kernel)):
         return kernel, None
