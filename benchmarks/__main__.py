@@ -1,4 +1,7 @@
-"""`python -m benchmarks [--device cuda] [name ...]`: measure, print tables, write records to `benchmarks/results/`."""
+"""`python -m benchmarks [--device cuda] [name ...]`: measure, print tables, write records to `benchmarks/results/`.
+
+`programs`, the loop programs, take a quarter of an hour, and run only where they are named.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from benchmarks import brick_pad, cuda, first_call, launch, loop_programs, sampl
 from brickwork.bench.record import Case, Record, record, save, save_all
 from brickwork.bench.report import show, verdicts
 
+PROGRAMS = "programs"
 Benchmark = Callable[[Callable[[str], None]], list[Case]]
 BENCHMARKS = {
     "brick_pad": brick_pad.cases,
@@ -26,7 +30,7 @@ BENCHMARKS = {
     "sample_normal": sample_normal.cases,
     "launch": launch.cases,
     "first_call": first_call.cases,
-    "programs": loop_programs.cases,
+    PROGRAMS: loop_programs.cases,
 }
 RESULTS = Path(__file__).parent / "results"
 
@@ -40,7 +44,9 @@ def progress(text: str) -> None:
 def main() -> int:
     """Run the benchmarks that were named, or all."""
     parser = argparse.ArgumentParser(description="Measure brickwork beside its peers.")
-    parser.add_argument("names", nargs="*", help=f"of {', '.join({**BENCHMARKS, **cuda.BENCHMARKS})}; else all")
+    parser.add_argument(
+        "names", nargs="*", help=f"of {', '.join({**BENCHMARKS, **cuda.BENCHMARKS})}; else all but programs"
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--machine", default="cpu-2core", help="folder of the CPU's results, as a kind of machine")
     parser.add_argument("--out", type=Path, help="file of the GPU's results, in place of one under benchmarks/results/")
@@ -55,10 +61,10 @@ def main() -> int:
     if options.only:
         print("\n".join(loop_programs.summarised(loop_programs.cases(progress, only=options.only.split(",")))))
         return 0
-    for name in options.names or BENCHMARKS:
+    for name in options.names or [name for name in BENCHMARKS if name != PROGRAMS]:
         found = BENCHMARKS[name](progress)
         progress("")
-        if name == "programs":
+        if name == PROGRAMS:
             print("\n".join(loop_programs.summarised(found)))
         else:
             for case in found:
@@ -68,11 +74,12 @@ def main() -> int:
 
 
 def on_gpus(names: list[str], only: str) -> dict[str, Benchmark]:
-    """Return the GPU's benchmarks of these names, or all; or those programs that are named alone."""
+    """Return the GPU's benchmarks of these names, or all but the programs; or those programs that are named alone."""
     if only:
-        return {"programs": functools.partial(cuda.programs.cases, only=only.split(","))}
+        return {PROGRAMS: functools.partial(cuda.programs.cases, only=only.split(","))}
     every = cuda.BENCHMARKS
-    return {name: every[name] for name in every if not names or {name, name.partition("/")[0]} & {*names}}
+    wanted = names or [name for name in every if not name.startswith(PROGRAMS)]
+    return {name: every[name] for name in every if {name, name.partition("/")[0]} & {*wanted}}
 
 
 def on_a_gpu(chosen: dict[str, Benchmark], out: Path | None, budget: float) -> int:
@@ -82,7 +89,8 @@ def on_a_gpu(chosen: dict[str, Benchmark], out: Path | None, budget: float) -> i
         return 1
     torch.cuda.init()
     machine = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower())
-    path = out or RESULTS / machine / "cuda.json"
+    programs = all(name.startswith(PROGRAMS) for name in chosen)
+    path = out or RESULTS / machine / ("programs.json" if programs else "cuda.json")
     start, records, failed = time.perf_counter(), list[Record](), list[str]()
     for name, benchmark in chosen.items():
         passed = time.perf_counter() - start
@@ -90,7 +98,7 @@ def on_a_gpu(chosen: dict[str, Benchmark], out: Path | None, budget: float) -> i
             failed.append(f"{name}: not begun, {passed:.0f} s have passed")
             continue
         try:
-            found = of_one(benchmark, tables=not name.startswith("programs"))
+            found = of_one(benchmark, tables=not programs)
         except Exception as error:  # noqa: BLE001  # one benchmark that fails does not hide the others
             traceback.print_exc()
             failed.append(f"{name}: {type(error).__name__}: {error}".splitlines()[0])
@@ -101,7 +109,8 @@ def on_a_gpu(chosen: dict[str, Benchmark], out: Path | None, budget: float) -> i
         print(f"{name}: {time.perf_counter() - start - passed:.1f} s\n", flush=True)
         records.append(record(name, found))
         save_all(records, path)
-    verdicts([case for result in records for case in result.cases])
+    if not programs:
+        verdicts([case for result in records for case in result.cases])
     for text in failed:
         print(f"FAILED {text}")
     print(f"{time.perf_counter() - start:.0f} s; wrote {path}")

@@ -188,3 +188,17 @@ def summarised(found: Sequence[Case]) -> list[str]:
 
 def _first_line(error: Exception) -> str:
     return next((text for text in str(error).splitlines() if text.strip()), type(error).__name__)
+
+
+def markdown(found: Sequence[Case]) -> str:
+    """Return the cases as a table in Markdown, and the summary below it."""
+    lines = ["| program | limited by | loops | brickwork | Numba | checks |", "|---|---|---|---|---|---|"]
+    for case in found:
+        cells = [case.title, case.notes["bound"], case.notes["loops"]]
+        if not case.timings:
+            lines.append(f"| {' | '.join(cells)} | not compiled | | |")
+            continue
+        other = ratio(case.ratio(NUMBA)) if NUMBA in case.timings else ""
+        checks = f"{100 * cost_of_checks(case):+.0f} %" if UNCHECKED in case.timings else ""
+        lines.append(f"| {' | '.join((*cells, duration(case.timings[OURS].median), other, checks))} |")
+    return "\n".join([*lines, "", *(f"- {text}" for text in summarised(found))])

@@ -1,6 +1,6 @@
 """`python -m benchmarks.table`: write the measured tables from the records, between two marks in each document.
 
-README.md has the headlines, docs/guide/measured.md everything. Records of a GPU have tables and marks of their own, and
+README.md has the headlines, docs/guide/measured.md everything, docs/guide/programs.md the loop programs. Records of a GPU have tables and marks of their own, and
 pictures in docs/images/; so have the registers that kernels take (`registers.py`).
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import registers
+from benchmarks import loop_programs, registers
+from benchmarks.cuda import programs
 from brickwork.bench import plots
 from brickwork.bench.record import Case, Record, load, load_all
 from brickwork.bench.report import markdown, markdown_device
@@ -74,6 +75,23 @@ def table_of_gpu(records: list[Record], titles: frozenset[str] | None) -> str:
     return "\n".join(lines)
 
 
+def write_programs() -> None:
+    """Write the tables of the loop programs, each with a line on its machine."""
+    document = "docs/guide/programs.md"
+    path = RESULTS / "cpu-2core" / "programs.json"
+    if path.exists():
+        found = load(path)
+        said = f"{found.machine.get('processor', '')}, {found.machine['cores']} cores; {versions(found)}; {found.date}."
+        write(document, "programs", f"{loop_programs.markdown(found.cases)}\n\n{said}")
+    for path in sorted(RESULTS.glob("*/programs.json")):
+        if path.parent.name == "cpu-2core":
+            continue
+        runs = load_all(path)
+        said = f"{runs[0].machine['gpu']}, beside {runs[0].machine['cores']} cores of its machine; {runs[0].date}."
+        cases = [case for run in runs for case in run.cases]
+        write(document, "programs on a GPU", f"{programs.markdown(cases)}\n\n{said}")
+
+
 def versions(record: Record) -> str:
     """Return the versions of what was measured with."""
     return ", ".join(f"{name} {version}" for name, version in record.versions.items() if name != "brickwork")
@@ -114,6 +132,7 @@ def main() -> None:
             write(document, GPU, "\n\n".join(table_of_gpu(run, titles_of_gpus) for run in runs))
     if registers.PATH.exists():
         write("docs/guide/measured.md", REGISTERS, registers.markdown(registers.load()))
+    write_programs()
     for run in runs:
         draw(run)
 

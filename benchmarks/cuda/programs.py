@@ -96,6 +96,17 @@ def line(case: Case) -> str:
     return "  ".join(words)
 
 
+def markdown(found: Sequence[Case]) -> str:
+    """Return the cases as a table in Markdown."""
+    lines = ["| program | sizes | GPU | processor |", "|---|---|---|---|"]
+    for case in found:
+        times = "not compiled | "
+        if case.timings:
+            times = f"{duration(case.timings['brickwork'].median)} | {ratio(case.ratio('processor'))}"
+        lines.append(f"| {case.title} | {case.notes['sizes'].strip('(,)')} | {times} |")
+    return "\n".join(lines)
+
+
 BENCHMARKS = {
     f"programs/{family}": functools.partial(cases, only=[family])
     for family in dict.fromkeys(program.family for program in PROGRAMS)
