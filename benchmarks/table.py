@@ -1,7 +1,8 @@
 """`python -m benchmarks.table`: write the measured tables from the records, between two marks in each document.
 
-README.md has the headlines, docs/guide/measured.md everything, docs/guide/programs.md the loop programs. Records of a GPU have tables and marks of their own, and
-pictures in docs/images/; so have the registers that kernels take (`registers.py`).
+README.md has the headlines, docs/guide/measured.md everything, docs/guide/programs.md the loop
+programs. Records of a GPU have tables and marks of their own, and pictures in
+docs/images/; so have the registers that kernels take (`registers.py`).
 """
 
 from __future__ import annotations
