@@ -118,7 +118,7 @@ def everything_proved() -> Generator[None]:
     def proved(*arguments: Any, **named: Any) -> Analysis:
         found = analyse(*arguments, **named)
         bounds = {place: replace(each, bound=Bound.PROVED, guard=()) for place, each in found.bounds.items()}
-        return replace(found, bounds=bounds)
+        return replace(found, bounds=bounds, assumptions=())
 
     with tempfile.TemporaryDirectory() as folder, config.override(cache_dir=folder):
         cast("Any", pipeline).analyse = proved

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import brickwork as bw
+from benchmarks.loop_programs import compiled, everything_proved
 from benchmarks.programs import PROGRAMS, loop_lines
-from benchmarks.programs.numpy_form import as_numpy, numpy_form
+from benchmarks.programs.numpy_form import as_numpy, numpy_form, source
 from benchmarks.programs.verdicts import verdicts
 from support.gpu import moved, results_of, settle
 from support.tensors import copy
@@ -37,7 +38,6 @@ ARGUMENT = "a maximum that notes its place is no reduction"
 FLAT = "indices into flat tensors are not taken apart"
 WAVE = "no wavefronts"
 UNPROVED = {
-    "bicg": "two accumulations in one nest are not distributed",
     "cholesky": OWN,
     "ludcmp": ARGUMENT,
     "trisolv": OWN,
@@ -119,3 +119,51 @@ def test_loops_run_as_expected(name):
     said = {line: found.get(line, "not compiled") for line, _ in loop_lines(program.function)}
     for (line, index), loop in zip(loop_lines(program.function), program.loops, strict=True):
         assert loop.allows(said[line]), f"{index} at line {line}: {said[line]}, not {loop.verdict}"
+
+
+# ---------------------------------------------------------------- what the benchmark stands on
+
+
+def test_marked_loops_alone_run_over_prange():
+    text = source(BY_NAME["gemver"])
+    assert text.count("in prange(n)") == 4
+    assert text.count("in range(n)") == 3
+    assert "torch" not in text
+
+
+EXPLANATION = """histogram(float64[1])
+kernel histogram
+  for a at program.py:1: in parallel, vectorised by 8
+    for b at program.py:2: in order
+      since it accumulates, and a loop around it runs in parallel
+  for c at program.py:3: in parallel
+    partial results of 's' are joined by +
+  for d at program.py:4: in order
+    because 's', assigned at line 5, is used by the next iteration
+  for e at program.py:6: in order
+    since it is short
+  for f at program.py:7: in parallel
+  for f at program.py:7: in order
+    because 's', assigned at line 5, is used by the next iteration
+  program.py:8: index 0 of 'x' read is checked at each execution"""
+
+
+def test_verdicts_are_read_from_explanations():
+    assert verdicts(EXPLANATION) == {
+        1: "parallel",
+        2: "reduction",
+        3: "reduction",
+        4: "in order",
+        6: "parallel",
+        7: "distributed",
+    }
+
+
+def test_checks_are_left_out_only_where_their_cost_is_measured():
+    program = BY_NAME["histogram"]
+    with everything_proved():
+        unchecked = compiled(program, "unchecked")
+    checked = compiled(program, "checked_again")
+    arguments = program.arguments(20)
+    assert "is out of bounds" not in unchecked.inspect("schedule", *arguments)
+    assert "is out of bounds" in checked.inspect("schedule", *arguments)
