@@ -124,3 +124,31 @@ def test_lanes_that_would_begin_at_places_of_their_own_are_given_to_the_inner_lo
     vectors = memory([0.0] * 3), memory([0, 2, 2, 7], INT64), memory([float(k) for k in range(7)])
     assert schedule_of(ragged_sums, *vectors) == ["parallel(i)", "vectorise(k, 32)"]
     agree(ragged_sums, *vectors)
+
+
+def scaled_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for i in range(c.shape[0]):
+        for j in range(c.shape[1]):
+            c[i, j] *= 2.0
+        for k in range(a.shape[1]):
+            for j in range(c.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+def test_rows_run_in_jam_around_several_loops() -> None:
+    given = arguments(6, 9, 3)
+    assert schedule_of(scaled_product, *given) == ["jam(i, 4)", "parallel(i)", "vectorise(j, 8)", "vectorise(j, 16)"]
+    agree(scaled_product, *given)
+
+
+def triangular_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for i in range(c.shape[0]):
+        for j in range(i, c.shape[1]):
+            for k in range(a.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+def test_rows_of_different_lengths_do_not_run_in_jam() -> None:
+    given = arguments(6, 9, 3)
+    assert schedule_of(triangular_product, *given) == ["parallel(i)", "vectorise(j, 32)"]
+    agree(triangular_product, *given)

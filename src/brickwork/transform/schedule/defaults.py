@@ -22,7 +22,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.schedule.grid import grid_schedule
@@ -90,15 +90,20 @@ class _Processor(Planner):
         band = [*self.band(loop)]
         chosen = self.lanes(band)
         if not chosen or chosen[0] not in band:
+            shared = [node for node in chosen if self.sharing(band, node) is band[-1]]
+            if shared:
+                yield Jam(band[-1].index, JAMMED)
             yield from (Parallel(node.index) for node in band)
-            yield from (Vectorise(node.index, self.width(node)) for node in chosen)
+            for node in chosen:
+                width = self.width(node, JAMMED_ACCUMULATORS if node in shared else ACCUMULATORS)
+                yield Vectorise(node.index, width)
             return
         order = self.order(band, chosen[0])
         if order:
             yield Permute(loop.index, order)
             band = [*self.band(permute(loop, order))]
         vector = next(node for node in band if node.index == chosen[0].index)
-        sharing = self.sharing(band, vector) if self.target.vector_bytes else None
+        sharing = self.sharing(band, vector)
         width = self.width(vector, JAMMED_ACCUMULATORS if sharing else ACCUMULATORS)
         if sharing:
             yield Jam(sharing.index, JAMMED)
@@ -107,6 +112,17 @@ class _Processor(Planner):
         if not {node.index for node in outer} & _read_in_bounds(vector):
             yield Chunk(vector.index, self.chunk(vector))
         yield Vectorise(vector.index, width)
+
+    def sharing(self, band: list[For], vector: For) -> For | None:
+        """Return the outer loop worth running in jam: its iterations all run the same ones of the loops inside."""
+        outer = Planner.sharing(self, band, vector) if self.target.vector_bytes else None
+        if outer is None:
+            return None
+        changing = (assigned_symbols(outer.body) | {outer.index}) - {vector.index}
+        inner = [vector, *(node for node in walk(vector.body) if isinstance(node, For))]
+        bounds = [bound for node in inner for bound in (node.start, node.stop)]
+        fixed = not read_symbols(bounds) & changing and not any(isinstance(node, Load) for node in walk(bounds))
+        return outer if fixed else None
 
     def order(self, band: list[For], vector: For) -> tuple[Symbol, ...]:
         """Return an order of a band in which the loop that runs in lanes is innermost; empty if it is, or cannot be."""
