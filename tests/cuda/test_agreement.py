@@ -6,19 +6,17 @@ generated programs are tried.
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
 import brickwork as bw
-from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import define
-from support.fuzzing import assert_margins, definition_of, is_small, outcome, races
-from support.generate import Generated, program_of_seed
+from support.fuzz.check import FoundError
+from support.fuzz.check_cuda import examine_on_cuda
+from support.fuzz.generate import case_of_seed
 from support.gpu import GPU, moved, results_of
 from support.kernels import SUITE, Case
 from support.tensors import LAYOUTS, beside, copy
@@ -36,7 +34,6 @@ NAMES = sorted(
 """Kernels with a tensor among their arguments: without one, results are the CPU's."""
 EVERY_LAYOUT = {**LAYOUTS, "beside": beside}
 """On GPUs code for memory that is not aligned is code of its own."""
-numbers = itertools.count()
 
 
 def arguments_of(case: Case, size: int, layout: str) -> tuple[Any, ...]:
@@ -93,47 +90,12 @@ def test_the_suite_gives_the_same_bits_each_time(name: str) -> None:
             torch.testing.assert_close(left, right, rtol=0.0, atol=0.0, equal_nan=True)
 
 
-def on_the_gpu(operator: Callable[..., Any]) -> Callable[..., None]:
-    """Return a function that runs an operator on the GPU and waits for its failures."""
-
-    def run(*arguments: Any, **named: Any) -> None:
-        try:
-            operator(*arguments, **named)
-        finally:
-            bw.check_errors()
-
-    return run
-
-
-def assert_program_agrees(program: Generated, folder: Any) -> None:
-    definition = definition_of(program, folder)
-    if definition is None or races(definition, program):
-        return
-    operator = bw.op(f"fuzz_cuda::program_{next(numbers)}")(definition.source.function)
-    try:
-        expected = outcome(operator, program)
-    except CompileError:
-        return
-    if not is_small(expected):
-        return
-    failure, blocks = outcome(on_the_gpu(operator), program, moved(program.arguments(), "cuda"))
-    found = [item.cpu() for item in blocks]
-    assert_margins(found, program)
-    assert (failure is None) is (expected[0] is None), f"{failure} and {expected[0]} of\n{program.source}"
-    if failure is not None:
-        return
-    for left, right in zip(found, expected[1], strict=True):
-        torch.testing.assert_close(
-            left, right, rtol=0.0, atol=0.0, equal_nan=True, msg=lambda text: f"{text}\n{program.source}"
-        )
-
-
 @pytest.mark.parametrize("batch", range((PROGRAMS + BATCH - 1) // BATCH))
-def test_generated_programs_agree_with_the_cpu(batch: int, tmp_path: Any) -> None:
+def test_generated_programs_agree_with_python(batch: int, tmp_path: Any) -> None:
     wrong: list[str] = []
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         try:
-            assert_program_agrees(program_of_seed(seed), tmp_path)
-        except (AssertionError, bw.BrickworkError, RuntimeError) as error:
+            examine_on_cuda(case_of_seed(seed), tmp_path)
+        except (FoundError, bw.BrickworkError, RuntimeError) as error:
             wrong.append(f"seed {seed}: {type(error).__name__}: {error}")
     assert not wrong, "\n\n".join(wrong)

@@ -4,13 +4,13 @@ import re
 
 import pytest
 import torch
+from support.fuzz.generate import case_of_seed
 
 import support.gpu_operators as gpu_operators
 from brickwork.diagnostics.errors import CompileError
 from brickwork.ops import sample_normal, sin, timex, timex_padded
 from brickwork.ops.brick_pad import brick_pad_colour, brick_pad_plane
 from brickwork.target.cuda import cuda_target
-from support.generate import program_of_seed
 from support.kernels import SUITE
 from support.ptx import assemble, program_for_gpu, ptx_of
 
@@ -74,9 +74,9 @@ def test_fast_math_assembles(tmp_path):
 def test_generated_programs_assemble(first, tmp_path):
     programs = []
     for seed in range(first, first + 20):
-        made = program_of_seed(seed)
+        made = case_of_seed(seed)
         try:
-            programs.append(program_for_gpu(made.function(tmp_path), *made.arguments(), easy=seed % 2 == 0))
+            programs.append(program_for_gpu(made.function(tmp_path), *made.make(), easy=seed % 2 == 0))
         except CompileError:
             continue
     assert assemble(ptx_of(programs, NEWEST_TESTED), NEWEST_TESTED, tmp_path)

@@ -1,0 +1,83 @@
+"""`python -m tests.fuzz --programs 20000 --seed 0 --workers 8`: random programs run in every way there is.
+
+`--device cuda` runs them on GPUs; `--replay FILE` and `--show SEED` look at one. The exit status is 1 if two ways to
+run a program differ; each finding is a file that `--replay` takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+from support.fuzz import campaign  # noqa: E402  # the folders are known from here on
+from support.fuzz.check import WIDTHS  # noqa: E402
+from support.fuzz.findings import read, write  # noqa: E402
+from support.fuzz.generate import case_of_seed  # noqa: E402
+from support.fuzz.shrink import shrink  # noqa: E402
+
+
+def main() -> int:
+    options = _options()
+    check = campaign.examiner(options.device, WIDTHS if options.every_width else ())
+    if options.worker:
+        campaign.work(sys.stdin, sys.stdout, options.out, check)
+        return 0
+    if options.show is not None:
+        print(case_of_seed(options.show).source, *case_of_seed(options.show).arguments, sep="\n")
+        return 0
+    if options.replay is not None:
+        return _replay(options, check)
+    begin = time.monotonic()
+    seeds = range(options.seed, options.seed + options.programs)
+    total = campaign.run(seeds, options.workers, options.out, lambda number: _command(options, number))
+    print(campaign.report(total, time.monotonic() - begin))
+    return 1 if total.findings else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--programs", type=int, default=500, help="how many programs")
+    parser.add_argument("--seed", type=int, default=0, help="the first one's seed")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--every-width", action="store_true", help="all widths of vectors for each program, not one")
+    parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="the folder for findings")
+    parser.add_argument("--replay", type=Path, help="examine the case of a file, or of a seed")
+    parser.add_argument("--shrink", action="store_true", help="with --replay: make it smaller")
+    parser.add_argument("--show", type=int, help="print the program of a seed")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _command(options: argparse.Namespace, number: int) -> list[str]:
+    del number
+    command = [sys.executable, "-m", "tests.fuzz", "--worker", "--device", options.device, "--out", str(options.out)]
+    return [*command, *(["--every-width"] if options.every_width else [])]
+
+
+def _replay(options: argparse.Namespace, check: campaign.Examine) -> int:
+    text = str(options.replay)
+    case = case_of_seed(int(text)) if text.isdigit() else read(options.replay)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        kind, words, counts = campaign.kind_of(case, folder, check)
+        if kind and options.shrink:
+            case = shrink(case, lambda smaller: campaign.kind_of(smaller, folder, check)[0] == kind)
+            kind, words, counts = campaign.kind_of(case, folder, check)
+            print(write(case, options.out, kind, words))
+    print(words or "\n".join(f"{name}: {count}" for name, count in counts.items()))
+    return 1 if kind else 0
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    sys.exit(main())

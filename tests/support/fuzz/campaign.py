@@ -1,0 +1,172 @@
+"""Many cases by several processes: progress, findings as files, and counts of what was tried.
+
+A worker (`work`) examines the seeds that it reads and answers each with a line of JSON. One that dies or hangs is
+replaced, and the seed that it was at is a finding: compiled code may do anything where the compiler is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from support.fuzz.case import Case
+from support.fuzz.check import FoundError, examine
+from support.fuzz.findings import write
+from support.fuzz.generate import case_of_seed
+from support.fuzz.shrink import shrink
+
+PATIENCE = 300.0
+"""Seconds that one case may take, shrinking included."""
+SHRINKING = 90.0
+Examine = Callable[[Case, Path], "Counter[str]"]
+
+
+@dataclass(slots=True)
+class Total:
+    """What a campaign has seen so far."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    findings: list[str] = field(default_factory=list[str])
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def examiner(device: str, widths: Sequence[int]) -> Examine:
+    """Return what examines a case for a device."""
+    if device == "cuda":
+        from support.fuzz.check_cuda import examine_on_cuda  # torch starts CUDA there
+
+        return examine_on_cuda
+    return lambda case, folder: examine(case, folder, widths=widths)
+
+
+def kind_of(case: Case, folder: Path, check: Examine) -> tuple[str, str, Counter[str]]:
+    """Examine a case; return what kind of finding it is ("" for none), the words, and what was counted."""
+    try:
+        return "", "", check(case, folder)
+    except FoundError as error:
+        return error.kind, str(error), Counter(programs=1)
+    except Exception as error:
+        return type(error).__name__, f"{type(error).__name__}: {error}", Counter(programs=1)
+
+
+def work(seeds: TextIO, answers: TextIO, out: Path, check: Examine) -> None:
+    """Examine the seeds of the lines of `seeds`; write an answer for each."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for line in seeds:
+            case = case_of_seed(int(line))
+            kind, text, counts = kind_of(case, folder, check)
+            found = ""
+            if kind:
+                write(case, out / "unshrunk", kind, text)
+                small = shrink(case, lambda smaller: kind_of(smaller, folder, check)[0] == kind, SHRINKING)
+                found = str(write(small, out, kind, kind_of(small, folder, check)[1]))
+            print(json.dumps({"seed": case.seed, "found": found, "counts": counts}), file=answers, flush=True)
+
+
+class _Worker:
+    """A process that examines seeds one after another; it is replaced when it dies."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._process: Any = None
+        self._lines: queue.Queue[str] = queue.Queue()
+
+    def ask(self, seed: int) -> dict[str, Any] | str:
+        """Return the answer for a seed, or how the process ended."""
+        process = self._process = self._process or self._start()
+        process.stdin.write(f"{seed}\n")
+        process.stdin.flush()
+        try:
+            line = self._lines.get(timeout=PATIENCE)
+        except queue.Empty:
+            process.kill()
+            self._process = None
+            return "hang"
+        if line:
+            return json.loads(line)
+        self._process = None
+        return f"crash {process.wait()}"
+
+    def end(self) -> None:
+        """Let the process finish."""
+        if self._process is not None:
+            self._process.stdin.close()
+            self._process.wait()
+
+    def _start(self) -> Any:
+        process: Any = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        lines = self._lines = queue.Queue[str]()
+
+        def read() -> None:
+            for line in process.stdout:
+                lines.put(line)
+            lines.put("")
+
+        threading.Thread(target=read, daemon=True).start()
+        return process
+
+
+def run(seeds: range, workers: int, out: Path, command: Callable[[int], Sequence[str]]) -> Total:
+    """Examine all seeds with workers started by `command`, which is told the worker's number."""
+    total = Total()
+    waiting: queue.Queue[int] = queue.Queue()
+    for seed in seeds:
+        waiting.put(seed)
+    threads = [
+        threading.Thread(target=_serve, args=(_Worker(command(number)), waiting, total, out))
+        for number in range(workers)
+    ]
+    for thread in threads:
+        thread.start()
+    begin = time.monotonic()
+    while any(thread.is_alive() for thread in threads):
+        _progress(total, len(seeds), begin)
+        for thread in threads:
+            thread.join(timeout=2.0 / len(threads))
+    _progress(total, len(seeds), begin)
+    print(file=sys.stderr)
+    return total
+
+
+def _serve(worker: _Worker, waiting: queue.Queue[int], total: Total, out: Path) -> None:
+    while True:
+        try:
+            seed = waiting.get_nowait()
+        except queue.Empty:
+            worker.end()
+            return
+        answer = worker.ask(seed)
+        with total.lock:
+            if isinstance(answer, str):
+                total.counts["programs"] += 1
+                total.findings.append(str(write(case_of_seed(seed), out, answer, f"the process ended: {answer}")))
+            else:
+                total.counts.update(answer["counts"])
+                total.findings += [answer["found"]] if answer["found"] else []
+
+
+def _progress(total: Total, count: int, begin: float) -> None:
+    done, seconds = total.counts["programs"], time.monotonic() - begin
+    rate = done / max(seconds, 1.0)
+    text = f"{done}/{count} programs, {len(total.findings)} findings, {seconds:.0f} s, {rate:.1f} a second"
+    end = "" if sys.stderr.isatty() else "\n"
+    if sys.stderr.isatty() or done == count or int(seconds) % 20 < 2:
+        print(f"\r{text}" if not end else text, end=end, file=sys.stderr, flush=True)
+
+
+def report(total: Total, seconds: float) -> str:
+    """Return the counts as a table, and the findings."""
+    lines = [f"{name:40} {count:>9}" for name, count in sorted(total.counts.items())]
+    lines += ["", f"{total.counts['programs']} programs in {seconds:.0f} s, {len(total.findings)} findings"]
+    return "\n".join((*lines, *sorted(total.findings)))

@@ -1,0 +1,287 @@
+"""What must hold of every case. `examine` runs a case in every way and says what it saw, or where two ways differ.
+
+Python, the checking interpreter, the interpreter on scheduled IR, and machine code at several numbers of threads and
+widths of vectors give the same bits, or fail with the same kind of exception; nothing around the tensors changes. The
+text of the IR can be read back. A loop that is proved independent shows no race in the interpreter; a `prange` that is
+refuted has one for some arguments.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from brickwork.analysis.analyse import analyse
+from brickwork.config import config
+from brickwork.diagnostics.errors import CompileError, RaceError
+from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.lower import lower
+from brickwork.frontend.reference import python_function as in_python
+from brickwork.ir.nodes import For, If, Kernel, Node, Program, Role
+from brickwork.ir.parse import parse_program
+from brickwork.ir.text import print_program
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import rewrite, walk
+from brickwork.target.cpu import host_target
+from brickwork.target.target import Target
+from brickwork.transform.guard import careful_body, conjunction, fast_body, guards
+from brickwork.transform.promote import promote
+from support.fuzz.case import MARGIN, NAME, Case, TensorArgument
+from support.fuzz.execute import (
+    Outcome,
+    Scheduled,
+    in_interpreter,
+    kernels_of,
+    operator_of,
+    outcome,
+    scheduled,
+    signature_of,
+    small_pieces,
+    with_kernels,
+)
+
+LARGEST = 1e6
+"""Floats that grow beyond this make sums whose last bits depend on the order."""
+_WORDS = (
+    "while ",
+    "break",
+    "continue",
+    "bw.ndrange",
+    "prange",
+    "assert",
+    "divmod",
+    "mix(",
+    "bw.rand",
+    "else:",
+    "elif ",
+)
+THREADS = (1, 2, 7)
+WIDTHS = (4, 16, 32, 64)
+"""Bytes of a vector; 4 means none."""
+
+
+class FoundError(Exception):
+    """Two ways to run a case differ; `kind` says which, in a word or two that do not depend on the case."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        """Take the kind and what was seen."""
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+
+
+def examine(case: Case, folder: Path, *, widths: Sequence[int] = ()) -> Counter[str]:
+    """Run a case in every way; return what it was made of, or raise FoundError. Without widths, one is chosen."""
+    seen: Counter[str] = Counter(programs=1)
+    chosen = widths or (WIDTHS[case.seed % len(WIDTHS)],)
+    with small_pieces(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared = _prepare(case, folder, seen)
+        if prepared is None:
+            return seen
+        definition, program = prepared
+        expected = outcome(in_python(definition), case)
+        seen[f"fails with {expected.failure.__name__}" if expected.failure else "succeeds"] += 1
+        if not is_small(expected):
+            seen["too large to compare"] += 1
+            return seen
+        if breaks_its_word(case, program, expected, seen):
+            return seen
+        for width in chosen:
+            made = _schedule(case, program, seen, host_target(width))
+            if made is None:
+                return seen
+            _run_scheduled(case, program, made, expected, width)
+        _verdicts(case, program, expected, seen)
+        for width in chosen:
+            _compiled(case, definition, expected, seen, width)
+        seen["compared"] += 1
+    return seen
+
+
+def _prepare(case: Case, folder: Path, seen: Counter[str]) -> tuple[Definition, Program] | None:
+    """Return the definition and the program, or None where the language refuses the case."""
+    try:
+        definition = define(case.function(folder))
+        program = lower(definition, signature_of(case, may_alias=case.shares))
+    except CompileError as error:
+        seen[f"refused {error.diagnostics[0].code}"] += 1
+        return None
+    verify_program(program)
+    text = print_program(program)
+    if print_program(parse_program(text)) != text:
+        raise FoundError("text", f"the IR is not read back as it was printed:\n{text}")
+    _count(case, program, seen)
+    return definition, program
+
+
+def _count(case: Case, program: Program, seen: Counter[str]) -> None:
+    """Count what the case has."""
+    body = case.source.partition(f"def {NAME}")[2]
+    for word in _WORDS:
+        seen[f"has {word}"] += word in body
+    for item in case.arguments:
+        if isinstance(item, TensorArgument):
+            seen[f"dtype {item.dtype}"] += 1
+            seen[f"layout {item.layout}"] += 1
+            seen[f"data {item.data}"] += 1
+            seen[f"rank {len(item.shape)}"] += 1
+    seen["arguments share memory"] += case.shares
+    seen["loops"] += sum(isinstance(node, For) for node in walk(program))
+
+
+def breaks_its_word(case: Case, program: Program, expected: Outcome, seen: Counter[str]) -> bool:
+    """Whether a loop that is claimed to be independent shows a race; no other loop may."""
+    try:
+        found = outcome(in_interpreter(program), case)
+    except RaceError as error:
+        if not case.claims:
+            raise FoundError("race without a claim", str(error)) from None
+        seen["claims broken by the data"] += 1
+        return True
+    compare("interpreter", found, expected, case)
+    return False
+
+
+def _schedule(case: Case, program: Program, seen: Counter[str], target: Target) -> Scheduled | None:
+    """Return the kernels of a program as they are compiled; None where a `prange` is refuted."""
+    try:
+        made = scheduled(program, target)
+    except RaceError as error:
+        if not case.claims:
+            raise FoundError("refused without a claim", str(error)) from None
+        seen["claims refuted"] += 1
+        _confirm(case, program, error)
+        return None
+    roles = {node.role for kernel in made.values() for node in walk(kernel.kernel) if isinstance(node, For)}
+    seen["programs with threads"] += Role.PARALLEL in roles
+    seen["programs with lanes"] += Role.VECTOR in roles
+    return made
+
+
+def _run_scheduled(case: Case, program: Program, made: Scheduled, expected: Outcome, width: int) -> None:
+    """Run the scheduled IR in the interpreter."""
+    after = with_kernels(program, {name: item.kernel for name, item in made.items()})
+    try:
+        found = outcome(in_interpreter(after), case)
+    except RaceError as error:
+        raise FoundError("race in the schedule", f"width {width}: {error}") from None
+    compare("schedule", found, expected, case, f"width {width}")
+
+
+def _confirm(case: Case, program: Program, refusal: RaceError) -> None:
+    """See that iterations of a refuted `prange` collide on an element: for these arguments, or for larger ones."""
+    if "stores into" not in str(refusal):
+        return
+    for size in (0, 5, 9, 14):
+        try:
+            outcome(in_interpreter(program), _resized(case, size) if size else case)
+        except RaceError:
+            return
+        except (RuntimeError, OverflowError):
+            continue
+    raise FoundError("refuted without a collision", str(refusal))
+
+
+def _resized(case: Case, size: int) -> Case:
+    """Return the case with other sizes, which keep equal sizes equal."""
+    known: dict[int, int] = {}
+    arguments: list[Any] = []
+    for item in case.arguments:
+        if isinstance(item, TensorArgument):
+            shape = tuple(known.setdefault(extent, size + len(known)) for extent in item.shape)
+            item = replace(item, shape=shape, layout="dense", base=None, limit=size, strays=False)
+        elif item.name == "m":
+            item = replace(item, value=size)
+        arguments.append(item)
+    return replace(case, arguments=tuple(arguments))
+
+
+def _verdicts(case: Case, program: Program, expected: Outcome, seen: Counter[str]) -> None:
+    """Run every loop that is proved independent as a parallel one in the checking interpreter."""
+    kernels = {kernel.name: _marked(kernel, seen) for kernel in kernels_of(program)}
+    try:
+        found = outcome(in_interpreter(with_kernels(program, kernels)), case)
+    except RaceError as error:
+        raise FoundError("race in a loop proved independent", str(error)) from None
+    compare("loops proved independent", found, expected, case)
+
+
+def _marked(kernel: Kernel, seen: Counter[str]) -> Kernel:
+    """Return a kernel with the loops marked that are independent without reductions."""
+    kernel = promote(kernel)
+    analysis = analyse(kernel)
+
+    def mark(node: Node) -> Node:
+        if not isinstance(node, For):
+            return node
+        verdict = analysis.loops[node.index]
+        seen["loops independent" if verdict.independent else "loops in order"] += 1
+        seen["loops with reductions"] += bool(verdict.independent and verdict.reductions)
+        return replace(node, role=Role.PARALLEL) if verdict.independent and not verdict.reductions else node
+
+    fast = tuple(rewrite(item, mark) for item in fast_body(kernel.body, analysis))
+    careful = careful_body(kernel.body, analysis)
+    return replace(kernel, body=(If(condition=conjunction(guards(analysis)), then=fast, otherwise=careful),))
+
+
+def _compiled(case: Case, definition: Definition, expected: Outcome, seen: Counter[str], width: int) -> None:
+    """Run machine code at several numbers of threads."""
+    before = torch.get_num_threads()
+    try:
+        with config.override(vector_bytes=width, cache_size=0):
+            operator = operator_of(definition)
+            for threads in THREADS:
+                torch.set_num_threads(threads)
+                where = f"width {width}, {threads} threads"
+                compare("machine code", outcome(operator, case), expected, case, where)
+                seen["runs of machine code"] += 1
+    finally:
+        torch.set_num_threads(before)
+
+
+# ---------------------------------------------------------------- comparing
+
+
+def compare(kind: str, found: Outcome, expected: Outcome, case: Case, where: str = "") -> None:
+    """Raise FoundError unless two runs ended in the same way, and nothing around the tensors has changed."""
+    if found.failure is not expected.failure:
+        text = f"{where}: {found.failure} {found.words}, not {expected.failure} {expected.words}"
+        raise FoundError(f"{kind}: failure", text)
+    _margins(kind, found, case, where)
+    if expected.failure is not None:
+        return
+    pairs = zip((*found.memory, *found.results), (*expected.memory, *expected.results), strict=True)
+    for number, (left, right) in enumerate(pairs):
+        if not _same(left, right):
+            raise FoundError(f"{kind}: values", f"{where}: tensor {number} is\n{left}\nnot\n{right}")
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    left, right = one.double(), other.double()
+    if not one.dtype.is_floating_point:
+        return torch.equal(one, other)
+    return bool(((left == right) | (left.isnan() & right.isnan())).all())
+
+
+def _margins(kind: str, found: Outcome, case: Case, where: str) -> None:
+    """Check what lies before and after each tensor, even where the program failed."""
+    before = outcome(lambda *_, **__: None, case)
+    tensors = [item for item in case.arguments if isinstance(item, TensorArgument)]
+    for item, left, right in zip(tensors, found.memory, before.memory, strict=True):
+        for part in (slice(0, MARGIN - 2), slice(-MARGIN + 2, None)):
+            if item.base is None and not case.shares and not _same(left[part], right[part]):
+                raise FoundError(f"{kind}: margins", f"{where}: memory around `{item.name}` has changed")
+
+
+def is_small(found: Outcome) -> bool:
+    """Whether no float has grown so large that the order of a sum would show."""
+    floats = [item.double() for item in (*found.memory, *found.results) if item.dtype.is_floating_point]
+    return all(bool((item.nan_to_num(0.0, 0.0, 0.0).abs() <= LARGEST).all()) for item in floats)

@@ -1,0 +1,67 @@
+"""What must hold of every case on a GPU: it gives what Python gives, or fails where Python does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import brickwork as bw
+from brickwork.config import config
+from brickwork.diagnostics.errors import CompileError, RaceError
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.frontend.reference import python_function as in_python
+from support.fuzz.case import Case
+from support.fuzz.check import FoundError, breaks_its_word, compare, is_small
+from support.fuzz.execute import Outcome, operator_of, outcome, signature_of
+from support.gpu import moved
+
+
+def examine_on_cuda(case: Case, folder: Path) -> Counter[str]:
+    """Run a case on the GPU; return what it was, or raise FoundError."""
+    seen: Counter[str] = Counter(programs=1)
+    try:
+        definition = define(case.function(folder))
+        program = lower(definition, signature_of(case, may_alias=case.shares))
+    except CompileError:
+        seen["refused"] += 1
+        return seen
+    expected = outcome(in_python(definition), case)
+    seen[f"fails with {expected.failure.__name__}" if expected.failure else "succeeds"] += 1
+    if not is_small(expected) or breaks_its_word(case, program, expected, seen):
+        return seen
+    try:
+        with config.override(cache_size=0):
+            operator = operator_of(definition)
+            found = _on_cpu(outcome(_waiting(operator), case, moved(case.make(), "cuda")))
+    except RaceError as error:
+        if not case.claims:
+            raise FoundError("refused without a claim", str(error)) from None
+        seen["claims refuted"] += 1
+        return seen
+    compare("GPU", found, expected, case)
+    seen["compared"] += 1
+    return seen
+
+
+def _waiting(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that runs an operator on the GPU and waits for its failures."""
+
+    def run(*arguments: Any, **named: Any) -> Any:
+        try:
+            return operator(*arguments, **named)
+        finally:
+            bw.check_errors()
+
+    return run
+
+
+def _on_cpu(found: Outcome) -> Outcome:
+    def fetch(tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        return tuple(item.cpu() for item in tensors)
+
+    return Outcome(found.failure, found.words, fetch(found.memory), fetch(found.results))

@@ -1,0 +1,139 @@
+"""The ways to run a case: Python, the checking interpreter, the interpreter on scheduled IR, and machine code."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
+from unittest.mock import patch
+
+import torch
+
+import brickwork as bw
+from brickwork.codegen import parallel
+from brickwork.frontend.definition import Definition
+from brickwork.ir.dtypes import DTYPES, DType
+from brickwork.ir.interpret import Memory, run_program
+from brickwork.ir.nodes import Kernel, Launch, Program
+from brickwork.ir.scalars import Number
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_kernel
+from brickwork.target.target import Target
+from brickwork.transform.pipeline import ScheduledKernel, schedule_kernel
+from brickwork.transform.schedule import defaults
+from support.fuzz.case import Case, block
+from support.tensors import argument_type
+
+FAILURES = (IndexError, ZeroDivisionError, ValueError, AssertionError)
+"""What a program's own checks raise."""
+KEY = 5
+Scheduled: TypeAlias = Mapping[str, ScheduledKernel]
+"""The kernels of a program as they are compiled, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: the failure's type and words, if it failed, all memory after it, and the results."""
+
+    failure: type[Exception] | None
+    words: str
+    memory: tuple[torch.Tensor, ...]
+    results: tuple[torch.Tensor, ...] = ()
+
+
+def outcome(run: Callable[..., Any], case: Case, arguments: Sequence[Any] | None = None) -> Outcome:
+    """Return how a run ends on the case's arguments, or on those given."""
+    chosen = case.make() if arguments is None else arguments
+    failure, words = None, ""
+    returned: Any = None
+    try:
+        returned = run(*chosen, **({"key": KEY} if case.draws else {}))
+    except FAILURES as error:
+        failure, words = type(error), str(error)
+    memory = tuple(block(item).clone() for item in chosen if isinstance(item, torch.Tensor))
+    results = cast("tuple[Any, ...]", returned if isinstance(returned, tuple) else (returned,))
+    return Outcome(failure, words, memory, tuple(item for item in results if isinstance(item, torch.Tensor)))
+
+
+def signature_of(case: Case, *, may_alias: bool = False) -> Signature:
+    """Return the types of a case's arguments."""
+    return Signature(tuple(map(argument_type, case.make())), may_alias=may_alias)
+
+
+def in_interpreter(program: Program) -> Callable[..., Any]:
+    """Return a function that runs a program in the checking interpreter; tensors share memory there as here."""
+
+    def run(*arguments: Any, key: int = 0) -> Any:
+        storages: dict[tuple[int, str], list[Number]] = {}
+        given = [_memory(item, storages) if isinstance(item, torch.Tensor) else item for item in arguments]
+        try:
+            results = run_program(program, given, check=True, key=key)
+        finally:
+            for tensor, memory in zip(arguments, given, strict=True):
+                if isinstance(tensor, torch.Tensor):
+                    _write_back(tensor, cast("Memory", memory))
+        return tuple(_tensor(item) for item in results)
+
+    return run
+
+
+def _memory(tensor: torch.Tensor, storages: dict[tuple[int, str], list[Number]]) -> Memory:
+    dtype: DType = DTYPES[str(tensor.dtype).removeprefix("torch.")]
+    place = (tensor.untyped_storage().data_ptr(), dtype.name)
+    if place not in storages:
+        storages[place] = [item.item() for item in block(tensor)]
+    return Memory(storages[place], tuple(tensor.shape), tensor.stride(), dtype, int(tensor.storage_offset()))
+
+
+def _write_back(tensor: torch.Tensor, memory: Memory) -> None:
+    block(tensor).copy_(torch.tensor(memory.data, dtype=tensor.dtype))
+
+
+def _tensor(memory: Memory) -> torch.Tensor:
+    data = torch.tensor(memory.data, dtype=getattr(torch, memory.dtype.name))
+    return data.as_strided(memory.sizes, memory.strides, memory.offset)
+
+
+def kernels_of(program: Program) -> list[Kernel]:
+    """Return the kernels of a program's launches."""
+    return [node.kernel for node in program.body if isinstance(node, Launch)]
+
+
+def scheduled(program: Program, target: Target) -> Scheduled:
+    """Return a program's kernels as they are compiled for a target; raises RaceError for a refuted `prange`."""
+    made = {kernel.name: schedule_kernel(kernel, target) for kernel in kernels_of(program)}
+    for item in made.values():
+        verify_kernel(item.kernel)
+    return made
+
+
+def with_kernels(program: Program, kernels: Mapping[str, Kernel]) -> Program:
+    """Return a program with other kernels, by name."""
+    body = tuple(
+        replace(node, kernel=kernels[node.kernel.name]) if isinstance(node, Launch) else node for node in program.body
+    )
+    return replace(program, body=body)
+
+
+def operator_of(definition: Definition) -> Callable[..., Any]:
+    """Return a case as an operator. Cases with the same schema share one name, and what is registered once for it."""
+    marks = [f"{item.name}:{item.kind}:{item.name in definition.mutated}" for item in definition.parameters]
+    text = f"{marks} {definition.results} {definition.draws_random} {definition.host}"
+    name = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return bw.op(f"fuzz::program_{name}")(definition.source.function)
+
+
+@contextmanager
+def small_pieces() -> Generator[None]:
+    """Share small tensors out among threads, too: pieces of work are made small."""
+    with (
+        patch.object(parallel, "CHUNK_COST", 1),
+        patch.object(parallel, "BLOCK_VECTORS", 1),
+        patch.object(parallel, "CHUNKS", 5),
+        patch.object(defaults, "LIGHT_CHUNK", 16),
+        patch.object(defaults, "HEAVY_CHUNK", 3),
+        patch.object(defaults, "REDUCTION_LANES", 8),
+    ):
+        yield

@@ -1,0 +1,147 @@
+"""Expressions and conditions of generated programs.
+
+Floats stay small multiples of a half wherever sums could be made in another order, so that every order gives the same
+bits. Integers may be any: they wrap.
+"""
+
+from __future__ import annotations
+
+from support.fuzz.scope import Array, Scope, index
+
+HELPERS = '''def clamp(value, low, high):
+    """Return at once, or at the end."""
+    if value < low:
+        return low
+    return high if value > high else value
+
+
+def mix(a, b):
+    """A loop and a call in a helper."""
+    t = a
+    for _ in range(2):
+        t = t + b
+    return clamp(t, -40, 40)
+
+
+def parity(a):
+    """A while loop in a helper."""
+    a = abs(int(a)) % 8
+    while a > 1:
+        a -= 2
+    return a
+'''
+_EDGES = ("2**31 + 5", "-(2**31) - 1", "2**62 + 3", "2**63 - 1", "-(2**63) + 1", "7", "-3")
+
+
+class Phrases:
+    """Writes expressions over what a scope offers; `readable` says which tensors may be read."""
+
+    def __init__(self, scope: Scope, *, draws: bool, exact: bool) -> None:
+        self.scope = scope
+        self.draws = draws
+        self.exact = exact
+        self.locals = ["s", "t", "k"]
+        self.readable: list[Array] = list(scope.arrays)
+
+    def element(self, array: Array | None = None) -> str:
+        """Return a read of an element."""
+        found = array or self.scope.pick(self.readable)
+        if not found.sizes:
+            return f"{found.name}[()]"
+        places = [index(self.scope, size) for size in found.sizes]
+        if len(places) > 1 and self.scope.chance(0.1):
+            return found.name + "".join(f"[{place}]" for place in places)
+        return f"{found.name}[{', '.join(places)}]"
+
+    def leaf(self) -> str:
+        """Return a read, a local, an argument or a literal."""
+        pick = self.scope.pick
+        kind = pick(("element",) * 7 + ("local", "local", "loop", "number", "number", "argument", "draw"))
+        match kind:
+            case "local":
+                return pick(self.locals)
+            case "loop" if self.scope.loops:
+                return self.scope.loop().text
+            case "number":
+                return pick(("2", "0.5", "-3", "1", "0", "-1.0"))
+            case "argument":
+                return pick((*(whole.text for whole in self.scope.wholes), "h", "(1 if flag else 2)"))
+            case "draw" if self.draws:
+                return pick(("bw.randint(-2, 3)", "bw.randint(0, 5)", "int(bw.rand() * 4)"))
+            case _:
+                return self.element()
+
+    def number(self, depth: int = 2) -> str:
+        """Return an expression."""
+        if depth == 0 or self.scope.chance(0.15):
+            return self.leaf()
+        pick, left = self.scope.pick, self.number(depth - 1)
+        right = self.number(depth - 1) if self.scope.chance(0.5) else self.leaf()
+        match pick(("sum",) * 6 + ("times", "extreme", "if", "call", "modulo", "whole", "helper", "whole", "unary")):
+            case "sum":
+                return f"({left} {pick('+-')} {right})"
+            case "times":
+                return f"({left} * {pick(('2', '-1', '0.5', self.leaf()))})"
+            case "extreme":
+                return f"{pick(('min', 'max'))}({left}, {right})"
+            case "if":
+                return f"({left} if {self.test(depth - 1)} else {right})"
+            case "call":
+                return self.call(left, right)
+            case "modulo":
+                return f"({left} {pick(('//', '%'))} {pick(('3', '-2', '2.5', '4'))})"
+            case "whole":
+                return self.whole(left, right)
+            case "helper":
+                return pick((f"mix({left}, {right})", f"clamp({left}, -9, {right})", f"parity({left})"))
+            case _:
+                return pick((f"-({left})", f"abs({left})", f"+({left})", f"(not {left})"))
+
+    def call(self, left: str, right: str) -> str:
+        """Return a call whose result is exact."""
+        pick = self.scope.pick
+        exact = ("int", "float", "math.floor", "math.ceil", "math.trunc", "round", "bool")
+        if self.exact or self.scope.chance(0.6):
+            return f"{pick(exact)}({left})"
+        plain = (
+            f"math.sqrt(abs({left}))",
+            f"math.copysign({left}, {right})",
+            f"({left} / {right})",
+            f"float({left}) ** 2",
+        )
+        return pick((*plain, f"math.fabs({left})", f"({left} / 3)", f"math.fmod({left}, 2.5)"))
+
+    def whole(self, left: str, right: str) -> str:
+        """Return integer arithmetic, at the edges too."""
+        pick = self.scope.pick
+        divisor = pick(("m", "k", f"int({right})", self.scope.loop().text if self.scope.loops else "n", "5"))
+        if self.scope.stray == 0 and divisor != "5":
+            divisor = f"(abs({divisor}) % 7 + 1)"
+        match pick(("divide", "bits", "bits", "shift", "wrap")):
+            case "divide":
+                return f"(int({left}) {pick(('//', '%'))} {divisor})"
+            case "bits":
+                return f"(int({left}) {pick('&|^')} {pick(('5', f'int({right})', '-2'))})"
+            case "shift":
+                by = pick(("1", "3", "63", "64", "70", f"abs(int({right})) % 67"))
+                return f"(int({left}) {pick(('<<', '>>'))} {by})"
+            case _:
+                return f"((int({left}) * ({pick(_EDGES)})) {pick(('% 11', '& 7', '>> 60', '// (2**60)'))})"
+
+    def condition(self, depth: int = 1) -> str:
+        """Return a condition of a statement, whose indices cannot be guarded."""
+        self.scope.guardable = False
+        found = self.test(depth)
+        self.scope.guardable = True
+        return found
+
+    def test(self, depth: int = 1) -> str:
+        """Return a condition."""
+        left, right = self.number(depth), self.leaf()
+        plain = f"{left} {self.scope.pick(('<', '<=', '==', '!=', '>', '>='))} {right}"
+        choices = [plain, plain, plain, f"({plain} and {self.leaf()} > 0)", f"not {plain}", f"0 <= {left} < 3", "flag"]
+        choices += [f"({plain} or flag)", f"({plain} or {self.leaf()} != 1)"]
+        if self.scope.loops:
+            one, other = self.scope.loop().text, self.scope.pick((*self.scope.loops, *self.scope.wholes)).text
+            choices += [f"{one} % 2 == 0", f"{one} < {other}", f"{one} != {other}", f"m != 0 and {one} % m == 0"]
+        return self.scope.pick(choices)
