@@ -4,13 +4,13 @@ import re
 
 import pytest
 import torch
-from support.fuzz.generate import case_of_seed
 
 import support.gpu_operators as gpu_operators
 from brickwork.diagnostics.errors import CompileError
 from brickwork.ops import sample_normal, sin, timex, timex_padded
 from brickwork.ops.brick_pad import brick_pad_colour, brick_pad_plane
 from brickwork.target.cuda import cuda_target
+from support.fuzz.generate import case_of_seed
 from support.kernels import SUITE
 from support.ptx import assemble, program_for_gpu, ptx_of
 

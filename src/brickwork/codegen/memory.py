@@ -18,6 +18,8 @@ from brickwork.ir.nodes import Tensor
 from brickwork.ir.signature import ALIGNMENT
 
 _FULL = "splat (i1 true)"
+_NARROW = frozenset({"i8", "i16", "i32"})
+"""Integers in memory that values are narrowed to."""
 
 
 def size(state: State, tensor: Tensor, axis: int) -> str:
@@ -79,6 +81,8 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
             note = f", align {_alignment(state, tensor, offset)}{_scope(state, tensor)}"
             state.writer.store(whole, text, address, note, pointer=_pointer(state, tensor))
             return
+        if state.target.mask_registers and kind in _NARROW:
+            mask = _unknown(state, mask)
         name = f"@llvm.masked.store.{type_suffix(kind, state.width)}.p0"
         arguments = f"{whole} {text}, ptr align {dtype.size} {address}, <{state.width} x i1> {mask}"
         state.writer.effect(f"call void {name}({arguments}){_scope(state, tensor)}")
@@ -90,6 +94,22 @@ def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], valu
     state.writer.effect(
         f"call void {name}({whole} {text}, {places}, {mask_argument(state, mask)}){_scope(state, tensor)}"
     )
+
+
+def _unknown(state: State, mask: str) -> str:
+    """Return a mask whose lanes LLVM cannot know.
+
+    A store of narrowed integers under a mask that is known to have one lane would write the wide integer with LLVM 22:
+    beyond the element, and beyond the tensor.
+    """
+    width, bits = state.width, max(state.width, 8)
+    text = state.writer.emit(f"bitcast <{width} x i1> {mask} to i{width}")
+    if width < bits:
+        text = state.writer.emit(f"zext i{width} {text} to i{bits}")
+    text = state.writer.emit(f'call i{bits} asm "", "=k,0"(i{bits} {text})')
+    if width < bits:
+        text = state.writer.emit(f"trunc i{bits} {text} to i{width}")
+    return state.writer.emit(f"bitcast i{width} {text} to <{width} x i1>")
 
 
 def _is_run(offset: Value) -> bool:

@@ -29,6 +29,7 @@ def host_target(vector_bytes: int | None = None) -> Target:
         vector_library=library,
         cpu=cpu,
         fused=fused,
+        mask_registers=cpu == "x86-64-v4",
         library_bytes=widest if library == "sleef" else 0,
     )
 

@@ -29,6 +29,8 @@ class Target:
     """Whether a*b+c is one instruction."""
     library_bytes: int = 0
     """Width of the vectors that functions of the vector library take."""
+    mask_registers: bool = False
+    """Whether masks of vectors have registers of their own (AVX-512)."""
     grid: bool = False
     """Whether a kernel is launched on a grid of blocks of threads; else it is a function that the host calls."""
     access_bytes: int = 0

@@ -4,10 +4,6 @@ import os
 from dataclasses import replace
 
 import pytest
-from support.fuzz.case import NumberArgument
-from support.fuzz.check import compare, is_small
-from support.fuzz.execute import in_interpreter, outcome, signature_of
-from support.fuzz.generate import case_of_seed
 
 from brickwork.diagnostics.errors import CompileError, RaceError
 from brickwork.frontend.definition import define
@@ -18,6 +14,10 @@ from brickwork.target.cuda import cuda_target
 from brickwork.transform import copies, split
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid
+from support.fuzz.case import NumberArgument
+from support.fuzz.check import compare, is_small
+from support.fuzz.execute import in_interpreter, outcome, signature_of
+from support.fuzz.generate import case_of_seed
 
 GPU = cuda_target((9, 0))
 PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "120"))
