@@ -49,7 +49,8 @@ def test_a_seed_gives_the_same_program_each_time():
 def test_a_case_is_kept_in_a_file(tmp_path):
     case = case_of_seed(3)
     again = read(write(case, tmp_path, "a kind: of finding", "what was seen\nin two lines"))
-    assert (again.source.rstrip(), again.arguments) == (case.source.rstrip(), case.arguments)
+    assert again == replace(case, source=again.source)
+    assert again.source.rstrip() == case.source.rstrip()
 
 
 def test_a_case_is_made_small(tmp_path):
@@ -70,4 +71,4 @@ def test_a_worker_that_dies_is_a_finding_and_is_replaced(tmp_path):
     assert total.counts["programs"] == 6
     assert len(total.findings) == 1
     assert "crash-7-3" in total.findings[0]
-    assert read(tmp_path / "crash-7-3.py") == replace(case_of_seed(3), seed=0)
+    assert read(tmp_path / "crash-7-3.py").arguments == case_of_seed(3).arguments

@@ -67,14 +67,18 @@ class Splitter:
     def split(self) -> Split:
         """Return the split of the whole body."""
         while True:
-            before = (len(self.tensors), len(self.device), len(self.lifted))
+            before = self.progress()
             for node in ast.walk(self.source.node):
                 self.note(node)
             self._visit(self.source.node.body)
-            if before == (len(self.tensors), len(self.device), len(self.lifted)):
+            if before == self.progress():
                 break
         reason = next(self._reasons(self.source.node.body), "")
         return Split(frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), reason)
+
+    def progress(self) -> tuple[int, ...]:
+        """Return what grows as long as statements tell more."""
+        return len(self.tensors), len(self.rows), len(self.device), len(self.lifted)
 
     def note(self, node: ast.AST) -> None:
         """Note which names a statement lets stand for tensors or their rows."""
@@ -95,7 +99,7 @@ class Splitter:
                 self._note_tensors(part, item)
         elif isinstance(target, ast.Name) and (self.is_allocation(found) or self.root(found) in self.tensors):
             self.tensors.add(target.id)
-            if isinstance(found, ast.Subscript):
+            if isinstance(found, ast.Subscript) or self.root(found) in self.rows:
                 self.rows.add(target.id)
         elif isinstance(target, ast.Name) and isinstance(found, ast.Subscript) and self.root(found) in self.lists:
             self.tensors.add(target.id)

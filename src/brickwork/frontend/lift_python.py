@@ -52,13 +52,13 @@ class PythonSplitter(Splitter):
         """Return the split of the whole body, with its pieces."""
         body = self.source.node.body
         while True:
-            before = (len(self.tensors), len(self.device), len(self.lifted))
+            before = self.progress()
             for node in ast.walk(self.source.node):
                 self.note(node)
             self._visit(body)
             pieces = tuple(self._pieces())
             self.device = {name for piece in pieces for name in piece.outputs}
-            if before == (len(self.tensors), len(self.device), len(self.lifted)):
+            if before == self.progress():
                 break
         return Split(
             frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), self._reason, tuple(pieces)

@@ -28,7 +28,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import FLOATS
-from brickwork.ir.walk import assigned_symbols, children, rewrite, walk
+from brickwork.ir.walk import children, rewrite, walk
 
 Symbols = frozenset[Symbol]
 GRID = frozenset({Role.PARALLEL, Role.BLOCK})
@@ -144,7 +144,8 @@ def _assigned(block: Block, places: Places) -> Symbols:
         elif places.is_nest(statement):
             found |= {item.symbol for item in statement.reductions} if isinstance(statement, For) else set[Symbol]()
         else:
-            found |= assigned_symbols(statement)
+            # Not the indices of loops: the host may run another copy of such a loop, and knows its index.
+            found |= {node.symbol for node in walk(statement) if isinstance(node, Assign)}
     return frozenset(found)
 
 

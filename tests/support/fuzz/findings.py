@@ -21,17 +21,18 @@ def write(case: Case, folder: Path, kind: str, text: str) -> Path:
     path = folder / f"{words}-{case.seed}.py"
     comment = "\n".join(f"# {line}".rstrip() for line in f"seed {case.seed}: {text}".splitlines())
     arguments = "".join(f"    {item!r},\n" for item in case.arguments)
-    path.write_text(f"{case.source}\n\n{_MARK}\nARGUMENTS = (\n{arguments})\n\n{comment}\n", encoding="utf-8")
+    path.write_text(
+        f"{case.source}\n\n{_MARK}\nARGUMENTS = (\n{arguments})\nSEED = {case.seed}\n\n{comment}\n", encoding="utf-8"
+    )
     return path
 
 
 def read(path: Path) -> Case:
     """Return the case of a file."""
     source, _, rest = path.read_text(encoding="utf-8").partition(_MARK)
-    assignment = ast.parse(rest).body[0]
-    assert isinstance(assignment, ast.Assign)
-    assert isinstance(assignment.value, ast.Tuple)
-    return Case(source.rstrip() + "\n", tuple(_argument(item) for item in assignment.value.elts))
+    arguments, seed = (item.value for item in ast.parse(rest).body if isinstance(item, ast.Assign))
+    assert isinstance(arguments, ast.Tuple)
+    return Case(source.rstrip() + "\n", tuple(map(_argument, arguments.elts)), ast.literal_eval(seed))
 
 
 def _argument(node: ast.expr) -> Argument:

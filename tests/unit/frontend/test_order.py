@@ -51,3 +51,18 @@ def test_an_operand_has_the_value_from_before_what_a_later_one_stores(function):
     run(function, x, out)
     python_function(define(function))(*tensors)
     assert (nested(x), nested(out)) == (tensors[0].tolist(), tensors[1].tolist())
+
+
+def through_other_names(x: torch.Tensor, out: torch.Tensor) -> None:
+    s, t = 0.0, 1.0
+    for i in range(x.shape[0]):
+        t = x[i]
+        s, t = t, s
+    s = 7.0
+    out[0] = s
+
+
+def test_a_statement_between_loops_keeps_its_place_whatever_reached_the_name():
+    x, out = memory([1.0, 2.0]), memory([0.0])
+    run(through_other_names, x, out)
+    assert nested(out) == [7.0]

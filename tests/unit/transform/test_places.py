@@ -1,0 +1,33 @@
+"""What the host knows of a program for a GPU: the index of a loop that it runs, even if a device runs a copy of it."""
+
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import Allocate
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
+from brickwork.transform.pipeline import schedule_program
+from support.tensors import argument_type, to_memory, to_tensor
+
+
+def steps(x: torch.Tensor, shift: int) -> None:
+    for t in range(1, 4):
+        for i in range(x.shape[1]):
+            x[t, i] = x[t - 1, shift] + i
+
+
+def test_a_loop_of_the_host_with_a_checked_copy_on_the_device_keeps_its_index():
+    x = torch.arange(20.0).reshape(4, 5)
+    types = Signature((argument_type(x), argument_type(2)), device="cuda")
+    pieces, _ = schedule_program(lower(define(steps), types), cuda_target((9, 0)))
+    verify_program(pieces)
+    assert not [node.tensor.name for node in walk(pieces) if isinstance(node, Allocate) and node.tensor.name == "t"]
+    memory = to_memory(x)
+    run_program(pieces, [memory, 2], check=True)
+    for t in range(1, 4):
+        x[t] = x[t - 1, 2] + torch.arange(5)
+    assert torch.equal(to_tensor(memory), x)
