@@ -164,8 +164,26 @@ def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: 
 
     Loops around them that stand `depth` loops deep, or deeper, may be in any two iterations; the others are in one.
     """
+    if _moves_with(facts, loop, first, second, depth):
+        return False
     formulas, other_index = _meetings(facts, loop, depth, first, second)
     return facts.solver.feasible((*formulas, less(of_atom(loop.atom), other_index))) is not False
+
+
+def _moves_with(facts: Facts, loop: Loop, first: Access, second: Access, depth: int) -> bool:
+    """Whether some index of both is a multiple of the loop's and what is fixed: the usual case, seen without isl."""
+    for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):
+        rest = left.value - of_atom(loop.atom).scale(left.value.factor((loop.atom,)))
+        fixed = rest != left.value and all(depth_of(atom) <= depth for atom in rest.atoms())
+        if left.value == right.value and fixed and facts.plain(first, place) and facts.plain(second, place):
+            return True
+    return False
+
+
+def may_touch(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
+    """Whether two accesses in a loop may touch one element, in any two of its iterations or in one."""
+    formulas, _ = _meetings(facts, loop, loop.depth, first, second)
+    return facts.solver.feasible(formulas) is not False
 
 
 def _meetings(

@@ -24,6 +24,7 @@ from brickwork.ir.nodes import (
     Block,
     Check,
     For,
+    If,
     Kernel,
     Load,
     Local,
@@ -33,6 +34,7 @@ from brickwork.ir.nodes import (
     Statement,
     Store,
     Symbol,
+    While,
 )
 from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.places import jumps_out
@@ -149,11 +151,16 @@ class _Cutter:
         return result
 
     def gains(self, statement: For, loop: Loop, one: Block, other: Block) -> bool:
-        """Whether one of two parts is a deep nest, or can run in parallel, and the other keeps it from that."""
+        """Whether one of two parts is a deep nest, or can run in parallel, and the other keeps it from that.
+
+        A part that does less than the one that has to run in order is not worth it.
+        """
         if _is_deep(one) or _is_deep(other):
             return True
         first, second = self.independent(statement, loop, one), self.independent(statement, loop, other)
-        return first != second or (first and not self.independent(statement, loop, (*one, *other)))
+        if first and second:
+            return not self.independent(statement, loop, (*one, *other))
+        return (first and _depth(one) >= _depth(other)) or (second and _depth(other) >= _depth(one))
 
     def independent(self, statement: For, loop: Loop, part: Block) -> bool:
         """Whether a loop over a part of the body could run in parallel."""
@@ -167,3 +174,19 @@ class _Cutter:
 def _is_deep(part: Block) -> bool:
     """Whether a part is a nest of two loops at least, whose order may then be chosen together with the loop around."""
     return len(part) == 1 and isinstance(part[0], For) and len(part[0].body) == 1 and isinstance(part[0].body[0], For)
+
+
+def _depth(block: Block) -> int:
+    """Return how many loops stand in one another in a block."""
+    depths = [0]
+    for statement in block:
+        match statement:
+            case For(body=body):
+                depths.append(1 + _depth(body))
+            case If(then=then, otherwise=otherwise):
+                depths.append(_depth((*then, *otherwise)))
+            case While(prelude=prelude, body=body):
+                depths.append(1 + _depth((*prelude, *body)))
+            case _:
+                pass
+    return max(depths)

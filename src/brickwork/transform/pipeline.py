@@ -29,7 +29,7 @@ from brickwork.transform.guard import careful_body, conjunction, fast_body, guar
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.known import Known, holds, known_of, narrow_conditions
 from brickwork.transform.pieces import cut
-from brickwork.transform.promote import promote
+from brickwork.transform.promote import apart_in, promote
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
@@ -57,7 +57,7 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
     `known` is what is known of its arguments for a grid.
     """
     source, analysis = reordered(kernel, target)
-    kernel = promote(source)
+    kernel = promote(source, apart_in(lambda: analysis or analyse(source)))
     if analysis is None or kernel.body != source.body:
         analysis = analyse(kernel)
     analysis = take_claims(kernel, analysis)

@@ -9,10 +9,15 @@ Invariant: the order of the arithmetic and its roundings are unchanged, and no e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
+from typing import TypeAlias
 
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.races import Facts, may_touch
+from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.nodes import (
@@ -41,75 +46,117 @@ PROMOTED_NUMBERS = 2_000_000
 """Numbers of the variables made in here start from this."""
 
 
-def promote(kernel: Kernel) -> Kernel:
-    """Return the kernel with accumulated elements in variables."""
+Apart: TypeAlias = Callable[[Symbol, int, int], bool]
+"""Whether two accesses, by number, never touch one element while the loop of an index runs once."""
+
+
+def promote(kernel: Kernel, apart: Apart | None = None) -> Kernel:
+    """Return the kernel with accumulated elements in variables.
+
+    Other elements of the same tensor may be read meanwhile if `apart` proves that they are others.
+    """
     if kernel.may_alias:
         return kernel
-    body = tuple(_block(kernel.body, count(PROMOTED_NUMBERS)))
-    return replace(kernel, body=body)
+    promoter = _Promoter(count(PROMOTED_NUMBERS), apart)
+    return replace(kernel, body=tuple(promoter.block(kernel.body)))
 
 
-def _block(block: Block, numbers: Iterator[int]) -> Iterator[Statement]:
-    for statement in block:
-        match statement:
-            case For():
-                yield from _loop(statement, numbers)
-            case If(then=then, otherwise=otherwise):
-                inner = tuple(_block(then, numbers)), tuple(_block(otherwise, numbers))
-                yield replace(statement, then=inner[0], otherwise=inner[1])
-            case While(body=body):
-                yield replace(statement, body=tuple(_block(body, numbers)))
-            case _:
-                yield statement
+def apart_in(analysis_of: Callable[[], Analysis]) -> Apart:
+    """Return what proves accesses apart in the kernel that an analysis, made when first needed, is of."""
+
+    @cache
+    def facts() -> Facts:
+        analysis = analysis_of()
+        return Facts(analysis.model, Solver(), analysis.bounds)
+
+    def apart(index: Symbol, one: int, other: int) -> bool:
+        known = facts()
+        loops = [loop for loop in known.model.loops if loop.node.index == index]
+        first = [access for access in known.model.accesses if access.number == one]
+        second = [access for access in known.model.accesses if access.number == other]
+        if len(loops) != 1 or len(first) != 1 or len(second) != 1:
+            return False
+        return not may_touch(known, loops[0], first[0], second[0])
+
+    return apart
 
 
-def _loop(loop: For, numbers: Iterator[int]) -> Iterator[Statement]:
-    own = {node.tensor for node in walk(loop.body) if isinstance(node, Local)}
-    stored = dict.fromkeys(node.tensor for node in walk(loop.body) if isinstance(node, Store))
-    before: list[Statement] = []
-    after: list[Statement] = []
-    runs: dict[Expression, None] = {}
-    for tensor in stored:
+@dataclass(frozen=True, slots=True)
+class _Promoter:
+    """Promotes in one kernel; `numbers` yields numbers for new variables."""
+
+    numbers: Iterator[int]
+    apart: Apart | None
+
+    def block(self, block: Block) -> Iterator[Statement]:
+        """Yield the statements of a block with accumulated elements in variables."""
+        for statement in block:
+            match statement:
+                case For():
+                    yield from self.loop(statement)
+                case If(then=then, otherwise=otherwise):
+                    inner = tuple(self.block(then)), tuple(self.block(otherwise))
+                    yield replace(statement, then=inner[0], otherwise=inner[1])
+                case While(body=body):
+                    yield replace(statement, body=tuple(self.block(body)))
+                case _:
+                    yield statement
+
+    def loop(self, loop: For) -> Iterator[Statement]:
+        """Yield a loop, and what reads and writes the elements before and after it."""
+        own = {node.tensor for node in walk(loop.body) if isinstance(node, Local)}
+        stored = dict.fromkeys(node.tensor for node in walk(loop.body) if isinstance(node, Store))
+        before: list[Statement] = []
+        after: list[Statement] = []
+        runs: dict[Expression, None] = {}
+        for tensor in (item for item in stored if item not in own):
+            accesses = self.accumulator(loop, tensor, stored)
+            numbers = frozenset(access.access for access in accesses)
+            reached = None if not accesses else _reached((loop,), numbers) if tensor.type.rank else ()
+            if reached is None:
+                continue
+            symbol = Symbol(tensor.name, next(self.numbers), value_dtype(tensor.type.dtype))
+            load = next(node for node in accesses if isinstance(node, Load))
+            store = next(node for node in accesses if isinstance(node, Store))
+            before.append(Assign(symbol=symbol, value=load, loc=load.loc))
+            after.append(replace(store, value=Read(symbol=symbol, loc=store.loc)))
+            loop = _replace(loop, numbers, symbol)
+            runs.update(dict.fromkeys(reached if store.indices else ()))
+        loop = replace(loop, body=tuple(self.block(loop.body)))
+        whole: Block = (*before, loop, *after)
+        for condition in reversed(runs):
+            whole = (If(condition=condition, then=whole, loc=loop.loc),)
+        yield from whole
+
+    def accumulator(self, loop: For, tensor: Tensor, stored: Mapping[Tensor, None]) -> Sequence[Load | Store]:
+        """Return the accesses to the one element of a tensor that a loop writes and reads, if there is one."""
         accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.tensor == tensor]
-        kept = tensor not in own and _is_accumulator(loop, tensor, accesses, stored)
-        reached = _reached((loop,), tensor) if kept else None
-        if reached is None:
-            continue
-        symbol = Symbol(tensor.name, next(numbers), value_dtype(tensor.type.dtype))
-        load = next(node for node in accesses if isinstance(node, Load))
         store = next(node for node in accesses if isinstance(node, Store))
-        before.append(Assign(symbol=symbol, value=load, loc=load.loc))
-        after.append(replace(store, value=Read(symbol=symbol, loc=store.loc)))
-        loop = _replace(loop, tensor, symbol)
-        runs.update(dict.fromkeys(reached if store.indices else ()))
-    loop = replace(loop, body=tuple(_block(loop.body, numbers)))
-    whole: Block = (*before, loop, *after)
-    for condition in reversed(runs):
-        whole = (If(condition=condition, then=whole, loc=loop.loc),)
-    yield from whole
+        same = [node for node in accesses if node.indices == store.indices]
+        others = [node for node in accesses if node.indices != store.indices]
+        if value_dtype(tensor.type.dtype) != tensor.type.dtype or not any(isinstance(node, Load) for node in same):
+            return ()
+        changing = assigned_symbols(loop.body) | {loop.index}
+        if any(read_symbols(index) & changing for index in store.indices):
+            return ()
+        if any(isinstance(node, Load) and node.tensor in stored for index in store.indices for node in walk(index)):
+            return ()
+        if any(isinstance(node, Store) or not self.is_apart(loop, store, node) for node in others):
+            return ()
+        return same
+
+    def is_apart(self, loop: For, store: Store, other: Load | Store) -> bool:
+        """Whether another access never touches the element that a store writes, while a loop runs."""
+        return self.apart is not None and self.apart(loop.index, store.access, other.access)
 
 
-def _is_accumulator(loop: For, tensor: Tensor, accesses: list[Load | Store], stored: dict[Tensor, None]) -> bool:
-    """Whether a loop reads and writes a tensor at one element only."""
-    indices = accesses[0].indices
-    dtype = tensor.type.dtype
-    if value_dtype(dtype) != dtype or any(access.indices != indices for access in accesses):
-        return False
-    if not any(isinstance(access, Load) for access in accesses):
-        return False
-    changing = assigned_symbols(loop.body) | {loop.index}
-    if any(read_symbols(index) & changing for index in indices):
-        return False
-    return not any(isinstance(node, Load) and node.tensor in stored for index in indices for node in walk(index))
-
-
-def _reached(block: Block, tensor: Tensor, changing: frozenset[Symbol] = frozenset()) -> tuple[Expression, ...] | None:
-    """Return conditions under which a block surely touches a tensor that it names; None if there are none.
+def _reached(
+    block: Block, numbers: frozenset[int], changing: frozenset[Symbol] = frozenset()
+) -> tuple[Expression, ...] | None:
+    """Return conditions under which a block surely runs one of some accesses, given by number; None if there are none.
 
     They are over what does not change in the block, or in what is around it: the `changing` variables.
     """
-    if not tensor.type.rank:
-        return ()
     changing = changing | assigned_symbols(block)
     for statement in block:
         reached: tuple[Node, ...]
@@ -121,15 +168,15 @@ def _reached(block: Block, tensor: Tensor, changing: frozenset[Symbol] = frozens
             case While():
                 return None
             case Check() | Break() | Continue():
-                return () if any(_reads(child, tensor) for child in children(statement)) else None
+                return () if any(_reads(child, numbers) for child in children(statement)) else None
             case _:
                 reached = (statement,)
-        if any(_reads(node, tensor) for node in reached):
+        if any(_reads(node, numbers) for node in reached):
             return ()
         if isinstance(statement, If) and any(isinstance(node, Break | Continue) for node in walk(statement)):
             return None
-        if isinstance(statement, For) and _reads(statement, tensor):
-            inner = _reached(statement.body, tensor, changing)
+        if isinstance(statement, For) and _reads(statement, numbers):
+            inner = _reached(statement.body, numbers, changing)
             bounds = (statement.start, statement.stop)
             fixed = not read_symbols(bounds) & changing and not any(isinstance(node, Load) for node in walk(bounds))
             if inner is not None and fixed:
@@ -137,16 +184,16 @@ def _reached(block: Block, tensor: Tensor, changing: frozenset[Symbol] = frozens
     return None
 
 
-def _reads(root: Node, tensor: Tensor) -> bool:
-    return any(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(root))
+def _reads(root: Node, numbers: frozenset[int]) -> bool:
+    return any(isinstance(node, Load | Store) and node.access in numbers for node in walk(root))
 
 
-def _replace(loop: For, tensor: Tensor, symbol: Symbol) -> For:
+def _replace(loop: For, numbers: frozenset[int], symbol: Symbol) -> For:
     def visit(node: Node) -> Node:
         match node:
-            case Load(tensor=other) if other == tensor:
+            case Load(access=access) if access in numbers:
                 return Read(symbol=symbol, loc=node.loc)
-            case Store(tensor=other, value=value) if other == tensor:
+            case Store(access=access, value=value) if access in numbers:
                 return Assign(symbol=symbol, value=value, loc=node.loc)
             case _:
                 return node
