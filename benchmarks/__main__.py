@@ -49,9 +49,11 @@ def main() -> int:
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--machine", default="cpu-2core", help="folder of the CPU's results, as a kind of machine")
-    parser.add_argument("--out", type=Path, help="file of the GPU's results, in place of one under benchmarks/results/")
+    parser.add_argument("--out", type=Path, help="file of the results, in place of one under benchmarks/results/")
     parser.add_argument("--budget", type=float, default=280, help="seconds after which no benchmark of a GPU is begun")
-    parser.add_argument("--only", default="", help="loop programs, or families of them, to measure; nothing is kept")
+    parser.add_argument(
+        "--only", default="", help="loop programs, or families of them, to measure; kept in --out alone"
+    )
     options = parser.parse_args()
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if busy > 1:
@@ -59,8 +61,7 @@ def main() -> int:
     if options.device == "cuda":
         return on_a_gpu(on_gpus(options.names, options.only), options.out, options.budget)
     if options.only:
-        print("\n".join(loop_programs.summarised(loop_programs.cases(progress, only=options.only.split(",")))))
-        return 0
+        return on_programs(options.only.split(","), options.out)
     for name in options.names or [name for name in BENCHMARKS if name != PROGRAMS]:
         found = BENCHMARKS[name](progress)
         progress("")
@@ -70,6 +71,17 @@ def main() -> int:
             for case in found:
                 show(case)
         print(f"wrote {save(record(name, found), RESULTS / options.machine).relative_to(Path.cwd())}\n")
+    return 0
+
+
+def on_programs(only: list[str], out: Path | None) -> int:
+    """Measure some of the loop programs on the CPU; what is done is kept in `out` if the run ends early."""
+    found: list[Case] = []
+    for case in loop_programs.of_programs(progress, only):
+        found.append(case)
+        if out is not None:
+            save_all([record(PROGRAMS, found)], out)
+    print("\n".join(loop_programs.summarised(found)))
     return 0
 
 

@@ -37,17 +37,21 @@ LEAST = {"compute": 2.0, "bandwidth": 0.95, "order": 0.8}
 """How many times as long Numba must take, as a geometric mean over the programs that something limits."""
 
 
-def cases(progress: Progress, *, only: Sequence[str] = (), rounds: int = ROUNDS) -> list[Case]:
-    """Return a case for each program, or for those named (or of the families named)."""
+def cases(progress: Progress, *, rounds: int = ROUNDS) -> list[Case]:
+    """Return a case for each program."""
+    return [*of_programs(progress, (), rounds=rounds)]
+
+
+def of_programs(progress: Progress, only: Sequence[str], *, rounds: int = ROUNDS) -> Generator[Case]:
+    """Yield and print a case for each program that is named, or is of a family that is, or for all."""
     chosen = [program for program in PROGRAMS if not only or {program.name, program.family} & {*only}]
-    found: list[Case] = []
     with tempfile.TemporaryDirectory() as folder, config.override(cache_dir=folder):
         for program in chosen:
             progress(program.name)
-            found.append(_case(program, rounds))
+            case = _case(program, rounds)
             progress("")
-            print(line(found[-1]), flush=True)
-    return found
+            print(line(case), flush=True)
+            yield case
 
 
 def _case(program: LoopProgram, rounds: int) -> Case:
