@@ -136,12 +136,32 @@ def _apply_float(state: State, name: str, dtype: DType, operands: Sequence[str],
             size = emit(f"call {kind} @llvm.fabs.{suffix}({kind} {first})")
             test = "oeq" if name == "isinf" else "olt"
             return emit(f"fcmp {test} {kind} {size}, {_literal(dtype, float('inf'), width)}")
+        case "nextafter":
+            return _next_after(state, dtype, first, last, width)
         case "mod":
             return _floor_modulo(state, dtype, first, last, width)
         case "floordiv":
             return _floor_quotient(state, dtype, first, last, width)
         case _:
             raise NotImplementedError(name)
+
+
+def _next_after(state: State, dtype: DType, value: str, target: str, width: int) -> str:
+    """Return the next number on the way to the target: the bits counted up or down."""
+    emit, flags = state.writer.emit, vector_type("i1", width)
+    kind, bits = vector_type(scalar_type(dtype), width), vector_type(f"i{dtype.bits}", width)
+    zero = _literal(dtype, 0.0, width)
+    one, less = (f"splat (i{dtype.bits} {step})" if width > 1 else str(step) for step in (1, -1))
+    up = emit(f"fcmp olt {kind} {value}, {target}")
+    away = emit(f"xor {flags} {up}, {emit(f'fcmp olt {kind} {value}, {zero}')}")
+    step = emit(f"select {flags} {away}, {bits} {one}, {bits} {less}")
+    moved = emit(f"add {bits} {emit(f'bitcast {kind} {value} to {bits}')}, {step}")
+    least = apply(state, "copysign", dtype, (emit(f"bitcast {bits} {one} to {kind}"), target), width)
+    found = emit(f"bitcast {bits} {moved} to {kind}")
+    found = emit(f"select {flags} {emit(f'fcmp oeq {kind} {value}, {zero}')}, {kind} {least}, {kind} {found}")
+    found = emit(f"select {flags} {emit(f'fcmp oeq {kind} {value}, {target}')}, {kind} {target}, {kind} {found}")
+    neither = emit(f"fcmp uno {kind} {value}, {target}")
+    return emit(f"select {flags} {neither}, {kind} {emit(f'fadd {kind} {value}, {target}')}, {kind} {found}")
 
 
 def _remainder(state: State, dtype: DType, left: str, right: str, width: int) -> str:

@@ -217,7 +217,7 @@ class _Walk:
         arguments = [self.origins(item, names) for item in node.args]
         keywords = {item.arg or "": self.origins(item.value, names) for item in node.keywords}
         found: Any = resolve(node.func, self.source.captured, self.local)
-        called = helper(found)
+        called = helper(found) if intrinsic(found) is None else None
         if called is not None and called in self.helpers:
             return self.helper(node, self.helpers[called], arguments, keywords)
         if isinstance(node.func, ast.Attribute) and self.is_local(node.func.value):

@@ -9,8 +9,8 @@ from brickwork.frontend.arithmetic import binary, meet
 from brickwork.frontend.indexing import scalar, size_of
 from brickwork.frontend.rules import SUPPORTED, error
 from brickwork.frontend.sites import Path
-from brickwork.frontend.state import State, describe
-from brickwork.frontend.typing import Items, Operand, Value, View, floating, number
+from brickwork.frontend.state import State, describe, truth
+from brickwork.frontend.typing import Items, Opaque, Operand, Value, View, floating, number
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, read
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Draw, Expression, FailureKind, Load, Random, Read
@@ -29,9 +29,18 @@ def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc:
             if function == "prod":
                 _arity(arguments, 1, 1, "math.prod", loc)
                 return _folded(state, function, arguments, loc)
+            if f"math.{function}" not in FUNCTIONS and function not in {"log", "radians", "degrees"}:
+                raise error("BW004", f"`math.{function}` is not part of the language", loc, SUPPORTED)
             return _math(state, function, [scalar(state, item, loc) for item in arguments], loc)
         case "brickwork" if function in {"rand", "randn", "randint"}:
             return _draw(state, function, [scalar(state, item, loc) for item in arguments], site, loc)
+        case "brickwork" if function == "require":
+            text = arguments[1]
+            message = text.text if isinstance(text, Opaque) else ""
+            state.check(truth(scalar(state, arguments[0], loc), loc), FailureKind.VALUE, message, (), loc)
+            return Opaque("None")
+        case "torch" if name in FUNCTIONS:
+            return _of_torch(name, [scalar(state, item, loc) for item in arguments], state, loc)
         case "brickwork":
             raise error(
                 "BW008", f"`{function}` stands only in the head of a `for`", loc, f"write `for i in {function}(...)`"
@@ -159,11 +168,23 @@ def _math(state: State, name: str, values: list[Value], loc: Location) -> Operan
             factor = 0.017453292519943295 if name == "radians" else 57.29577951308232
             return binary(state, "mul", _real("abs", values, loc, keep=True), _weak(factor, loc), loc)
         case _:
-            operator = OPERATORS.get(FUNCTIONS.get(f"math.{name}", ""))
-            if operator is None:
-                raise error("BW004", f"`math.{name}` is not part of the language", loc, SUPPORTED)
+            operator = OPERATORS[FUNCTIONS[f"math.{name}"]]
             _arity(values, operator.arity, operator.arity, f"math.{name}", loc)
             return _real(operator.name, values, loc)
+
+
+def _of_torch(name: str, values: list[Value], state: State, loc: Location) -> Value:
+    """Return one of torch's functions that is one operator; those that round leave integers alone."""
+    operator = OPERATORS[FUNCTIONS[name]]
+    _arity(values, operator.arity, operator.arity, name, loc)
+    if operator.name == "pow":
+        return binary(state, "pow", values[0], values[1], loc)
+    if operator.name in {"floor", "ceil", "trunc", "round", "abs"}:
+        kind = number(values[0].type)
+        operand = cast(values[0].expression, kind.dtype, loc)
+        kept = operator.name != "abs" and not kind.dtype.is_float
+        return Value(operand if kept else apply(operator.name, operand, loc=loc), kind.weak)
+    return _real(operator.name, values, loc)
 
 
 def _weak(value: float, loc: Location) -> Value:

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.environment import MISSING, helper, intrinsic, is_tensor, resolve
+from brickwork.frontend.environment import MISSING, called_formula, helper, intrinsic, is_tensor, resolve
 from brickwork.frontend.heads import PARTS, is_iterable
 from brickwork.frontend.rules import BUILTINS, GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, REFUSED_STATEMENTS, SUPPORTED
 from brickwork.frontend.source import SourceFunction, local_names, parse
@@ -167,7 +167,7 @@ def _collect(
     for node in (item for statement in source.node.body for item in _in_order(statement)):
         if not isinstance(node, ast.Call):
             continue
-        called = helper(resolve(node.func, source.captured, local))
+        called = called_formula(node) or helper(resolve(node.func, source.captured, local))
         if called is None or source.is_made_of(called):
             continue
         place = source.location(node, call_site)

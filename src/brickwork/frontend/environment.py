@@ -13,7 +13,9 @@ import types
 from collections.abc import Mapping
 from typing import cast
 
-LANGUAGE = frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint"})
+from brickwork.language.math import FORMULAS, METHODS, POWER_MODULO
+
+LANGUAGE = frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint", "require"})
 """brickwork's own functions."""
 DRAWS = frozenset({"brickwork.rand", "brickwork.randn", "brickwork.randint"})
 """The random ones among them."""
@@ -65,10 +67,18 @@ def intrinsic(value: object) -> str | None:
 
 
 def helper(value: object) -> types.FunctionType | None:
-    """Return the Python function to inline, or None."""
-    if isinstance(value, types.FunctionType) and intrinsic(value) is None:
-        return value
-    return None
+    """Return the Python function to inline, or None: the user's, or the formula of a known function."""
+    name = intrinsic(value)
+    if name is not None:
+        return FORMULAS.get(name)
+    return value if isinstance(value, types.FunctionType) else None
+
+
+def called_formula(node: ast.Call) -> types.FunctionType | None:
+    """Return the formula that a call means by its form: a method of ints, or `pow` of three."""
+    if isinstance(node.func, ast.Attribute):
+        return METHODS.get(node.func.attr)
+    return POWER_MODULO if isinstance(node.func, ast.Name) and node.func.id == "pow" and len(node.args) == 3 else None
 
 
 def is_tensor(value: object) -> bool:

@@ -22,6 +22,7 @@ from brickwork.frontend.turns import Nest, Turns, backward, counted, joined, tur
 from brickwork.ir import philox
 from brickwork.ir.dtypes import FLOAT32, INT64, UINT64, DType, value_dtype
 from brickwork.ir.scalars import narrow
+from brickwork.language.math import FOLDED, METHODS, POWER_MODULO
 
 _KEY_LIMIT = 1 << 63
 
@@ -166,6 +167,16 @@ class Execution:
         name = intrinsic(function)
         if name in DRAWS:
             return self._draw(name, (*self._path, place), arguments)
+        if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)):
+            return function(*arguments, **named)
+        if name in FOLDED and len(arguments) != 2:
+            return self._folded(function, place, arguments, FOLDED[name])
+        owner = getattr(function, "__self__", None)
+        formula = METHODS.get(getattr(function, "__name__", "")) if is_scalar(owner) else None
+        if formula is not None:
+            return self._helpers[formula](self, owner)
+        if name == "builtins.pow" and len(arguments) == 3:
+            return self._helpers[POWER_MODULO](self, *arguments)
         ruled = numbers.known(name) if name is not None else None
         if ruled is not None:
             if name in REDUCTIONS and len(arguments) == 1 and is_tensor(arguments[0]):
@@ -179,6 +190,12 @@ class Execution:
             finally:
                 self._path = before
         return function(*arguments, **named)
+
+    def _folded(self, function: Any, place: Place, arguments: Sequence[Any], neutral: float) -> Any:
+        found = arguments[0] if arguments else neutral
+        for item in arguments[1:] or (neutral,):
+            found = self.call(function, place, found, item)
+        return found
 
     # ------------------------------------------------------------ loops
 
@@ -272,6 +289,10 @@ class Execution:
         if is_tensor(self._key):
             self._key = self._key.item()
         return int(self._key)
+
+
+def _is_whole(value: Any) -> bool:
+    return is_tensor(value) and value.ndim > 0
 
 
 def _range(arguments: Sequence[Any]) -> range:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Sequence
 
 from brickwork.diagnostics.location import Location
@@ -28,6 +29,7 @@ from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Constant, Expression, If, Load, Random, Statement, Store
 from brickwork.ir.walk import walk
+from brickwork.language.math import FOLDED, METHODS, POWER_MODULO
 
 
 def value(state: State, frame: Frame, node: ast.expr) -> Value:
@@ -91,7 +93,7 @@ def captured_operand(found: object, name: str, loc: Location) -> Operand:
     if dtype in DTYPES:
         return ElementType(DTYPES[dtype])
     if found is None or isinstance(found, str):
-        return Opaque("None" if found is None else "a text")
+        return Opaque("None") if found is None else Opaque("a text", found)
     if is_tensor(found):
         raise error("BW006", f"`{name}` is a captured tensor", loc, "pass it as an argument")
     message = f"`{name}` is a captured {type(found).__name__}, which cannot be compiled in"
@@ -355,6 +357,8 @@ def _compare_one(state: State, frame: Frame, node: ast.Compare, loc: Location) -
             return Value(constant((is_none(left) and is_none(right)) is equal, BOOL, loc))
         if isinstance(left, ElementType | Opaque) and isinstance(right, ElementType | Opaque):
             return Value(constant((left == right) is equal, BOOL, loc))
+        if Opaque("None") in {left, right}:
+            return Value(constant((left == right) is equal, BOOL, loc))
         if isinstance(left, Items) and isinstance(right, Items):
             same = _equal_items(state, left, right, loc)
             return Value(same if equal else logical_not(same, loc))
@@ -389,22 +393,47 @@ def over_items(node: ast.Call) -> ast.Call:
     return ast.copy_location(ast.Call(func=node.func, args=[made, *node.args[1:]], keywords=node.keywords), node)
 
 
+def call_formula(
+    state: State, frame: Frame, formula: types.FunctionType, arguments: tuple[Operand, ...], node: ast.Call
+) -> Operand | None:
+    """Return the call of a formula that the source does not name as a function."""
+    return state.inline(state, state.helpers[formula], Arguments(arguments, {}, node), frame)
+
+
+def call_folded(state: State, frame: Frame, node: ast.Call, neutral: float) -> Operand | None:
+    """Return f(f(a, b), c) for f(a, b, c)."""
+    if len(node.args) < 2:
+        rest = [ast.copy_location(ast.Constant(value=neutral), node) for _ in range(2 - len(node.args))]
+        arguments: list[ast.expr] = [*node.args, *rest]
+    else:
+        inner = ast.Call(func=node.func, args=node.args[:-1], keywords=[])
+        arguments = [ast.copy_location(inner, node.args[-2]), node.args[-1]]
+    return call_operand(state, frame, ast.copy_location(ast.Call(node.func, arguments, node.keywords), node))
+
+
 def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     """Return the result of a call; None of a helper that returns nothing."""
     loc = frame.loc(node)
     found = resolve(node.func, frame.source.captured, frame.local)
     if found is MISSING and isinstance(node.func, ast.Attribute):
         owner = operand(state, frame, node.func.value)
+        formula = METHODS.get(node.func.attr)
+        if formula is not None and (isinstance(owner, Value) or (isinstance(owner, View) and owner.is_element)):
+            return call_formula(state, frame, formula, (scalar(state, owner, loc),), node)
         if isinstance(owner, View):
             return method(state, owner, node.func.attr, [operand(state, frame, item) for item in node.args], loc)
-    if node.args and isinstance(node.args[0], ast.GeneratorExp) and intrinsic(found) in REDUCTIONS:
-        return state.reduce(state, frame, node, REDUCTIONS[intrinsic(found) or ""])
+    name = intrinsic(found) or ""
+    if node.args and isinstance(node.args[0], ast.GeneratorExp) and name in REDUCTIONS:
+        return state.reduce(state, frame, node, REDUCTIONS[name])
+    if name in FOLDED and len(node.args) != 2 and not any(isinstance(item, ast.Starred) for item in node.args):
+        return call_folded(state, frame, node, FOLDED[name])
     arguments = _operands(state, frame, node.args)
-    if len(arguments) == 1 and isinstance(arguments[0], View) and arguments[0].rank and intrinsic(found) in REDUCTIONS:
-        return state.reduce(state, frame, over_items(node), REDUCTIONS[intrinsic(found) or ""])
+    if len(arguments) == 1 and isinstance(arguments[0], View) and arguments[0].rank and name in REDUCTIONS:
+        return state.reduce(state, frame, over_items(node), REDUCTIONS[name])
+    if name == "builtins.pow" and len(arguments) == 3:
+        return call_formula(state, frame, POWER_MODULO, arguments, node)
     if helper(found) is None:
-        name = intrinsic(found)
-        if name is None:
+        if not name:
             raise error(
                 "BW004", f"`{ast.unparse(node.func)}` cannot be called here", loc, "call a plain Python function"
             )

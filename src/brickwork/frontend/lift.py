@@ -15,6 +15,7 @@ from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METH
 from brickwork.frontend.heads import is_iterable, jumps, sources
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.language.math import METHODS, is_pointwise
 
 SHAPE_METHODS = frozenset({"size", "dim", "numel"})
 """Methods of a tensor that ask for its shape."""
@@ -177,6 +178,40 @@ class Splitter:
         found = sources(node.target, node.iter, self.source.captured, self.local)
         return any(self.root(item) in self.tensors for _, item in found)
 
+    def is_of_tensors(self, node: ast.Call, name: str | None) -> bool:
+        """Return whether a call of one of torch's functions is not one of a number."""
+        if not is_pointwise(name):
+            return True
+        return any(self.is_whole(item) for item in (*node.args, *(word.value for word in node.keywords)))
+
+    def is_whole(self, node: ast.expr) -> bool:
+        """Return whether an expression is a tensor, and not an element or a number."""
+        match node:
+            case ast.Name():
+                return node.id in self.tensors - self.rows
+            case ast.Subscript():
+                return has_slice(node) or (self.is_whole(node.value) and self.root(node) is None)
+            case ast.BinOp():
+                return self.is_whole(node.left) or self.is_whole(node.right)
+            case ast.UnaryOp():
+                return self.is_whole(node.operand)
+            case ast.IfExp():
+                return self.is_whole(node.body) or self.is_whole(node.orelse)
+            case ast.Compare():
+                return self.is_whole(node.left) or any(map(self.is_whole, node.comparators))
+            case ast.Attribute():
+                return node.attr in VIEW_ATTRIBUTES
+            case ast.Call():
+                name = self.name_of(node.func)
+                if name is not None:
+                    return name.startswith("torch.") and self.is_of_tensors(node, name)
+                method = isinstance(
+                    node.func, ast.Attribute
+                ) and node.func.attr not in SHAPE_METHODS | METHODS.keys() | {"item"}
+                return method and resolve(node.func, self.source.captured, self.local) is MISSING
+            case _:
+                return False
+
     def is_operator(self, node: ast.Call) -> bool:
         """Return whether a captured object is called that is neither known nor a Python function to inline."""
         found = resolve(node.func, self.source.captured, self.local)
@@ -285,10 +320,10 @@ class Splitter:
             name = self.name_of(item.func)
             if self.is_operator(item):
                 yield f"line {line} calls {ast.unparse(item.func)}"
-            if name is not None and name.startswith("torch."):
+            if name is not None and name.startswith("torch.") and self.is_of_tensors(item, name):
                 yield f"line {line} calls {name}"
             if name is None and isinstance(item.func, ast.Attribute) and self.root(item.func.value) in known:
-                if item.func.attr in SHAPE_METHODS | {"item"}:
+                if item.func.attr in SHAPE_METHODS | METHODS.keys() | {"item"}:
                     continue
                 yield f"line {line} calls the method `{item.func.attr}` of a tensor"
 

@@ -16,6 +16,7 @@ from brickwork.frontend.heads import is_iterable
 from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split, Splitter, has_slice, stored_names
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.language.math import METHODS
 
 NUMBER_METHODS = frozenset(
     "size dim numel nelement item tolist stride storage_offset element_size is_contiguous is_floating_point get_device "
@@ -53,8 +54,7 @@ class PythonSplitter(Splitter):
         body = self.source.node.body
         while True:
             before = self.progress()
-            for node in ast.walk(self.source.node):
-                self.note(node)
+            self._note_all()
             self._visit(body)
             pieces = tuple(self._pieces())
             self.device = {name for piece in pieces for name in piece.outputs}
@@ -63,6 +63,14 @@ class PythonSplitter(Splitter):
         return Split(
             frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), self._reason, tuple(pieces)
         )
+
+    def _note_all(self) -> None:
+        """Note the tensors until no name is new: what is lifted once stays lifted."""
+        known = -1
+        while known < len(self.tensors):
+            known = len(self.tensors)
+            for node in ast.walk(self.source.node):
+                self.note(node)
 
     # ------------------------------------------------------------ what is lifted
 
@@ -128,10 +136,10 @@ class PythonSplitter(Splitter):
         """Return whether a call is one of torch, an operator, a tensor's method, or a helper with such calls."""
         found = resolve(node.func, self.source.captured, self.local)
         if found is MISSING:
-            return isinstance(node.func, ast.Attribute) and node.func.attr not in SHAPE_METHODS
+            return isinstance(node.func, ast.Attribute) and node.func.attr not in SHAPE_METHODS | METHODS.keys()
         name = intrinsic(found)
         if name is not None:
-            return name.startswith("torch.")
+            return name.startswith("torch.") and self.is_of_tensors(node, name)
         called = helper(found)
         if called is None:
             return callable(found)

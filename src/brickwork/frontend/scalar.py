@@ -35,6 +35,14 @@ class Scalar:
         """The type with its weakness."""
         return ValueType(self.dtype, self.weak)
 
+    def bit_length(self) -> Any:
+        """Stand for the method of ints; the call is that of a formula."""
+        raise TypeError(f"{self.type} has no bit_length")
+
+    def bit_count(self) -> Any:
+        """Stand for the method of ints; the call is that of a formula."""
+        raise TypeError(f"{self.type} has no bit_count")
+
     def __bool__(self) -> bool:
         """Return whether the number is not zero."""
         return bool(self.value)
@@ -174,6 +182,8 @@ def known(name: str) -> Callable[..., Any] | None:
     module, _, function = name.rpartition(".")
     if module == "builtins":
         return _BUILTINS.get(function)
+    if module == "torch" and name in FUNCTIONS:
+        return partial(_of_torch, FUNCTIONS[name])
     if module != "math":
         return None
     if function in {"floor", "ceil", "trunc"}:
@@ -254,6 +264,18 @@ def _real(name: str, operands: Sequence[Any], *, kept: bool = False) -> Any:
 
 def _variadic(name: str, *operands: Any) -> Any:
     return _real(name, operands)
+
+
+def _of_torch(name: str, *operands: Any) -> Any:
+    if name == "pow":
+        return binary("pow", *operands)
+    if name not in {"floor", "ceil", "trunc", "round", "abs"}:
+        return _real(name, operands)
+    value = scalar(*operands)
+    kind = number(value.type)
+    if name != "abs" and not kind.dtype.is_float:
+        return result(convert(value, kind.dtype), kind.dtype, weak=kind.weak)
+    return _apply(name, [value], kind)
 
 
 def _log(operand: Any, base: Any = None) -> Any:

@@ -83,9 +83,10 @@ class ElementType:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Something that can only be handed on: `None`, a device, a text."""
+    """Something that can only be handed on: `None`, a device, a text (then with its value)."""
 
     what: str
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ OPERATORS: dict[str, Operator] = _table(
     # Floating point. `round` is half to even. Domain errors give IEEE values.
     *_floats(1, "floor ceil trunc round sqrt cbrt exp exp2 expm1 log log2 log10 log1p"),
     *_floats(1, "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc gamma lgamma"),
-    *_floats(2, "atan2 hypot fmod copysign"),
+    *_floats(2, "atan2 hypot fmod copysign nextafter"),
     *_floats(1, "isnan isinf isfinite", Result.BOOL),
 )
 """Every operator by name."""

@@ -247,6 +247,17 @@ def _float_power(base: float, exponent: float) -> float:
         return math.copysign(math.inf, base) if exponent % 2.0 == 1.0 else math.inf
 
 
+def _next_after(value: float, target: float, dtype: DType) -> float:
+    """Return the number of `dtype` that follows `value` on the way to `target`."""
+    if dtype is FLOAT64 or math.isnan(value) or math.isnan(target) or value == target:
+        return math.nextafter(value, target)
+    if value == 0.0:
+        return math.copysign(2.0**-149, target)
+    bits = struct.unpack("<i", struct.pack("<f", value))[0]
+    bits += 1 if (value < target) == (value > 0.0) else -1
+    return struct.unpack("<f", struct.pack("<i", bits))[0]
+
+
 def _integral(function: Callable[[float], int]) -> Callable[[float], float]:
     """Return a function from floats to integral floats that keeps NaN, infinities and the sign of zero."""
 
@@ -334,8 +345,12 @@ INTEGERS: dict[str, Callable[..., Number]] = {
 }
 """Operators of integers and bools."""
 
-ROUNDED: dict[str, Callable[..., Number]] = {"floordiv": _float_floordiv, "mod": _float_mod}
-"""Operators of floats made of several steps; they take the type in which each step is rounded."""
+ROUNDED: dict[str, Callable[..., Number]] = {
+    "floordiv": _float_floordiv,
+    "mod": _float_mod,
+    "nextafter": _next_after,
+}
+"""Operators of floats that know the type: made of several steps that are rounded in it, or about its numbers."""
 
 FLOATS: dict[str, Callable[..., Number]] = {
     "truediv": _true_division,
