@@ -29,6 +29,8 @@ def main() -> int:
     options = _options()
     check = campaign.examiner(options.device, WIDTHS if options.every_width else ())
     if options.worker:
+        if options.device == "cuda":
+            torch.cuda.set_device(options.number % torch.cuda.device_count())
         campaign.work(sys.stdin, sys.stdout, options.out, check)
         return 0
     if options.show is not None:
@@ -55,13 +57,20 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--shrink", action="store_true", help="with --replay: make it smaller")
     parser.add_argument("--show", type=int, help="print the program of a seed")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def _command(options: argparse.Namespace, number: int) -> list[str]:
-    del number
-    command = [sys.executable, "-m", "tests.fuzz", "--worker", "--device", options.device, "--out", str(options.out)]
-    return [*command, *(["--every-width"] if options.every_width else [])]
+    command = [sys.executable, "-W", "ignore", "-m", "tests.fuzz", "--worker", "--number", str(number)]
+    return [
+        *command,
+        "--device",
+        options.device,
+        "--out",
+        str(options.out),
+        *(["--every-width"] if options.every_width else []),
+    ]
 
 
 def _replay(options: argparse.Namespace, check: campaign.Examine) -> int:

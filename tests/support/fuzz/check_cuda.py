@@ -37,7 +37,9 @@ def examine_on_cuda(case: Case, folder: Path) -> Counter[str]:
     try:
         with config.override(cache_size=0):
             operator = operator_of(definition)
-            found = _on_cpu(outcome(_waiting(operator), case, moved(case.make(), "cuda")))
+            found = _on_cpu(
+                outcome(_waiting(operator), case, moved(case.make(), f"cuda:{torch.cuda.current_device()}"))
+            )
     except RaceError as error:
         if not case.claims:
             raise FoundError("refused without a claim", str(error)) from None
