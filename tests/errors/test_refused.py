@@ -38,7 +38,7 @@ def refused(body: str, *arguments: object) -> list[tuple[str, str, str]]:
 SYNTAX = [
     ("with x:\n        pass", "BW002", "`with` is not part of the language"),
     ("try:\n        pass\n    except ValueError:\n        pass", "BW002", "`try` is not part of the language"),
-    ("a = [i for i in range(3)]", "BW003", "a comprehension is not part of the language"),
+    ("a = {i for i in range(3)}", "BW003", "a comprehension is not part of the language"),
     ("a = lambda: 1", "BW003", "`lambda` is not part of the language"),
     ("del x", "BW002", "`del` is not part of the language"),
     ("for i in {1, 2}:\n        pass", "BW008", "a `for` cannot run over `{1, 2}`"),

@@ -21,15 +21,10 @@ from brickwork.frontend.stores import root
 def refusals(source: SourceFunction, call_site: Location | None = None) -> Iterator[Diagnostic]:
     """Yield what is wrong in one function, in source order."""
     local = local_names(source.node)
-    lists = frozenset(_lists(source.node))
     reduced = set(map(id, _reduced(source, local)))
     for statement in source.node.body:
         for node in _in_order(statement):
             loc = source.location(node, call_site)
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and root(node) in lists:
-                message = f"`{root(node)}` is a list, and lists that are stored into are not supported yet"
-                advice = "use a variable for each item, or an argument or tensor to hold them"
-                yield Diagnostic(code="BW901", message=message, loc=loc, help=advice)
             refused = _refused(node)
             if refused is not None:
                 yield Diagnostic(
@@ -58,7 +53,7 @@ def _lists(node: ast.AST) -> Iterator[str]:
     for item in ast.walk(node):
         if isinstance(item, ast.Assign):
             operands = [item.value.left, item.value.right] if isinstance(item.value, ast.BinOp) else [item.value]
-            if any(isinstance(operand, ast.List) for operand in operands):
+            if any(isinstance(operand, ast.List | ast.ListComp) for operand in operands):
                 yield from (target.id for target in item.targets if isinstance(target, ast.Name))
 
 
@@ -124,7 +119,7 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
         elif name in PARTS - {"builtins.tuple", "builtins.list"} and id(node) not in in_heads:
             message = f"`{name.removeprefix('builtins.')}` stands only in the head of a `for`"
             yield Diagnostic(code="BW004", message=message, loc=source.location(node), help="write a loop over it")
-        elif isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in lists:
+        elif isinstance(node.func, ast.Attribute) and node.func.attr != "copy" and root(node.func.value) in lists:
             message = f"`{ast.unparse(node.func)}`: lists are of a fixed length here"
             advice = "allocate a tensor before the loop, such as `torch.empty(n)`, and store into its elements"
             yield Diagnostic(code="BW011", message=message, loc=source.location(node), help=advice)

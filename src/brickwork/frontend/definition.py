@@ -20,9 +20,10 @@ from brickwork.frontend.check import find_helpers, inner_returns, refusals, unco
 from brickwork.frontend.environment import DRAWS, MISSING, intrinsic, number_items, resolve, torch_dtype
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
+from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.parameters import ParameterDeclaration, declare
 from brickwork.frontend.source import SourceFunction, local_names, parse
-from brickwork.frontend.stores import stored_parameters
+from brickwork.frontend.stores import stored_names, stored_parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +68,8 @@ def define(function: Callable[..., object]) -> Definition:
     wrong.extend(wrong_helpers)
     tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
     lists = frozenset(item.name for item in parameters if item.kind == "list[tensor]")
-    split = Splitter(source, tensors, lists).split()
+    arrays = list_names(source.node, source.captured, local_names(source.node), stored_names(source, helpers))
+    split = Splitter(source, tensors, lists, arrays).split()
     mutated = stored_parameters(source, helpers) & (tensors | lists)
     reason = split.reason or foreign_helper(source, helpers)
     if reason:

@@ -20,6 +20,7 @@ from brickwork.frontend.environment import (
     torch_dtype,
 )
 from brickwork.frontend.indexing import attribute, index, load, method, scalar
+from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
 from brickwork.frontend.sites import place
 from brickwork.frontend.state import Arguments, Frame, State, describe, truth
@@ -49,8 +50,12 @@ def operand(state: State, frame: Frame, node: ast.expr) -> Operand:
             return _attribute(state, frame, node, loc)
         case ast.Subscript():
             return _subscript(state, frame, node, loc)
-        case ast.Tuple() | ast.List():
-            return Items(_operands(state, frame, node.elts))
+        case ast.Tuple():
+            return Items(operands(state, frame, node.elts))
+        case ast.List() | ast.ListComp():
+            return state.make_list(state, frame, node, "list")
+        case _ if is_list(node, frame.source.captured, frame.local):
+            return state.make_list(state, frame, node, "list")
         case ast.BinOp():
             return _binary(state, frame, node, loc)
         case ast.UnaryOp():
@@ -142,7 +147,7 @@ def index_operands(state: State, frame: Frame, node: ast.Subscript) -> Sequence[
             raise error(
                 "BW003", "a slice is not part of the language", frame.loc(part), "write a loop over the elements"
             )
-    return _operands(state, frame, parts)
+    return operands(state, frame, parts)
 
 
 def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Operand:
@@ -193,7 +198,7 @@ def _kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
     return item
 
 
-def _operands(state: State, frame: Frame, nodes: Sequence[ast.expr]) -> tuple[Operand, ...]:
+def operands(state: State, frame: Frame, nodes: Sequence[ast.expr]) -> tuple[Operand, ...]:
     """Return operands, evaluated in order; each keeps its value if evaluating a later one stores something."""
     found: list[Operand] = []
     for node in nodes:
@@ -427,7 +432,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         return state.reduce(state, frame, node, REDUCTIONS[name])
     if name in FOLDED and len(node.args) != 2 and not any(isinstance(item, ast.Starred) for item in node.args):
         return call_folded(state, frame, node, FOLDED[name])
-    arguments = _operands(state, frame, node.args)
+    arguments = operands(state, frame, node.args)
     if len(arguments) == 1 and isinstance(arguments[0], View) and arguments[0].rank and name in REDUCTIONS:
         return state.reduce(state, frame, over_items(node), REDUCTIONS[name])
     if name == "builtins.pow" and len(arguments) == 3:

@@ -16,7 +16,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.expressions import condition, operand
-from brickwork.frontend.indexing import scalar, shape
+from brickwork.frontend.indexing import list_name, scalar, shape
 from brickwork.frontend.iterables import is_listed, item, trips
 from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
 from brickwork.frontend.loops import bind_target, head_of
@@ -28,17 +28,22 @@ from brickwork.ir.build import apply, cast, integer, read
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType, value_dtype
 from brickwork.ir.nodes import (
     Allocate,
+    Apply,
     Assign,
     Check,
     Constant,
     Expression,
     FailureKind,
+    Load,
+    Random,
+    Read,
     Size,
     Statement,
     Tensor,
     TensorType,
 )
 from brickwork.ir.signature import Signature
+from brickwork.ir.walk import walk
 
 
 @dataclass(slots=True)
@@ -290,6 +295,33 @@ def _result_position(host: Host, name: str) -> int | None:
     return None
 
 
+# ---------------------------------------------------------------- lists
+
+
+def is_host_expression(state: State, host: Host, expression: Expression) -> bool:
+    """Return whether the host part knows an expression before the kernel runs."""
+    assigned = [node.symbol for node in host.block if isinstance(node, Assign)]
+    known = state.parameters | {symbol for symbol in assigned if assigned.count(symbol) == 1}
+    return not any(
+        isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol not in known)
+        for node in walk(expression)
+    )
+
+
+def scratch(
+    state: State, host: Host, name: str, kind: TensorType, sizes: tuple[Expression, ...], loc: Location
+) -> Tensor:
+    """Allocate memory for a list; the sizes are not negative."""
+    tensor = state.tensor(name, kind)
+    host.block.append(Allocate(tensor=tensor, sizes=sizes, loc=loc))
+    for axis, size in enumerate(sizes):
+        extent = Size(tensor=tensor, axis=axis, loc=loc)
+        host.facts.append(apply("eq", extent, size, loc=loc))
+        if isinstance(size, Apply) and size.operator.name == "maximum":
+            host.facts.append(apply("ge", extent, size.operands[0], loc=loc))
+    return tensor
+
+
 # ---------------------------------------------------------------- results
 
 
@@ -309,14 +341,17 @@ def _result(state: State, frame: Frame, host: Host, node: ast.expr) -> Tensor:
     with state.into(host.kernel):
         found = operand(state, frame, node)
         if isinstance(found, View) and not found.is_element:
-            return _returned_tensor(host, found, loc)
+            return _returned_tensor(state, host, found, loc)
         result = scalar(state, found, loc)
         cell = _cell(state, host, node, result, loc)
         store(state, View(cell), result, loc)
     return cell
 
 
-def _returned_tensor(host: Host, found: View, loc: Location) -> Tensor:
+def _returned_tensor(state: State, host: Host, found: View, loc: Location) -> Tensor:
+    if found.tensor in state.lists:
+        advice = "store its items into a tensor, and return that"
+        raise error("BW009", f"{list_name(found)} is a list, and operators return tensors", loc, advice)
     allocated = any(isinstance(item, Allocate) and item.tensor == found.tensor for item in host.block)
     if found.indices or not allocated:
         message = f"`{found.tensor.name}` is an argument, or a view, and cannot be returned"

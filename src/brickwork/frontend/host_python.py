@@ -150,7 +150,8 @@ class _Results(ast.NodeTransformer):
         return node
 
     def _result(self, position: int, node: ast.expr) -> ast.expr:
-        device = any(isinstance(item, ast.Name) and item.id in self.split.device for item in ast.walk(node))
+        computed = self.split.device | self.split.arrays
+        device = any(isinstance(item, ast.Name) and item.id in computed for item in ast.walk(node))
         element = isinstance(node, ast.Subscript)
         if not device and not element:
             return node

@@ -12,9 +12,9 @@ from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.rules import error
 from brickwork.frontend.state import State, describe
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
-from brickwork.ir.build import add, apply, cast, integer, mul, select
+from brickwork.ir.build import add, apply, cast, integer, mul, select, size
 from brickwork.ir.dtypes import INT64, value_dtype
-from brickwork.ir.nodes import Constant, Expression, Load, Size
+from brickwork.ir.nodes import Constant, Expression, Load
 
 
 def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
@@ -25,19 +25,31 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
         if operand.rank == 0:
             return load(state, operand, loc)
         name, rank = operand.tensor.name, operand.tensor.type.rank
+        if operand.tensor in state.lists:
+            message = f"{list_name(operand)} is a list here, not a number"
+            raise error("BW102", message, loc, "index it, or write a loop over its items")
         advice = f"write {rank} {'indices' if rank != 1 else 'index'}, one for each dimension of `{name}`"
         raise error("BW102", f"`{name}` is a tensor here, not an element", loc, advice)
     raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, "write a number or an element")
 
 
+def list_name(view: View) -> str:
+    """Return how messages call a list, or a row of one."""
+    name = "this list" if view.tensor.name == "list" else f"`{view.tensor.name}`"
+    return f"a row of {name}" if view.indices else name
+
+
 def load(state: State, view: View, loc: Location) -> Value:
     """Return the element that a fully indexed view is."""
     dtype = value_dtype(view.tensor.type.dtype)
-    return Value(Load(tensor=view.tensor, indices=view.indices, access=state.access(), dtype=dtype, loc=loc))
+    weak = view.tensor in state.lists and state.types[state.lists[view.tensor]].weak
+    return Value(Load(tensor=view.tensor, indices=view.indices, access=state.access(), dtype=dtype, loc=loc), weak)
 
 
 def index(state: State, view: View, indices: Sequence[Operand], loc: Location) -> View:
     """Return the view with further axes indexed."""
+    if len(indices) > 1 and view.tensor in state.lists:
+        raise error("BW102", f"{list_name(view)} is indexed by a tuple", loc, "write `a[i][j]`")
     flat: list[Operand] = []
     for item in indices:
         flat.extend(item.items if isinstance(item, Items) else (item,))
@@ -62,12 +74,12 @@ def resolve(state: State, expression: Expression, view: View, axis: int, loc: Lo
     """Return the index counted from the start."""
     if is_nonnegative(state, expression):
         return expression
-    size = Size(tensor=view.tensor, axis=axis, loc=loc)
+    extent = size(view.tensor, axis, loc)
     if isinstance(expression, Constant):
-        return add(size, expression, loc)
+        return add(extent, expression, loc)
     expression = state.fix(expression, "index")
     negative = apply("lt", expression, integer(0, loc), loc=loc)
-    return select(negative, add(expression, size, loc), expression, loc)
+    return select(negative, add(expression, extent, loc), expression, loc)
 
 
 def size_of(view: View, axis: int, loc: Location) -> Value:
@@ -75,7 +87,7 @@ def size_of(view: View, axis: int, loc: Location) -> Value:
     if not -view.rank <= axis < view.rank:
         message = f"`{view.tensor.name}` has {view.rank} dimensions: there is no dimension {axis}"
         raise error("BW102", message, loc, "dimensions count from 0")
-    return Value(Size(tensor=view.tensor, axis=len(view.indices) + axis % view.rank, loc=loc), weak=True)
+    return Value(size(view.tensor, len(view.indices) + axis % view.rank, loc), weak=True)
 
 
 def shape(view: View, loc: Location) -> Items:

@@ -47,6 +47,8 @@ class Split:
     tensors: frozenset[str]
     reason: str
     """Why the host part needs Python; empty where it is compiled."""
+    arrays: frozenset[str] = frozenset()
+    """Names of lists of numbers that lifted statements make and store into."""
     pieces: tuple[Piece, ...] = ()
     """The lifted statements of a host part in Python, as they are launched."""
 
@@ -54,12 +56,19 @@ class Split:
 class Splitter:
     """Looks at a function's statements until nothing changes any more."""
 
-    def __init__(self, source: SourceFunction, tensors: Iterable[str], lists: Iterable[str] = ()) -> None:
-        """Begin with the parameters that are tensors, and those that are lists of tensors."""
+    def __init__(
+        self,
+        source: SourceFunction,
+        tensors: Iterable[str],
+        lists: Iterable[str] = (),
+        arrays: frozenset[str] = frozenset(),
+    ) -> None:
+        """Begin with the parameters that are tensors, those that are lists of tensors, and the lists of numbers."""
         self.source = source
         self.local = local_names(source.node)
         self.tensors: set[str] = set(tensors)
         self.lists: set[str] = set(lists)
+        self.arrays = arrays
         self.rows: set[str] = set()
         """Names that `x[i]` was assigned to: elements, or views of lower rank."""
         self.device: set[str] = set()
@@ -75,7 +84,7 @@ class Splitter:
             if before == self.progress():
                 break
         reason = next(self._reasons(self.source.node.body), "")
-        return Split(frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), reason)
+        return Split(frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), reason, self.arrays)
 
     def progress(self) -> tuple[int, ...]:
         """Return what grows as long as statements tell more."""
@@ -158,7 +167,7 @@ class Splitter:
         for item in ast.walk(node):
             if isinstance(item, ast.Subscript) and self.reads_element(item):
                 return True
-            if isinstance(item, ast.Name) and item.id in self.device:
+            if isinstance(item, ast.Name) and (item.id in self.device or item.id in self.arrays):
                 return True
             if isinstance(item, ast.comprehension) and self._runs_over_tensors(item):
                 return True
@@ -221,7 +230,7 @@ class Splitter:
         for node in statements:
             if self._is_lifted(node):
                 self.lifted.add(id(node))
-                self.device |= set(stored_names(node)) - (self.tensors - self.rows)
+                self.device |= set(stored_names(node)) - (self.tensors - self.rows) - self.arrays
             elif isinstance(node, ast.If):
                 self._visit(node.body)
                 self._visit(node.orelse)
@@ -240,7 +249,7 @@ class Splitter:
                 if node.value is None or self.is_allocation(node.value):
                     return False
                 stored = set(stored_names(node))
-                return bool(stored & self.device) or self.touches_elements(node)
+                return bool(stored & (self.device | self.arrays)) or self.touches_elements(node)
             case ast.If():
                 whole = [*ast.walk(node)]
                 if any(isinstance(item, ast.Return) or self._allocates(item) for item in whole):

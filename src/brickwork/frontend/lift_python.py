@@ -61,7 +61,7 @@ class PythonSplitter(Splitter):
             if before == self.progress():
                 break
         return Split(
-            frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), self._reason, tuple(pieces)
+            frozenset(self.lifted), frozenset(self.device), frozenset(self.tensors), self._reason, pieces=tuple(pieces)
         )
 
     def _note_all(self) -> None:

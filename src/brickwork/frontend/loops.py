@@ -28,7 +28,7 @@ from brickwork.frontend.iterables import (
     range_of,
     trips,
 )
-from brickwork.frontend.rules import error
+from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.state import Binding, Frame, Key, LoopLevel, State, Variable, describe
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import cast, constant, integer, logical_not, read, sub
@@ -141,12 +141,17 @@ Saved: TypeAlias = tuple[set[Key], dict[str, Binding]]
 def enter(state: State, frame: Frame, level: LoopLevel) -> Saved:
     """Begin a loop; return what `leave` restores."""
     state.loops.append(level)
+    level.branches = frame.branches
     return set(state.assigned), dict(frame.bindings)
 
 
 def leave(state: State, frame: Frame, saved: Saved) -> None:
     """End a loop: it may not have run, so that only what was assigned before is assigned."""
     state.loops.pop()
+    for name in saved[1].keys() - frame.bindings.keys():
+        if name in state.moved:
+            message = f"`{name}` stands for no list in the next turn, as its list got another name"
+            raise unsupported(message, state.moved[name], f"copy the items: `... = {name}[:]`")
     state.assigned, frame.bindings = saved
 
 
@@ -163,7 +168,7 @@ def lower_loop(
     level = LoopLevel(None, None, {}, ())
     for place, axis in enumerate(axes):
         head, make, level = _one_loop(state, frame, loop, axis, place)
-        level.flag = loop.flag
+        level.flag, level.claimed = loop.flag, loop.claimed
         saved.append(enter(state, frame, level))
         heads.append((head, make))
     block: list[Statement] = []

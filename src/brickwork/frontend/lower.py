@@ -12,13 +12,14 @@ from functools import partial
 from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
-from brickwork.frontend.host import Host, lower_host
+from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
+from brickwork.frontend.lists import make_list
 from brickwork.frontend.parameters import ParameterDeclaration
 from brickwork.frontend.reductions import reduce
 from brickwork.frontend.rules import error
 from brickwork.frontend.sites import draw_sites
 from brickwork.frontend.source import local_names
-from brickwork.frontend.state import Frame, Key, State, Variable, rebound_names
+from brickwork.frontend.state import Frame, Key, ListDemanded, State, Variable, rebound_names
 from brickwork.frontend.statements import assign_target, inline
 from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
 from brickwork.ir.build import integer, read
@@ -60,14 +61,20 @@ def lower(definition: Definition, signature: Signature) -> Program:
         message = f"the host part of `{definition.name}` is not compiled: {definition.reason}"
         raise error("BW901", message, definition.loc, "move torch calls and slices out of the operator")
     types: dict[Key, ValueType] = {}
+    arrays: set[Key] = set()
     for _ in range(PASSES):
-        program, changed = _lower_once(definition, signature, types)
+        try:
+            program, changed = _lower_once(definition, signature, types, arrays)
+        except ListDemanded:
+            continue
         if not changed:
             return program
     raise error("BW101", "the types of the variables do not settle", definition.loc, "give each a type of its own")
 
 
-def _lower_once(definition: Definition, signature: Signature, types: dict[Key, ValueType]) -> tuple[Program, bool]:
+def _lower_once(
+    definition: Definition, signature: Signature, types: dict[Key, ValueType], arrays: set[Key]
+) -> tuple[Program, bool]:
     key = Symbol("key", 0, INT64)
     state = State(
         random_key=key,
@@ -75,7 +82,9 @@ def _lower_once(definition: Definition, signature: Signature, types: dict[Key, V
         helpers=definition.helpers,
         inline=inline,
         reduce=partial(reduce, assign=assign_target),
+        make_list=partial(make_list, assign=assign_target),
         types=types,
+        arrays=arrays,
         sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )
     source = definition.source
@@ -86,6 +95,9 @@ def _lower_once(definition: Definition, signature: Signature, types: dict[Key, V
     state.parameters.add(key)
     state.invariant |= state.parameters
     host = Host(definition, signature, state.block)
+    state.frames.append(frame)
+    state.kernel = host.kernel
+    state.allocate, state.is_host = partial(scratch, state, host), partial(is_host_expression, state, host)
     _give_variables(state, frame, host)
     lower_host(state, frame, host, source.node.body)
     if state.wrong:

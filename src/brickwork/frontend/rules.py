@@ -35,7 +35,6 @@ REFUSED_EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
     ast.Lambda: ("`lambda` is not part of the language", "define a function outside and call it here"),
     ast.Dict: ("a dictionary is not part of the language", "use separate local variables"),
     ast.Set: ("a set is not part of the language", "use separate local variables"),
-    ast.ListComp: ("a comprehension is not part of the language", "write a `for` loop"),
     ast.SetComp: ("a comprehension is not part of the language", "write a `for` loop"),
     ast.DictComp: ("a comprehension is not part of the language", "write a `for` loop"),
     ast.Await: ("`await` is not part of the language", "call a plain function"),

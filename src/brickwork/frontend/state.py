@@ -67,6 +67,8 @@ class Frame:
     """Names that the host part assigns in a straight line: they stand for the expression itself."""
     rebound: frozenset[str] = frozenset()
     """Names that something other than the head of a `for` assigns."""
+    branches: int = 0
+    """How many `if`s of this function are around the statement that is being lowered."""
 
     def loc(self, node: ast.AST) -> Location:
         """Return the place of a node of this function."""
@@ -85,6 +87,9 @@ class LoopLevel:
     frame_path: Path
     flag: Symbol | None = None
     """Set by a `break` that must leave several IR loops."""
+    claimed: bool = False
+    branches: int = 0
+    """How many `if`s are around the loop."""
     exits: list[set[Key]] = field(default_factory=list[set[Key]])
     """What is assigned at each `break`."""
 
@@ -98,6 +103,10 @@ class Arguments:
     call: ast.Call
 
 
+class ListDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
+    """A list has turned out to be an array."""
+
+
 @dataclass(slots=True)
 class State:
     """The state of one lowering."""
@@ -107,7 +116,25 @@ class State:
     helpers: Mapping[types.FunctionType, SourceFunction]
     inline: Callable[[State, SourceFunction, Arguments, Frame], Operand | None]
     reduce: Callable[[State, Frame, ast.Call, str], Operand]
+    make_list: Callable[[State, Frame, ast.expr, str], Operand]
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
+    arrays: set[Key] = field(default_factory=set[Key])
+    """Lists that are arrays though their items are few."""
+    lists: dict[Tensor, Key] = field(default_factory=dict[Tensor, Key])
+    """The arrays that lists are, with the key of the type of their items."""
+    sizes: dict[Tensor, tuple[Expression, ...]] = field(default_factory=dict["Tensor", "tuple[Expression, ...]"])
+    """The sizes that lists were made with."""
+    fresh: set[Tensor] = field(default_factory=set[Tensor])
+    """Lists that no name stands for yet."""
+    frames: list[Frame] = field(default_factory=list[Frame])
+    moved: dict[str, Location] = field(default_factory=dict[str, Location])
+    """Names that were taken out of use when their list got another name, and where."""
+    allocate: Callable[[str, TensorType, tuple[Expression, ...], Location], Tensor] | None = None
+    """Makes scratch memory of sizes that the host knows."""
+    is_host: Callable[[Expression], bool] = lambda _: False
+    """Whether the host part knows an expression."""
+    kernel: list[Statement] | None = None
+    """Where lifted statements are written, while the block is the host's."""
     changed: bool = False
     symbols: dict[Key, Symbol] = field(default_factory=dict[Key, Symbol])
     block: list[Statement] = field(default_factory=list[Statement])
@@ -213,6 +240,26 @@ class State:
         self.emit(Assign(symbol=symbol, value=cast(value.expression, symbol.dtype, loc), loc=loc))
         self.assigned.add(key)
 
+    def widen(self, key: Key, kind: ValueType, name: str, loc: Location) -> None:
+        """Let the items of a list be of a type that holds this one too, in the next pass."""
+        known = self.types.get(key)
+        joined = kind if known is None else join(known, kind)
+        if joined is None:
+            message = f"`{name}` holds {known} and {kind}"
+            raise error("BW101", message, loc, "write int(...) around the uint64 one")
+        if joined != known:
+            self.types[key] = joined
+            self.changed = True
+
+    @contextmanager
+    def in_kernel(self) -> Generator[None]:
+        """Write what touches elements into the kernel, also from statements of the host part."""
+        if self.kernel is None or self.loops:
+            yield
+        else:
+            with self.into(self.kernel):
+                yield
+
     def variable(self, key: Key) -> Symbol:
         """Return the symbol of a variable whose type is known; one that is widened in this pass gets a new one."""
         symbol = self.symbols.get(key)
@@ -228,6 +275,9 @@ class State:
                 return Value(read(self.variable(binding.key), loc), self.types[binding.key].weak)
         elif binding is not None:
             return binding
+        if name in self.moved and binding is None:
+            message = f"`{name}` is read, but line {self.moved[name].line} has given its list another name"
+            raise error("BW005", message, loc, f"copy the items there: `... = {name}[:]`")
         if (frame.path, name) in self.unknown:
             raise CompileError(())
         raise error("BW005", f"`{name}` may be read before it is assigned", loc, f"give `{name}` a value before")
@@ -240,6 +290,7 @@ class State:
         What it would have assigned is unknown from then on: nothing is said of names that are missing for it.
         """
         block, ended, loops, calls = self.block, self.ended, len(self.loops), len(self.calls)
+        frames, branches = len(self.frames), frame.branches
         try:
             lower()
         except CompileError as wrong:
@@ -247,7 +298,8 @@ class State:
                 raise
             self.wrong += wrong.diagnostics
             self.block, self.ended = block, ended
-            del self.loops[loops:], self.calls[calls:]
+            del self.loops[loops:], self.calls[calls:], self.frames[frames:]
+            frame.branches = branches
             self.unknown |= {(frame.path, name) for name in stored_names(node)}
 
 

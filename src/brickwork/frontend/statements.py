@@ -18,11 +18,24 @@ from brickwork.frontend.expressions import (
     value,
 )
 from brickwork.frontend.indexing import index, load, scalar
+from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.loops import Else, breaks, enter, keep_assigned, leave, lower_else, lower_for, new_flag
+from brickwork.frontend.rebinding import is_array, moves, rebind, settle_names, store_rows
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unsupported
 from brickwork.frontend.sites import place
 from brickwork.frontend.source import SourceFunction
-from brickwork.frontend.state import Arguments, Binding, Frame, Key, LoopLevel, State, Variable, describe, helper_frame
+from brickwork.frontend.state import (
+    Arguments,
+    Binding,
+    Frame,
+    Key,
+    ListDemanded,
+    LoopLevel,
+    State,
+    Variable,
+    describe,
+    helper_frame,
+)
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import add, cast, integer, logical_not, read
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
@@ -105,7 +118,11 @@ def _break(state: State, loc: Location) -> None:
 
 
 def _assign(state: State, frame: Frame, targets: list[ast.expr], source: ast.expr, loc: Location) -> None:
-    found = operand(state, frame, source)
+    first = targets[0]
+    if isinstance(first, ast.Name) and is_list(source, frame.source.captured, frame.local):
+        found = state.make_list(state, frame, source, first.id)
+    else:
+        found = operand(state, frame, source)
     if len(targets) > 1:
         found = _settle(state, found)
     for target in targets:
@@ -120,7 +137,7 @@ def _settle(state: State, found: Operand) -> Operand:
         case View() if found.is_element:
             return _settle(state, load(state, found, found.indices[0].loc if found.indices else NOWHERE))
         case Items():
-            return Items(tuple(_settle(state, item) for item in found.items))
+            return Items(tuple(_settle(state, item) for item in found.items), found.site)
         case _:
             return found
 
@@ -131,8 +148,11 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
         case ast.Name():
             _assign_name(state, frame, target.id, found, loc)
         case ast.Subscript():
-            view = _element(state, frame, target)
-            store(state, view, scalar(state, found, loc), loc)
+            place = _place(state, frame, target)
+            if place.rank and place.tensor in state.lists:
+                store_rows(state, [(place, found)], loc)
+            else:
+                store(state, _element(place, loc), scalar(state, found, loc), loc)
         case ast.Tuple() | ast.List():
             if not isinstance(found, Items):
                 raise error("BW101", f"{describe(found)} cannot be unpacked", loc, "unpack a tuple of that length")
@@ -140,10 +160,31 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
                 message = f"{len(target.elts)} names are assigned, but there are {len(found.items)} values"
                 raise error("BW101", message, loc, "write one name for each value")
             settled = [_settle(state, item) for item in found.items]
-            for part, item in zip(target.elts, settled, strict=True):
+            for part, item in _without_lists(state, frame, list(zip(target.elts, settled, strict=True)), loc):
                 assign_target(state, frame, part, item, loc)
         case _:
             raise error("BW002", "this cannot be assigned to", frame.loc(target), "assign to a name or an element")
+
+
+def _without_lists(
+    state: State, frame: Frame, pairs: list[tuple[ast.expr, Operand]], loc: Location
+) -> list[tuple[ast.expr, Operand]]:
+    """Assign lists whose items have to move, all at once; return the other pairs."""
+    names = [
+        (part.id, item) for part, item in pairs if isinstance(part, ast.Name) and moves(state, frame, part.id, item)
+    ]
+    lists = [item for part, item in pairs if isinstance(part, ast.Subscript) and is_array(state, item)]
+    rows = [
+        (_place(state, frame, part), item)
+        for part, item in pairs
+        if isinstance(part, ast.Subscript) and any(item is one for one in lists)
+    ]
+    if names:
+        rebind(state, frame, names, loc)
+    if rows:
+        store_rows(state, rows, loc)
+    done = [*(item for _, item in names), *lists]
+    return [(part, item) for part, item in pairs if not any(item is one for one in done)]
 
 
 def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
@@ -154,7 +195,10 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
         state.assign(key, found, loc)
         frame.bindings[name] = Variable(key)
         return
-    _bind(state, frame, name, _settle(state, found), loc)
+    if moves(state, frame, name, found):
+        rebind(state, frame, [(name, found)], loc)
+    else:
+        _bind(state, frame, name, _settle(state, found), loc)
 
 
 def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
@@ -165,15 +209,41 @@ def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) 
         before = level.outer.get(name)
         if level.frame_path == frame.path and before is not None and before != found:
             raise unsupported(f"`{name}` is bound to another tensor inside a loop", loc, "use another name")
+    settle_names(state, found)
+    state.moved.pop(name, None)
     frame.bindings[name] = found
 
 
-def _element(state: State, frame: Frame, target: ast.Subscript) -> View:
+def _place(state: State, frame: Frame, target: ast.Subscript) -> View:
+    """Return what is stored into: an element, or a row of a list."""
     loc = frame.loc(target)
-    owner = operand(state, frame, target.value)
+    owner = _owner(state, frame, target.value)
+    if isinstance(owner, Items) and owner.site is not None:
+        state.arrays.add(owner.site)
+        raise ListDemanded
     if not isinstance(owner, View):
-        raise error("BW002", f"{describe(owner)} cannot be stored into", loc, "store into a tensor")
-    view = index(state, owner, index_operands(state, frame, target), loc)
+        raise error("BW002", f"{describe(owner)} cannot be stored into", loc, "store into a tensor or a list")
+    return index(state, owner, index_operands(state, frame, target), loc)
+
+
+def _owner(state: State, frame: Frame, node: ast.expr) -> Operand:
+    """Return a tensor, list or row that is stored into; a list that is indexed by a variable has to be an array."""
+    if not isinstance(node, ast.Subscript):
+        return operand(state, frame, node)
+    owner = _owner(state, frame, node.value)
+    if isinstance(owner, View):
+        return index(state, owner, index_operands(state, frame, node), frame.loc(node))
+    if isinstance(owner, Items) and owner.site is not None:
+        at = value(state, frame, node.slice).expression
+        if isinstance(at, Constant) and -len(owner.items) <= at.value < len(owner.items):
+            return owner.items[int(at.value)]
+        state.arrays.add(owner.site)
+        raise ListDemanded
+    return operand(state, frame, node)
+
+
+def _element(view: View, loc: Location) -> View:
+    """Return the element that is stored into."""
     if view.rank:
         given = f"{len(view.indices)} {'index' if len(view.indices) == 1 else 'indices'}"
         message = f"`{view.tensor.name}` has {view.tensor.type.rank} dimensions, but is stored into with {given}"
@@ -183,6 +253,8 @@ def _element(state: State, frame: Frame, target: ast.Subscript) -> View:
 
 def store(state: State, view: View, stored: Value, loc: Location) -> None:
     """Write an element."""
+    if view.tensor in state.lists:
+        state.widen(state.lists[view.tensor], stored.type, view.tensor.name, loc)
     dtype = value_dtype(view.tensor.type.dtype)
     state.emit(
         Store(
@@ -203,7 +275,7 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
         before = scalar(state, state.lookup(frame, node.target.id, loc), loc)
         _assign_name(state, frame, node.target.id, _combine(state, frame, name, before, node.value, loc=loc), loc)
     elif isinstance(node.target, ast.Subscript):
-        view = _element(state, frame, node.target)
+        view = _element(_place(state, frame, node.target), loc)
         element = load(state, view, frame.loc(node.target))
         store(state, view, _combine(state, frame, name, element, node.value, loc=loc), loc)
     else:
@@ -236,6 +308,7 @@ def _branches(
 ) -> tuple[list[tuple[Statement, ...]], list[bool]]:
     """Lower alternatives; afterwards is assigned what every one that goes on has assigned."""
     assigned, bindings = set(state.assigned), dict(frame.bindings)
+    frame.branches += 1
     results: list[tuple[Statement, ...]] = []
     ends: list[bool] = []
     after: list[tuple[set[Key], dict[str, Binding]]] = []
@@ -248,6 +321,7 @@ def _branches(
         results.append(tuple(block))
         if not ends[-1]:
             after.append((state.assigned, frame.bindings))
+    frame.branches -= 1
     state.assigned = set[Key].intersection(*(item[0] for item in after)) if after else assigned
     frame.bindings = _common(bindings, [item[1] for item in after])
     return results, ends
@@ -342,7 +416,9 @@ def inline(state: State, source: SourceFunction, arguments: Arguments, caller: F
     frame = helper_frame(source, (*caller.path, place(arguments.call)), caller.loc(arguments.call))
     _bind_parameters(state, frame, arguments, caller)
     state.calls.append(source)
+    state.frames.append(frame)
     result = _helper_body(state, frame, source.node.body)
+    state.frames.pop()
     state.calls.pop()
     return result
 
@@ -379,6 +455,7 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
             frame.bindings[name] = Variable((frame.path, name))
         else:
             frame.bindings[name] = _settle(state, found)
+            settle_names(state, found)
 
 
 def default_values(source: SourceFunction) -> dict[str, object]:
@@ -415,6 +492,7 @@ def _returning_if(
     loc = frame.loc(node)
     assigned, bindings = set(state.assigned), dict(frame.bindings)
     found: list[tuple[list[Statement], Operand | None]] = []
+    frame.branches += 1
     for body in (node.body, node.orelse):
         state.assigned, frame.bindings = set(assigned), dict(bindings)
         block: list[Statement] = []
@@ -423,5 +501,6 @@ def _returning_if(
             if isinstance(result, View) and result.is_element:
                 result = load(state, result, loc)
         found.append((block, result))
+    frame.branches -= 1
     state.assigned, frame.bindings = assigned, bindings
     return merge_operands(state, test, found[0], found[1], loc)

@@ -16,7 +16,20 @@ def stored_parameters(source: SourceFunction, helpers: Mapping[types.FunctionTyp
     return _stored(source, helpers, ())
 
 
+def stored_names(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> frozenset[str]:
+    """Return the names of the tensors and lists whose elements the function or its helpers write."""
+    return _names(source, helpers, ())
+
+
 def _stored(
+    source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
+) -> frozenset[str]:
+    arguments = source.node.args
+    names = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    return _names(source, helpers, chain) & names
+
+
+def _names(
     source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
 ) -> frozenset[str]:
     if source in chain:
@@ -28,8 +41,7 @@ def _stored(
         if not more:
             break
         stored |= more
-    arguments = source.node.args
-    return frozenset(stored & {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)})
+    return frozenset(stored)
 
 
 def root(node: ast.expr) -> str | None:

@@ -9,8 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from brickwork.frontend.sites import Path
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
 from brickwork.ir.nodes import Expression, Tensor
+
+Site: TypeAlias = tuple[Path, str]
+"""A place in the source, as it is reached by calls, and what is meant there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A tuple or a list of known length."""
+    """A tuple or a list of known length; `site` tells of a list where it is made, as it may have to be an array."""
 
     items: tuple[Operand, ...]
+    site: Site | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,12 +175,6 @@ def unassigned(x: torch.Tensor):
     return y * last
 
 
-def stored_list(x: torch.Tensor):
-    held = [0.0] * 4
-    for i in range(x.shape[0]):
-        held[i % 4] = x[i]
-
-
 def returns_early(x: torch.Tensor):
     out = torch.empty_like(x)
     for i in range(x.shape[0]):
@@ -209,7 +203,6 @@ def helper_returns_early(x: torch.Tensor, out: torch.Tensor):
         (converted, "BW009", "`x.to(torch.float64)` is, or may be, a view"),
         (handed_on, "BW009", "`x` is an argument and cannot be returned"),
         (drawn, "BW901", "random numbers are drawn inside a loop that runs in Python"),
-        (stored_list, "BW901", "`held` is a list, and lists that are stored into are not supported yet"),
         (returns_early, "BW012", "`return` inside a loop"),
         (helper_returns_early, "BW012", "`return` inside a loop"),
         (unassigned, "BW005", "`last` may be read before it is assigned"),

@@ -1,0 +1,295 @@
+"""Lists that are made inside compiled code: displays, repetitions, comprehensions, concatenations and copies.
+
+A display that is never stored into stays a tuple of its items (`typing.Items`). Any other list is an array whose items
+have one type, the one in which all that is ever stored into it meets: a `Local` of the IR where a loop makes it anew,
+else, or where its length is known only at run time, scratch memory that the host part allocates.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.arithmetic import is_nonnegative
+from brickwork.frontend.expressions import operand, operands, value
+from brickwork.frontend.indexing import load, scalar, size_of
+from brickwork.frontend.iterables import Iterable, iterable, trips
+from brickwork.frontend.list_forms import copied, is_list, repeated
+from brickwork.frontend.loops import AssignTarget, Loop, lower_loop
+from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.sites import place
+from brickwork.frontend.state import Frame, Key, State, describe
+from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.ir.build import add, apply, cast, integer, mul, read
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.nodes import Constant, Expression, For, Local, Statement, Store, Tensor, TensorType
+
+SHORT = 16
+"""The most items of a repetition that are written one by one."""
+LARGEST = 65536
+"""The most bytes of a list that each iteration has for itself."""
+ITEM_BYTES = 8
+
+
+def make_list(state: State, frame: Frame, node: ast.expr, name: str, assign: AssignTarget) -> Operand:
+    """Return a new list."""
+    loc = frame.loc(node)
+    key = (*frame.path, place(node)), "list"
+    if key not in state.arrays:
+        found = _plain(state, frame, node, key)
+        if found is not None:
+            return found
+    with state.in_kernel():
+        maker = _Maker(state, frame, key, name, loc, assign, state.block, len(state.block))
+        maker.fill(node, (), ())
+        tensor = maker.tensor
+        if tensor is None:
+            raise unsupported("an empty list that is stored into", loc, "give it its items when it is made")
+    state.fresh.add(tensor)
+    return View(tensor)
+
+
+def _plain(state: State, frame: Frame, node: ast.expr, key: Key) -> Items | None:
+    """Return a short display, repetition or copy as a tuple of its items; it may turn out to be an array."""
+    if isinstance(node, ast.List):
+        items = operands(state, frame, node.elts)
+        state.fresh -= {item.tensor for item in items if isinstance(item, View)}
+        return Items(items, key)
+    if (parts := repeated(node)) is not None and isinstance(parts[0], ast.List):
+        count = value(state, frame, parts[1]).expression
+        if isinstance(count, Constant) and int(count.value) * len(parts[0].elts) <= SHORT:
+            return Items(operands(state, frame, parts[0].elts) * max(int(count.value), 0), key)
+    if (source := copied(node, frame.source.captured, frame.local)) is not None:
+        found = operand(state, frame, source)
+        if isinstance(found, Items):
+            return Items(found.items, key)
+    return None
+
+
+@dataclass(slots=True)
+class _Maker:
+    """A list that is being filled; its tensor is made when its sizes are known, and declared where it begins."""
+
+    state: State
+    frame: Frame
+    key: Key
+    name: str
+    loc: Location
+    assign: AssignTarget
+    outside: list[Statement]
+    position: int
+    tensor: Tensor | None = None
+    sizes: tuple[Expression, ...] = ()
+
+    def fill(self, node: ast.expr, sizes: tuple[Expression, ...], indices: tuple[Expression, ...]) -> None:
+        """Store what a node makes at these indices; `sizes` are those of the lists around it."""
+        frame = self.frame
+        if not is_list(node, frame.source.captured, frame.local):
+            self.item(node, sizes, indices)
+            return
+        self.part(node, self.length(node), sizes, indices)
+
+    def length(self, node: ast.expr) -> Expression:
+        """Return how many items a list has; what a comprehension runs over is asked again when it is filled."""
+        state, frame, loc = self.state, self.frame, self.frame.loc(node)
+        if isinstance(node, ast.List):
+            return integer(len(node.elts), loc)
+        if (parts := repeated(node)) is not None:
+            count = scalar(state, operand(state, frame, parts[1]), loc)
+            if not count.dtype.is_integer and count.dtype is not BOOL:
+                raise error("BW101", f"a list is repeated {count.type} times", loc, "write int(...) around it")
+            times = self.natural(cast(count.expression, INT64, loc), loc)
+            return mul(self.length(parts[0]), times, loc)
+        if isinstance(node, ast.BinOp):
+            left, right = self.length(node.left), self.length(node.right)
+            return add(right, left, loc) if isinstance(left, Constant) else add(left, right, loc)
+        if isinstance(node, ast.ListComp):
+            return self.natural(trips(self.run_over(node), loc), loc)
+        return self.copied(node)[1]
+
+    def natural(self, count: Expression, loc: Location) -> Expression:
+        """Return a length: 0 for a negative one."""
+        if is_nonnegative(self.state, count):
+            return count
+        return apply("maximum", count, integer(0, loc), loc=loc)
+
+    def run_over(self, node: ast.ListComp) -> Iterable:
+        """Return what a comprehension runs over."""
+        loc = self.frame.loc(node)
+        if len(node.generators) != 1 or node.generators[0].ifs:
+            advice = "write a `for` loop that stores into `[0] * n`"
+            raise error("BW003", "a list comprehension has one `for` and no `if` here", loc, advice)
+        return iterable(self.state, self.frame, node.generators[0].iter)
+
+    def copied(self, node: ast.expr) -> tuple[View | Items, Expression]:
+        """Return what is copied, and its length."""
+        loc = self.frame.loc(node)
+        source = copied(node, self.frame.source.captured, self.frame.local)
+        found = operand(self.state, self.frame, source if source is not None else node)
+        if isinstance(found, Items):
+            return found, integer(len(found.items), loc)
+        if not isinstance(found, View) or found.rank == 0:
+            raise error("BW101", f"{describe(found)} cannot be copied into a list", loc, "copy a list")
+        if found.rank > 1:
+            advice = "write `[row[:] for row in a]`, which copies the rows too"
+            raise unsupported("a copy of a nested list, which shares its rows", loc, advice)
+        return found, size_of(found, 0, loc).expression
+
+    # ------------------------------------------------------------ parts
+
+    def part(
+        self,
+        node: ast.expr,
+        size: Expression,
+        sizes: tuple[Expression, ...],
+        indices: tuple[Expression, ...],
+        offset: Expression | None = None,
+    ) -> None:
+        """Store the items of a list from `offset` on, into one of `size` items."""
+        inner, loc = (*sizes, size), self.frame.loc(node)
+        start = integer(0, loc) if offset is None else offset
+        parts = repeated(node)
+        if isinstance(node, ast.List):
+            for number, element in enumerate(node.elts):
+                self.fill(element, inner, (*indices, add(start, integer(number, loc), loc)))
+        elif parts is not None:
+            self.repetition(parts[0], self.length(node), inner, (*indices, start))
+        elif isinstance(node, ast.BinOp):
+            self.part(node.left, size, sizes, indices, start)
+            self.part(node.right, size, sizes, indices, add(start, self.length(node.left), loc))
+        elif isinstance(node, ast.ListComp):
+            self.comprehension(node, inner, (*indices, start))
+        else:
+            self.copy(node, inner, (*indices, start))
+
+    def repetition(
+        self, node: ast.expr, count: Expression, sizes: tuple[Expression, ...], indices: tuple[Expression, ...]
+    ) -> None:
+        """Store the items of a display `count` times in all; they are evaluated once."""
+        loc, captured, local = self.frame.loc(node), self.frame.source.captured, self.frame.local
+        if not isinstance(node, ast.List) or not node.elts:
+            raise unsupported("a repetition of this", loc, "repeat a list of items: `[0] * n`")
+        if any(is_list(element, captured, local) for element in node.elts):
+            advice = "write `[[0] * m for _ in range(n)]`"
+            raise error("BW003", "all rows of this list are one and the same list", loc, advice)
+        items = [value(self.state, self.frame, element) for element in node.elts]
+        values = [Value(self.state.fix(item.expression, "item"), item.weak) for item in items]
+        several = integer(len(values), loc)
+        trips = count if len(values) == 1 else apply("floordiv", count, several, loc=loc)
+        if isinstance(count, Constant) and count.value <= len(values):
+            for number, item in enumerate(values[: int(count.value)]):
+                self.store(item, sizes, (*indices[:-1], add(indices[-1], integer(number, loc), loc)), loc)
+            return
+
+        def body(turn: Expression) -> None:
+            for number, item in enumerate(values):
+                at = add(indices[-1], add(mul(turn, several, loc), integer(number, loc), loc), loc)
+                self.store(item, sizes, (*indices[:-1], at), loc)
+
+        self.loop(trips, body, loc)
+
+    def comprehension(self, node: ast.ListComp, sizes: tuple[Expression, ...], indices: tuple[Expression, ...]) -> None:
+        """Store the items of a comprehension; its names are of no one else."""
+        state, frame, loc = self.state, self.frame, self.frame.loc(node)
+        clause = node.generators[0]
+        bindings, local = dict(frame.bindings), frame.local
+        frame.local |= {item.id for item in ast.walk(clause.target) if isinstance(item, ast.Name)}
+
+        def body() -> None:
+            turn = state.loops[-1].iteration or integer(0, loc)
+            self.fill(node.elt, sizes, (*indices[:-1], add(indices[-1], turn, loc)))
+
+        lower_loop(state, frame, Loop(clause.target, (self.run_over(node),), loc), body, self.assign)
+        frame.bindings, frame.local = bindings, local
+
+    def copy(self, node: ast.expr, sizes: tuple[Expression, ...], indices: tuple[Expression, ...]) -> None:
+        """Store the items of another list."""
+        loc = self.frame.loc(node)
+        found, count = self.copied(node)
+        if isinstance(found, Items):
+            for number, item in enumerate(found.items):
+                at = add(indices[-1], integer(number, loc), loc)
+                self.store(scalar(self.state, item, loc), sizes, (*indices[:-1], at), loc)
+            return
+
+        def body(turn: Expression) -> None:
+            item = load(self.state, View(found.tensor, (*found.indices, turn), indexed=True), loc)
+            self.store(item, sizes, (*indices[:-1], add(indices[-1], turn, loc)), loc)
+
+        self.loop(count, body, loc)
+
+    def loop(self, count: Expression, body: Callable[[Expression], None], loc: Location) -> None:
+        """Emit a loop of `count` turns."""
+        emit_loop(self.state, count, body, loc)
+
+    # ------------------------------------------------------------ items
+
+    def item(self, node: ast.expr, sizes: tuple[Expression, ...], indices: tuple[Expression, ...]) -> None:
+        """Store one item."""
+        loc = self.frame.loc(node)
+        found = operand(self.state, self.frame, node)
+        if isinstance(found, View) and found.rank and found.tensor in self.state.lists:
+            advice = f"write a copy: `{ast.unparse(node)}[:]`"
+            raise unsupported("a list inside a list that is indexed by a variable or stored into", loc, advice)
+        self.store(scalar(self.state, found, loc), sizes, indices, loc)
+
+    def store(self, item: Value, sizes: tuple[Expression, ...], indices: tuple[Expression, ...], loc: Location) -> None:
+        """Store a value."""
+        state = self.state
+        state.widen(self.key, item.type, self.name, loc)
+        if self.tensor is None:
+            self.sizes = sizes
+            self.tensor = self.make(sizes)
+        elif len(sizes) != len(self.sizes):
+            raise error("BW102", "numbers and lists are mixed in a list", loc, "give all rows the same form")
+        elif sizes != self.sizes:
+            raise error(
+                "BW102", "the rows of a list differ in length", loc, "make them of one length, or separate lists"
+            )
+        dtype = self.tensor.type.dtype
+        expression = cast(item.expression, dtype, loc)
+        state.emit(Store(tensor=self.tensor, indices=indices, value=expression, access=state.access(), loc=loc))
+
+    def make(self, sizes: tuple[Expression, ...]) -> Tensor:
+        """Declare the array where the list begins."""
+        state, dtype, rank = self.state, self.state.types[self.key].dtype, len(sizes)
+        kind = TensorType(dtype, rank, contiguous=True, unit_axis=rank - 1)
+        known = tuple(int(size.value) for size in sizes if isinstance(size, Constant))
+        if len(known) == rank and (state.loops or state.allocate is None):
+            state.numbers += 1
+            tensor = Tensor(self.name, state.numbers, kind, known)
+            if prod(known) * ITEM_BYTES > LARGEST:
+                message = f"a list of {prod(known)} items in a loop takes more than {LARGEST // 1024} KiB an iteration"
+                raise unsupported(message, self.loc, "make it before the loop, or use a tensor")
+            if not state.ended:
+                self.outside.insert(self.position, Local(tensor=tensor, loc=self.loc))
+        else:
+            tensor = self.allocated(kind, sizes)
+        state.lists[tensor], state.sizes[tensor] = self.key, sizes
+        return tensor
+
+    def allocated(self, kind: TensorType, sizes: tuple[Expression, ...]) -> Tensor:
+        state = self.state
+        if state.allocate is None or not all(map(state.is_host, sizes)):
+            message = "the length of a list depends on what the loops compute"
+            raise unsupported(message, self.loc, "make it of a length that is known before the loops")
+        if any(level.claimed for level in state.loops):
+            message = "a list whose length is known only at run time, inside `prange`"
+            raise unsupported(message, self.loc, "use a tensor with a row for each iteration")
+        return state.allocate(self.name, kind, sizes, self.loc)
+
+
+def emit_loop(state: State, count: Expression, body: Callable[[Expression], None], loc: Location) -> None:
+    """Emit a loop of `count` turns that no user's name stands for."""
+    index = state.symbol("item", INT64)
+    state.invariant.add(index)
+    turn = read(index, loc)
+    state.nonnegative.add(turn)
+    block: list[Statement] = []
+    stop = state.fix(count, "length")
+    with state.into(block):
+        body(turn)
+    state.emit(For(index=index, start=integer(0, loc), stop=stop, body=tuple(block), loc=loc))
