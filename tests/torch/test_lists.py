@@ -372,7 +372,7 @@ def sliced(x: torch.Tensor):
 REFUSED = [
     (ragged, "the rows of a list differ in length"),
     (same_rows, "all rows of this list are one and the same list"),
-    (grown, "`h.append`: lists are of a fixed size here"),
+    (grown, "`h.append`: lists are of a fixed length here"),
     (of_unknown_length, "the length of a list depends on what the loops compute"),
     (returned, "`h` is a list, and operators return tensors"),
     (with_other_names, "`a` gets another list here, but is not the only name of the one that it stands for"),
