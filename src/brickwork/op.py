@@ -10,6 +10,7 @@ import functools
 import importlib
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
@@ -19,6 +20,10 @@ from torch.compiler import is_dynamo_compiling
 
 from brickwork.codegen.llvm import assembly
 from brickwork.config import config
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import BrickworkWarning
+from brickwork.diagnostics.render import warning_text
+from brickwork.frontend.captures import probes, rebound
 from brickwork.frontend.definition import Definition, define
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
@@ -92,6 +97,10 @@ class Op:
         self._overload: Any = self._registration.overload(DEFAULT)
         # What the OpOverload calls. Compilers know the OpOverload alone.
         self._direct: Any = getattr(self._overload, "_op", self._overload)
+        sources = (self.definition.source, *self.definition.helpers.values())
+        self._probes = probes(sources) if config.warn else ()
+        if self._probes:
+            self._direct = self._watched
         self._out: Any = None if self._schema.out is None else self._registration.overload(OUT)
         self._outputs = () if self._schema.out is None else self._schema.out.outputs
         self._takes_out = self._outputs == (OUT,) and not self._schema.random
@@ -115,7 +124,24 @@ class Op:
             hide_frames(error)
             raise
 
+    def _watched(self, *arguments: Any) -> Any:
+        """Call an operator that has captured something which may be rebound."""
+        self._tell_rebound()
+        return self._overload(*arguments)
+
+    def _tell_rebound(self) -> None:
+        """Warn once, at the caller of the operator, of captured names that mean something else by now."""
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(rebound(self._probes)))
+        if names and config.warn:
+            self._probes = ()
+            message = f"{self.name} was decorated before {names} was rebound, and keeps the old value"
+            advice = "decorate the function again"
+            found = Diagnostic(code="BW401", message=message, loc=self.definition.loc, help=advice)
+            warnings.warn(warning_text(found), BrickworkWarning, stacklevel=4)
+
     def _call_by_name(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if self._probes and not is_dynamo_compiling():
+            self._tell_rebound()
         if self._schema.random:
             named = _with_key(self.name, named)
         if OUT not in named or self._out is None:

@@ -9,6 +9,7 @@ import warnings
 import pytest
 
 from brickwork.config import config
+from brickwork.diagnostics.errors import BrickworkWarning
 from brickwork.runtime import cache
 from brickwork.runtime.cache import Entry
 
@@ -50,7 +51,7 @@ def test_a_damaged_entry_is_absent_with_one_warning(folder, place):
     data[place] ^= 1
     path.write_bytes(data)
     cache.forget()
-    with pytest.warns(RuntimeWarning, match="damaged"):
+    with pytest.warns(BrickworkWarning, match="damaged"):
         assert cache.get(key) is None
     assert not path.exists()
     cache.put(key, ENTRY)
@@ -68,7 +69,7 @@ def test_a_cut_entry_is_absent(folder):
 def test_a_folder_that_cannot_be_written_warns_once(tmp_path):
     (tmp_path / "file").write_text("")
     with config.override(cache_dir=str(tmp_path / "file")):
-        with pytest.warns(RuntimeWarning, match="cannot write"):
+        with pytest.warns(BrickworkWarning, match="cannot write"):
             cache.put("ab" * 32, ENTRY)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -61,10 +61,11 @@ def told(case: Case) -> str:
             exec(compile(source, FILE, "exec"), {"__name__": "model"})
         except bw.CompileError as error:
             said.append(str(error).lstrip("\n"))
-        said += [str(item.message) for item in warned if issubclass(item.category, bw.BrickworkWarning)]
+        own = [item for item in warned if issubclass(item.category, bw.BrickworkWarning)]
+        said += [warnings.formatwarning(each.message, each.category, each.filename, each.lineno) for each in own]
     with contextlib.suppress(KeyError):
         del linecache.cache[FILE]
-    return "\n\n".join(said)
+    return "\n\n".join(said).strip()
 
 
 def page(code: str) -> str:

@@ -154,12 +154,12 @@ def test_a_damaged_or_unwritable_cache_means_a_compile(tmp_path, define):
             path.write_bytes(path.read_bytes()[:-1])
         cache.forget()
         cache._state.warned = False
-        with pytest.warns(RuntimeWarning, match="damaged"):
+        with pytest.warns(bw.BrickworkWarning, match="damaged"):
             torch.testing.assert_close(define("damaged", "x[i] + 1", file="damaged.py")(x), x + 1)
     (tmp_path / "file").write_text("")
     with config.override(cache_dir=str(tmp_path / "file")):
         cache._state.warned = False
-        with pytest.warns(RuntimeWarning, match="cannot write"):
+        with pytest.warns(bw.BrickworkWarning, match="cannot write"):
             torch.testing.assert_close(define("unwritable", "x[i] + 1")(x), x + 1)
 
 

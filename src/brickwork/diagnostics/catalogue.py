@@ -116,6 +116,17 @@ CATALOGUE: dict[str, Rule] = {
         "The operator was called with something that it cannot be compiled for: an element type or layout that"
         " brickwork does not compute with, or results of other shapes than the operator gives.",
     ),
+    "BW401": Rule(
+        "a captured value that means something else by now",
+        "An operator keeps the numbers and helpers that its source names as they were when it was decorated, as default"
+        " arguments are kept. One of them has another value now, which the operator does not see: decorate the function"
+        " again. It is told once for an operator, at a call through its Python object.",
+    ),
+    "BW402": Rule(
+        "a loop that a single thread of a GPU runs",
+        "The iterations of the loop depend on one another, so that they run in order: on a GPU by one thread, which is"
+        " far slower than a core of a processor. The result is right.",
+    ),
     "BW901": Rule(
         "a construct that stands where it cannot be compiled",
         "The language has the construct, but not in this place or combination. The help says what does the same.",

@@ -29,6 +29,11 @@ class Diagnostic:
     notes: tuple[Note, ...] = ()
     help: str = ""
 
+    @property
+    def is_warning(self) -> bool:
+        """Whether it is told without anything being refused."""
+        return self.code.startswith("BW4")
+
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Return diagnostics in the source's order, those in helpers where they are called; one for each place."""

@@ -26,7 +26,8 @@ _MOST_LINES = 5
 
 def render(diagnostic: Diagnostic) -> str:
     """Return the diagnostic as text without a closing line break."""
-    lines = [f"{diagnostic.loc}: error {diagnostic.code}: {diagnostic.message}"]
+    kind = "warning" if diagnostic.is_warning else "error"
+    lines = [f"{diagnostic.loc}: {kind} {diagnostic.code}: {diagnostic.message}"]
     lines += snippet(diagnostic.loc)
     lines += _call_chain(diagnostic.loc)
     for note in diagnostic.notes:
@@ -36,6 +37,11 @@ def render(diagnostic: Diagnostic) -> str:
     if diagnostic.help:
         lines.append(f"help: {diagnostic.help}")
     return "\n".join(lines)
+
+
+def warning_text(diagnostic: Diagnostic) -> str:
+    """Return a diagnostic in one line without its place, which Python shows of a warning itself."""
+    return f"{diagnostic.code}: {diagnostic.message}; {diagnostic.help}"
 
 
 def snippet(loc: Location) -> list[str]:

@@ -7,13 +7,17 @@ PTX, which can be looked at.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 import torch
 
-from brickwork.diagnostics.errors import DeviceError
+from brickwork.config import config
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import BrickworkWarning, DeviceError
+from brickwork.diagnostics.render import warning_text
 from brickwork.frontend.definition import Definition
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import device_kind, signature_of_call
@@ -61,6 +65,8 @@ class Specialiser:
     artifacts: dict[_Key, Artifact] = field(default_factory=dict[_Key, Artifact])
     """By overload, signature and architecture, oldest first."""
     linked: set[_Key] = field(default_factory=set[_Key])
+    told: set[Diagnostic] = field(default_factory=set[Diagnostic])
+    """The warnings that were given."""
 
     def miss(self, gate: Gate, overload: str, kinds: Sequence[ArgumentKind], values: Sequence[object]) -> None:
         """Compile and link code for a call that no code takes yet."""
@@ -84,7 +90,15 @@ class Specialiser:
             symbols = None if place.index is None else devices().load(artifact, place.index)
             gate.add(artifact.code, artifact.description, symbols)
             self.linked.add(key)
+        self._tell(artifact)
         return artifact
+
+    def _tell(self, artifact: Artifact) -> None:
+        """Warn, once for an operator and a place in its source, at the user's line."""
+        for each in artifact.warnings if config.warn else ():
+            if each not in self.told:
+                self.told.add(each)
+                warnings.warn_explicit(warning_text(each), BrickworkWarning, each.loc.file, each.loc.line)
 
 
 def gpu(index: int) -> Place:

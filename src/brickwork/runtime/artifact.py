@@ -12,6 +12,7 @@ from typing import Any
 
 from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.description import EntryDescription
+from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.nodes import Failure, FailureKind
@@ -32,6 +33,8 @@ class Artifact:
     stages: Mapping[str, str]
     """`ir`, `schedule`, `llvm` and, for a GPU, `pieces` (the program that launches its kernels), `device` (the
     kernels' LLVM) and `ptx`, for `op.inspect`."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """What the user is told whenever the code is first used in a process."""
     kernels: tuple[str, ...] = ()
     """For a GPU: the names of the kernels in `ptx`, in the order of their cells (`codegen.support.kernel_cell`)."""
 
@@ -44,6 +47,7 @@ def to_entry(artifact: Artifact) -> Entry:
         "symbol": description.symbol,
         "failures": [_site_to_json(site) for site in description.failures],
         "explanation": artifact.explanation,
+        "warnings": [[each.code, each.message, _location_to_json(each.loc), each.help] for each in artifact.warnings],
         "kernels": [*artifact.kernels],
     }
     stages = {name: zlib.compress(text.encode(), 1) for name, text in artifact.stages.items()}
@@ -59,6 +63,7 @@ def from_entry(entry: Entry) -> Artifact:
         description=EntryDescription(metadata["operator"], metadata["symbol"], failures),
         explanation=metadata["explanation"],
         stages=_Stages(entry.blobs),
+        warnings=tuple(_warning_from_json(*each) for each in metadata["warnings"]),
         kernels=tuple(metadata["kernels"]),
     )
 
@@ -77,6 +82,10 @@ class _Stages(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._blobs)
+
+
+def _warning_from_json(code: str, message: str, loc: list[Any], advice: str) -> Diagnostic:
+    return Diagnostic(code=code, message=message, loc=_location_from_json(loc), help=advice)
 
 
 def _site_to_json(site: FailureSite) -> dict[str, Any]:

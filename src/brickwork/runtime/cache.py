@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from brickwork.config import config
+from brickwork.diagnostics.errors import BrickworkWarning
 
 MAGIC = b"brickwork entry 1\n"
 _DIGEST = hashlib.sha256().digest_size
@@ -239,4 +240,4 @@ def _warn(message: str) -> None:
     with _state.lock:
         first, _state.warned = not _state.warned, True
     if first:
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        warnings.warn(message, BrickworkWarning, stacklevel=2)

@@ -59,4 +59,4 @@ def emit(
     cells = {kernel.name: kernel_cell(number) for number, kernel in enumerate(launches)}
     description = emit_entry(entry, program, cells, host, target, unordered=unordered(program))
     code = compile_module(steps.reach("llvm", entry.text()), host)
-    return Artifact(code, description, "", steps.reached, names), kernels
+    return Artifact(code, description, "", steps.reached, kernels=names), kernels

@@ -26,6 +26,7 @@ from brickwork.runtime.steps import Steps
 from brickwork.target.target import Target
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import ScheduledKernel, schedule_kernel
+from brickwork.transform.warn import warnings_of
 
 
 def build(
@@ -66,10 +67,11 @@ def emit(program: Program, target: Target, module: Module, steps: Steps) -> tupl
 def explained(
     definition: Definition, signature: Signature, artifact: Artifact, kernels: Sequence[ScheduledKernel]
 ) -> Artifact:
-    """Return an artifact with what `op.explain()` says of it."""
+    """Return an artifact with what `op.explain()` says of it, and what the user is warned of."""
     head = f"{definition.name}{signature_text(signature)}"
     lines = (head, f"host part: {host_text(definition)}", *(explain(kernel) for kernel in kernels))
-    return replace(artifact, explanation="\n".join(lines))
+    told = tuple(warning for kernel in kernels for warning in warnings_of(kernel))
+    return replace(artifact, explanation="\n".join(lines), warnings=told)
 
 
 def host_text(definition: Definition) -> str:
