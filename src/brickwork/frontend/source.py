@@ -76,6 +76,11 @@ def parse(function: Callable[..., object]) -> SourceFunction:
         )
     code = function.__code__
     place = _line(code.co_filename, code.co_firstlineno, name)
+    if hasattr(function, "__wrapped__"):
+        code = getattr(inspect.unwrap(function), "__code__", code)
+        place = _line(code.co_filename, code.co_firstlineno, name)
+        message = f"`{name}` was made by another decorator, whose effect its source does not show"
+        raise error("BW001", message, place, "decorate the function itself, and what comes of it afterwards")
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
