@@ -138,15 +138,15 @@ def test_an_unpacked_shape_has_as_many_sizes_as_names():
     assert (code, message) == ("BW101", "2 names are assigned, but there are 1 values")
 
 
-def test_a_tensor_rebound_between_time_steps_is_refused():
+def test_a_name_for_another_tensor_in_every_later_turn_is_refused():
     body = """
         def f(u: torch.Tensor, v: torch.Tensor):
             for t in range(3):
                 u[0] = v[0] + 1
-                u, v = v, u
+                u = v
         """
     ((code, _, message),) = refused(body, memory([1.0]), memory([2.0]))
-    assert (code, message) == ("BW901", "`u` is bound to another tensor inside a loop")
+    assert (code, message) == ("BW901", "`u` stands for the tensor of `v` from here on, in every later turn")
 
 
 def test_calls_without_a_meaning_on_elements_are_refused_at_definition():

@@ -15,7 +15,8 @@ from brickwork.analysis.scalars import Carried, Symbols, live_after_loops, scala
 from brickwork.analysis.symbolic import model_kernel
 from brickwork.analysis.verdicts import Analysis, BoundVerdict, Conflict, ConflictKind, LoopVerdict, Party
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Expression, Kernel, Symbol
+from brickwork.ir.nodes import Expression, Kernel, Rebind, Symbol
+from brickwork.ir.walk import walk
 
 
 def analyse(kernel: Kernel) -> Analysis:
@@ -47,11 +48,20 @@ def _loop_verdict(facts: Facts, loop: Loop, live_after: Symbols, *, may_alias: b
     if loop.leaves:
         sentence = "a 'break' may end it early"
         return LoopVerdict(False, (), Conflict(ConflictKind.EXIT, sentence, (Party("loops", loop.node.loc),)), claimed)
+    exchange = next((node for node in walk(loop.node.body) if isinstance(node, Rebind)), None)
+    if exchange is not None:
+        return LoopVerdict(False, (), _exchange_conflict(exchange), claimed)
     reductions, carried = scalar_verdict(loop.node, live_after)
     if carried is not None:
         return LoopVerdict(False, (), _carried_conflict(carried), claimed)
     conflict = find_race(facts, loop, may_alias=may_alias)
     return LoopVerdict(conflict is None, reductions, conflict, claimed)
+
+
+def _exchange_conflict(node: Rebind) -> Conflict:
+    names = " and ".join(f"'{tensor.name}'" for tensor in node.targets)
+    sentence = f"line {node.loc.line} exchanges {names} for the next iteration"
+    return Conflict(ConflictKind.VARIABLE, sentence, (Party(f"exchanges {names}", node.loc),), refuted=True)
 
 
 def _carried_conflict(carried: Carried) -> Conflict:

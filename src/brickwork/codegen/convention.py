@@ -9,9 +9,10 @@ host memory that the device can write, is shared by all operators and holds the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from brickwork.ir.nodes import Kernel, Symbol, Tensor
+from brickwork.ir.nodes import Kernel, Rebind, Symbol, Tensor
+from brickwork.ir.walk import walk
 
 RECORD_WORDS = 13
 RECORD_LOCK = 0
@@ -42,6 +43,7 @@ class ContextLayout:
     """The slots of a kernel's context. Scalars are i64, double bits, or 0/1 for bool.
 
     In a device kernel's context a float32 scalar is the bits of the float, and `owner` is what goes into RECORD_OWNER.
+    Of tensors that a kernel exchanges the context has the handles, too; the caller finds there how they ended.
     """
 
     record: int
@@ -49,6 +51,15 @@ class ContextLayout:
     scalars: dict[Symbol, int]
     length: int
     owner: int | None = None
+    handles: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
+
+    def moving(self) -> frozenset[int]:
+        """Return the slots that an exchange of tensors changes."""
+        return frozenset(
+            slot
+            for tensor in self.handles
+            for slot in (self.tensors[tensor].data, *self.tensors[tensor].strides, self.handles[tensor])
+        )
 
 
 def context_layout(kernel: Kernel, *, device: bool = False) -> ContextLayout:
@@ -63,4 +74,8 @@ def context_layout(kernel: Kernel, *, device: bool = False) -> ContextLayout:
         slot += 1 + 2 * rank
     scalars = {symbol: slot + offset for offset, symbol in enumerate(kernel.scalars)}
     owner = 1 if device else None
-    return ContextLayout(record=0, tensors=tensors, scalars=scalars, length=slot + len(scalars), owner=owner)
+    slot += len(scalars)
+    moved = dict.fromkeys(tensor for node in walk(kernel.body) if isinstance(node, Rebind) for tensor in node.targets)
+    handles = {tensor: slot + offset for offset, tensor in enumerate(moved)}
+    length = slot + len(handles)
+    return ContextLayout(record=0, tensors=tensors, scalars=scalars, length=length, owner=owner, handles=handles)

@@ -363,7 +363,7 @@ def _emit_failure(host: Host) -> None:
     if host.cuda is not None:
         emit_end(host, host.cuda)
     for local in host.locals.values():
-        if local.position is None:
+        if local.position is None and not local.borrowed:
             writer.call("void", "@bw_delete", (f"ptr {writer.load('ptr', local.handle)}",))
     writer.call("void", "@bw_release", ("ptr %stack", f"ptr @{TABLE}"))
     number = writer.load("i64", f"getelementptr (i64, ptr @{NEXT}, i64 1)")

@@ -47,6 +47,7 @@ from brickwork.ir.nodes import (
     Local,
     Program,
     Read,
+    Rebind,
     Return,
     Statement,
     Store,
@@ -87,13 +88,14 @@ def prepare(host: Host, program: Program) -> None:
     writer = host.state.writer
     cells = [parameter.cell for parameter in program.parameters if isinstance(parameter, KeyParameter)]
     made = [node.tensor for node in walk(program.body) if isinstance(node, Allocate) and not node.given]
-    for tensor in dict.fromkeys((*cells, *made)):
+    places = {tensor: None for node in walk(program.body) if isinstance(node, Rebind) for tensor in node.targets}
+    for tensor in dict.fromkeys((*cells, *made, *places)):
         if tensor is None:
             continue
         memory, handle = writer.alloca("i64", block_words(tensor.type.rank)), writer.alloca("ptr")
         writer.store("ptr", "null", handle)
         kind = type_word(tensor.type, written=True, cuda=host.cuda is not None)
-        host.locals[tensor] = Held(block=memory, word=kind, handle=handle, position=None)
+        host.locals[tensor] = Held(block=memory, word=kind, handle=handle, position=None, borrowed=tensor in places)
 
 
 def _emit(host: Host, statement: Statement) -> None:
@@ -110,6 +112,8 @@ def _emit(host: Host, statement: Statement) -> None:
             _leave(host, stop=isinstance(statement, Break))
         case Check():
             _check(host, statement)
+        case Rebind():
+            _rebind(host, statement)
         case Allocate():
             _allocate(host, statement)
         case Launch():
@@ -181,6 +185,26 @@ def _check(host: Host, check: Check) -> None:
     values = tuple((scalar(host, value), value.dtype) for value in check.values)
     fail(host, check.failure, values, check.loc)
     writer.place(passed)
+
+
+def _rebind(host: Host, statement: Rebind) -> None:
+    """Let places hold the blocks and the handles of others; all are read before one is written."""
+    writer = host.state.writer
+    read: list[list[tuple[str, str]]] = []
+    for source in statement.sources:
+        local = host.locals[source]
+        words = [("i64", writer.load("i64", place)) for place in _words(host, source)]
+        read.append([*words, ("ptr", writer.load("ptr", local.handle))])
+    for target, words in zip(statement.targets, read, strict=True):
+        places = (*_words(host, target), host.locals[target].handle)
+        for (kind, text), place in zip(words, places, strict=True):
+            writer.store(kind, text, place)
+
+
+def _words(host: Host, tensor: Tensor) -> list[str]:
+    """Return the addresses of the words of a tensor's block."""
+    block = host.locals[tensor].block
+    return [host.state.writer.slot(block, index) for index in range(block_words(tensor.type.rank))]
 
 
 def _allocate(host: Host, statement: Allocate) -> None:
@@ -323,7 +347,14 @@ def _launch(host: Host, kernel: Kernel) -> None:
     for symbol, slot in layout.scalars.items():
         kind, text = word(host, scalar(host, Read(symbol=symbol)), symbol.dtype)
         writer.store(kind, text, writer.slot(context, slot))
+    for tensor, slot in layout.handles.items():
+        writer.store("ptr", writer.load("ptr", host.locals[tensor].handle), writer.slot(context, slot))
     writer.call("void", "@" + host.kernels[kernel.name].removeprefix("@"), (f"ptr {context}",))
+    for tensor, slot in layout.handles.items():
+        length, local = 8 * block_words(tensor.type.rank), host.locals[tensor]
+        source = writer.slot(context, layout.tensors[tensor].data)
+        writer.effect(f"call void @llvm.memcpy.p0.p0.i64(ptr {local.block}, ptr {source}, i64 {length}, i1 false)")
+        writer.store("ptr", writer.load("ptr", writer.slot(context, slot)), local.handle)
     failed = writer.emit(f"icmp eq i64 {writer.load('i64', writer.slot(host.record, RECORD_FAILED))}, 0")
     good = writer.label("good")
     writer.branch_if(failed, good, host.failed, weights(host.state))
@@ -353,14 +384,14 @@ def _finish(host: Host, tensors: tuple[Tensor, ...]) -> None:
     for tensor in tensors:
         local = host.locals[tensor]
         handle = writer.load("ptr", local.handle)
-        if tensor in taken:
+        if tensor in taken or local.borrowed:
             handle = writer.call("ptr", "@bw_share", (f"ptr {handle}",))
         elif local.position is not None:
             writer.store("ptr", "null", writer.slot("%stack", local.position))
         taken.add(tensor)
         results.append(handle)
     for tensor, local in host.locals.items():
-        if local.position is None and tensor not in taken:
+        if local.position is None and not local.borrowed and tensor not in taken:
             writer.call("void", "@bw_delete", (f"ptr {writer.load('ptr', local.handle)}",))
     writer.call("void", "@bw_release", ("ptr %stack", f"ptr @{TABLE}"))
     for index, handle in enumerate(results):

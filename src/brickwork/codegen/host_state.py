@@ -24,13 +24,15 @@ from brickwork.target.target import Target
 class Held:
     """A tensor that the entry holds: its block, its type as a word, the slot of its handle.
 
-    `position` is its place on the stack, or None for a tensor that the program makes.
+    `position` is its place on the stack, or None for a tensor that the program makes. A `borrowed` one is a place that
+    tensors are exchanged in: others own them.
     """
 
     block: str
     word: int
     handle: str
     position: int | None
+    borrowed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from brickwork.codegen import exchange
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import context_layout
@@ -34,6 +37,8 @@ def emit_kernel(module: Module, kernel: Kernel, target: Target) -> str:
     assigned |= {item.symbol for node in walk(kernel.body) if isinstance(node, For) for item in node.reductions}
     for symbol in sorted(assigned - state.bound, key=lambda symbol: symbol.number):
         state.slots[symbol] = Slot(writer.alloca(scalar_type(symbol.dtype)), symbol.dtype, varying=False)
+    if not target.grid:
+        state = replace(state, moving=exchange.keep_slots(state))
     emit_block(state, kernel.body)
     writer.terminate("ret void")
     writer.close()

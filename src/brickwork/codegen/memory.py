@@ -293,7 +293,7 @@ def _gather(state: State, tensor: Tensor, offset: Value) -> str:
 
 def _scope(state: State, tensor: Tensor) -> str:
     """Return the note that accesses of different tensors do not meet; empty where they may."""
-    if state.kernel.may_alias or tensor.is_local:
+    if state.kernel.may_alias or tensor.is_local or (state.moving and tensor in state.layout.handles):
         return ""
     module, name = state.module, state.kernel.name
     domain = metadata(module, f'distinct !{{!"{name}"}}')

@@ -168,6 +168,7 @@ def _emit_function(state: State, nest: _Nest, name: str, emit_block: EmitBlock) 
         reserved={},
         parallel=True,
         frame=None,
+        moving={},
     )
     _declare_private(inner, nest.last)
     if nest.reductions:

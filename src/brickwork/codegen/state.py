@@ -6,6 +6,7 @@ parent's state with its own values, so that nothing defined in a region is seen 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from brickwork.codegen.builder import FunctionWriter, Module
@@ -114,6 +115,8 @@ class State:
     failure: FailurePath | None = None
     """For device kernels."""
     team: Team | None = None
+    moving: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Where the function that exchanges tensors keeps the slots of the context that change with that."""
 
     @property
     def pointer(self) -> str:
@@ -132,10 +135,16 @@ class State:
         """Return a slot of the kernel's context; read once a function. A device kernel has it as a parameter."""
         if self.target.grid:
             return f"%{parameter(index)}"
-        address = self.context
-        if index:
-            address = self.writer.once(f"getelementptr inbounds i64, ptr {self.context}, i64 {index}")
-        return self.writer.once(f"load {kind}, ptr {address}, !invariant.load {empty_metadata(self.module)}")
+        if index in self.moving:
+            return self.writer.load(kind, self.moving[index])
+        note = "" if index in self.layout.moving() else f", !invariant.load {empty_metadata(self.module)}"
+        return self.writer.once(f"load {kind}, ptr {self.slot_address(index)}{note}")
+
+    def slot_address(self, index: int) -> str:
+        """Return the address of a slot of the context."""
+        if not index:
+            return self.context
+        return self.writer.once(f"getelementptr inbounds i64, ptr {self.context}, i64 {index}")
 
 
 def parameter(index: int) -> str:

@@ -10,6 +10,7 @@ from typing import assert_never
 
 from brickwork.codegen import arrays, lanes, loops, team
 from brickwork.codegen.atomics import emit_update
+from brickwork.codegen.exchange import emit_rebind
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.failures import emit_check
 from brickwork.codegen.memory import element_store
@@ -30,6 +31,7 @@ from brickwork.ir.nodes import (
     Launch,
     Load,
     Local,
+    Rebind,
     Return,
     Role,
     Statement,
@@ -73,6 +75,8 @@ def emit_statement(state: State, statement: Statement) -> None:
             loops.emit_leave(state, stop=isinstance(statement, Break))
         case Check():
             emit_check(state, statement)
+        case Rebind():
+            emit_rebind(state, statement)
         case Allocate() | Launch() | Return():
             msg = f"{type(statement).__name__} belongs to the host program"
             raise TypeError(msg)

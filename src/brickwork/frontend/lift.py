@@ -254,12 +254,20 @@ class Splitter:
                 whole = [*ast.walk(node)]
                 if any(isinstance(item, ast.Return) or self._allocates(item) for item in whole):
                     return False
-                inner = any(self._is_lifted(item) for item in (*node.body, *node.orelse))
+                inner = any(self._is_lifted(item) or self._exchanges(item) for item in (*node.body, *node.orelse))
                 return inner or self.touches_elements(node.test)
             case ast.Expr() | ast.Assert():
                 return self.touches_elements(node)
             case _:
                 return False
+
+    def _exchanges(self, node: ast.stmt) -> bool:
+        """Return whether a statement lets a name that stands for a tensor stand for another one."""
+        whole = self.tensors - self.rows
+        values = node.value.elts if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple) else []
+        if isinstance(node, ast.Assign) and not values:
+            values = [node.value]
+        return any(isinstance(item, ast.Name) and item.id in whole for item in values)
 
     def _allocates(self, node: ast.AST) -> bool:
         return isinstance(node, ast.expr) and self.is_allocation(node)

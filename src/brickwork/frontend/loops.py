@@ -14,6 +14,7 @@ from typing import TypeAlias
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.environment import intrinsic, resolve
+from brickwork.frontend.exchange import restore
 from brickwork.frontend.expressions import operand, value
 from brickwork.frontend.heads import jumps
 from brickwork.frontend.indexing import load
@@ -177,6 +178,7 @@ def lower_loop(
         found = Items(items if loop.axes else ()) if loop.tuples else items[0]
         bind_target(state, frame, loop.target, found, assign)
         body()
+        restore(state, frame, level.outer, loop.loc)
     for depth, (head, _) in reversed(list(enumerate(heads))):
         leave(state, frame, saved.pop())
         made = For(index=head.index, start=head.start, stop=head.stop, body=tuple(block), claimed=loop.claimed, loc=loc)
@@ -231,6 +233,8 @@ def _unrolled(state: State, frame: Frame, loop: Loop, body: Callable[[], None], 
         with state.into(block):
             bind_target(state, frame, loop.target, item(state, axis, integer(turn, loc), loc), assign)
             body()
+            if loop.jumps:
+                restore(state, frame, level.outer, loc)
         if loop.jumps:
             leave(state, frame, saved)
             index = state.symbol("turn", INT64)

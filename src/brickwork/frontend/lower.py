@@ -12,6 +12,7 @@ from functools import partial
 from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.exchange import Draft, give_places
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.lists import make_list
 from brickwork.frontend.parameters import ParameterDeclaration
@@ -38,6 +39,7 @@ from brickwork.ir.nodes import (
     Node,
     Parameter,
     Program,
+    Rebind,
     Return,
     ScalarParameter,
     Size,
@@ -104,6 +106,7 @@ def _lower_once(
         raise CompileError(in_order(state.wrong))
     if len(host.results) != definition.results:
         raise error("BW009", "not every path returns", definition.loc, "end the function with one `return`")
+    give_places(state, Draft(host.block, host.kernel, host.facts, host.results), definition.loc)
     body = [*host.block]
     if host.kernel:
         body.append(Launch(kernel=_kernel(state, host), loc=definition.loc))
@@ -226,6 +229,8 @@ def _tensors(nodes: list[Node]) -> Iterator[Tensor]:
     for node in nodes:
         if isinstance(node, Load | Store | Size) and not node.tensor.is_local:
             yield node.tensor
+        elif isinstance(node, Rebind):
+            yield from node.targets
 
 
 def _free_symbols(nodes: list[Node]) -> Iterator[Symbol]:

@@ -150,6 +150,8 @@ class State:
     sites: Mapping[Path, int] = field(default_factory=dict[Path, int])
     counters: list[Symbol] = field(default_factory=list[Symbol])
     while_counter: Symbol | None = None
+    exchanged_at: Location | None = None
+    """Where a name for a tensor came to stand for another one last."""
     calls: list[SourceFunction] = field(default_factory=list[SourceFunction])
     numbers: int = 0
     accesses: int = 0

@@ -8,6 +8,7 @@ from functools import partial
 
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.frontend.arithmetic import BINARY, binary
+from brickwork.frontend.exchange import is_whole, restore
 from brickwork.frontend.expressions import (
     call_operand,
     captured_operand,
@@ -79,8 +80,10 @@ def lower_statement(state: State, frame: Frame, node: ast.stmt) -> None:
         case ast.While():
             _while(state, frame, node, loc)
         case ast.Break():
+            restore(state, frame, state.loops[-1].outer, loc)
             _break(state, loc)
         case ast.Continue():
+            restore(state, frame, state.loops[-1].outer, loc)
             state.emit(Continue(loc=loc))
             state.ended = True
         case ast.Assert():
@@ -207,8 +210,11 @@ def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) 
         found = View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
     for level in state.loops:
         before = level.outer.get(name)
-        if level.frame_path == frame.path and before is not None and before != found:
+        if level.frame_path != frame.path or before is None or before == found:
+            continue
+        if not (is_whole(before) and is_whole(found)):
             raise unsupported(f"`{name}` is bound to another tensor inside a loop", loc, "use another name")
+        state.exchanged_at = loc
     settle_names(state, found)
     state.moved.pop(name, None)
     frame.bindings[name] = found
@@ -317,6 +323,8 @@ def _branches(
         block: list[Statement] = []
         with state.into(block):
             lower_statements(state, frame, body)
+            if body:
+                restore(state, frame, bindings, frame.loc(body[-1]), loop=False)
             ends.append(state.ended)
         results.append(tuple(block))
         if not ends[-1]:
@@ -352,6 +360,7 @@ def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
         if counter is not None:
             state.emit(Assign(symbol=counter, value=add(read(counter), integer(1)), loc=loc))
         lower_statements(state, frame, node.body)
+        restore(state, frame, level.outer, frame.loc(node.body[-1]))
     leave(state, frame, saved)
     endless = isinstance(test, Constant) and bool(test.value)
     if endless and level.exits:

@@ -47,6 +47,7 @@ from brickwork.ir.nodes import (
     Program,
     Random,
     Read,
+    Rebind,
     Return,
     Role,
     ScalarParameter,
@@ -327,6 +328,8 @@ def _statement(node: Statement) -> _Step:
             return _check(node)
         case Allocate():
             return _allocate(node)
+        case Rebind():
+            return _rebind(node)
         case Launch():
             return _block(node.kernel.body)
         case Return():
@@ -440,6 +443,16 @@ def _check(node: Check) -> _Step:
         if not condition(state):
             message = failure.message.format(*(value(state) for value in values))
             raise EXCEPTIONS[failure.kind](f"{node.loc}: {message}")
+        return _Flow.NEXT
+
+    return run
+
+
+def _rebind(node: Rebind) -> _Step:
+    targets, sources = node.targets, node.sources
+
+    def run(state: _State) -> _Flow:
+        state.memories.update(zip(targets, [state.memories[source] for source in sources], strict=True))
         return _Flow.NEXT
 
     return run

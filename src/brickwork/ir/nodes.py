@@ -290,6 +290,18 @@ class Continue(Node):
     """Ends this iteration of the innermost For or While."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebind(Node):
+    """Lets tensors change places: from here on each of `targets` stands for what its source stood for, all at once.
+
+    In a kernel the sources are the targets in another order, of one type and with equal sizes. In the host program the
+    targets may be new names, places that kernels then exchange; who owns a tensor stays as it was.
+    """
+
+    targets: tuple[Tensor, ...]
+    sources: tuple[Tensor, ...]
+
+
 class FailureKind(Enum):
     """The Python exception that a failed check raises."""
 
@@ -371,7 +383,9 @@ class Return(Node):
     tensors: tuple[Tensor, ...]
 
 
-Statement: TypeAlias = Assign | Store | Local | If | For | While | Break | Continue | Check | Allocate | Launch | Return
+Statement: TypeAlias = (
+    Assign | Store | Local | If | For | While | Break | Continue | Check | Rebind | Allocate | Launch | Return
+)
 Block: TypeAlias = tuple[Statement, ...]
 
 

@@ -36,6 +36,7 @@ from brickwork.ir.nodes import (
     Program,
     Random,
     Read,
+    Rebind,
     Reduction,
     Return,
     Role,
@@ -275,6 +276,9 @@ class _Reader:
             case ast.Expr(value=ast.Call() as call) if _called(call) == "local":
                 values = (item.value for item in self.expressions(call.args[1:]) if isinstance(item, Constant))
                 return Local(tensor=self.tensor(call.args[0]), values=tuple(values))
+            case ast.Expr(value=ast.Call() as call) if _called(call) == "rebind":
+                targets, sources = (tuple(map(self.tensor, _items(item))) for item in call.args)
+                return Rebind(targets=targets, sources=sources)
             case ast.Expr(value=ast.Call() as call) if _called(call) == "check":
                 return self._check(call)
             case _:

@@ -37,6 +37,7 @@ from brickwork.ir.nodes import (
     Program,
     Random,
     Read,
+    Rebind,
     Return,
     Role,
     ScalarParameter,
@@ -134,6 +135,8 @@ def _tensors(node: Node) -> tuple[Tensor, ...]:
             return (node.tensor,) if node.like is None else (node.tensor, node.like)
         case Kernel() | Return():
             return node.tensors
+        case Rebind():
+            return (*node.targets, *node.sources)
         case _:
             return ()
 
@@ -269,7 +272,7 @@ def _statement(node: Statement, depth: int) -> Iterator[str]:
             yield f"{space}{_simple(node)}"
 
 
-def _simple(node: Assign | Store | Local | Break | Continue | Check | Allocate | Return) -> str:
+def _simple(node: Assign | Store | Local | Break | Continue | Check | Rebind | Allocate | Return) -> str:
     match node:
         case Assign():
             return f"{symbol_name(node.symbol)} = {print_expression(node.value)}"
@@ -289,6 +292,9 @@ def _simple(node: Assign | Store | Local | Break | Continue | Check | Allocate |
             return (
                 f"check({', '.join((print_expression(node.condition), message, *map(print_expression, node.values)))})"
             )
+        case Rebind():
+            targets, sources = (_names(map(tensor_name, part)) for part in (node.targets, node.sources))
+            return f"rebind({targets}, {sources})"
         case Allocate():
             return _allocate(node)
         case Return():

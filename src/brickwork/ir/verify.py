@@ -39,6 +39,7 @@ from brickwork.ir.nodes import (
     Program,
     Random,
     Read,
+    Rebind,
     Return,
     Role,
     ScalarParameter,
@@ -214,6 +215,8 @@ class _Verifier:
                 return False
             case Check():
                 self._check(node, defined)
+            case Rebind():
+                self._rebind(node)
             case Allocate():
                 self._allocate(node, defined)
             case Launch():
@@ -225,6 +228,18 @@ class _Verifier:
             case _:
                 assert_never(node)
         return True
+
+    def _rebind(self, node: Rebind) -> None:
+        """Check that tensors of one kind change places, or fill places that appear with that."""
+        for source in node.sources:
+            self._tensor(source, node.loc)
+        targets, sources = set(node.targets), set(node.sources)
+        _require(len(targets) == len(node.targets) == len(sources), "a tensor changes places twice", node.loc)
+        _require(targets == sources or not targets & self.tensors, "tensors change places with others", node.loc)
+        kinds = {(tensor.type.dtype, tensor.type.rank) for tensor in targets | sources}
+        _require(len(kinds) == 1, "tensors that change places differ in type", node.loc)
+        _require(targets != sources or len({item.type for item in targets}) == 1, "places differ in type", node.loc)
+        self.tensors |= targets
 
     def _if(self, node: If, defined: set[Symbol]) -> bool:
         self.expression(node.condition, defined, BOOL)

@@ -54,6 +54,7 @@ from brickwork.ir.nodes import (
     Node,
     Program,
     Read,
+    Rebind,
     Role,
     ScalarParameter,
     Select,
@@ -171,6 +172,10 @@ def _step(known: _Known, statement: Statement) -> _Flow:
             return _Flow.BREAK
         case Continue():
             return _Flow.CONTINUE
+        case Rebind():
+            for target, source in zip(statement.targets, statement.sources, strict=True):
+                if (source, 0) in known.sizes and target != source:
+                    known.sizes |= {(target, axis): known.sizes[source, axis] for axis in range(source.type.rank)}
         case Launch():
             known.found.append(_figures(known, statement.kernel))
             return _Flow.STOP if len(known.found) >= MOST_LAUNCHES else _Flow.NEXT

@@ -31,6 +31,7 @@ from brickwork.ir.nodes import (
     Node,
     Random,
     Read,
+    Rebind,
     Statement,
     Store,
     Symbol,
@@ -66,7 +67,7 @@ def distribute(kernel: Kernel, analysis: Analysis) -> Kernel:
 def _is_candidate(loop: For) -> bool:
     """Whether a loop has several parts that do something, and nothing that ends an iteration early."""
     effects = [statement for statement in loop.body if any(isinstance(node, For | Store) for node in walk(statement))]
-    barred = any(isinstance(node, Check | Random) for node in walk(loop.body))
+    barred = any(isinstance(node, Check | Random | Rebind) for node in walk(loop.body))
     return len(effects) > 1 and not loop.claimed and not barred and not any(map(jumps_out, loop.body))
 
 

@@ -20,7 +20,7 @@ from brickwork.analysis.model import Access
 from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
-from brickwork.ir.nodes import Check, For, Kernel, Load, Local, Statement, Symbol, While
+from brickwork.ir.nodes import Check, For, Kernel, Load, Local, Rebind, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, walk
 from brickwork.transform.places import jumps_out
 from brickwork.transform.schedule.order import Nest, best_order
@@ -78,7 +78,7 @@ class _Chooser:
         assigned = assigned_symbols(body)
         bounds = [part for loop in band for part in (loop.start, loop.stop)]
         stored = any(isinstance(node, Load) for node in walk(bounds)) or bool(read_symbols(bounds) & assigned)
-        if stored or any(map(jumps_out, body)) or any(isinstance(node, Check | While) for node in walk(body)):
+        if stored or any(map(jumps_out, body)) or any(isinstance(node, Check | Rebind | While) for node in walk(body)):
             return False
         return not (live_before(body, NONE) | self.live.get(band[0].index, NONE)) & assigned
 

@@ -21,6 +21,7 @@ from brickwork.ir.nodes import (
     ListParameter,
     Program,
     Read,
+    Rebind,
     ScalarParameter,
     Size,
     Symbol,
@@ -80,6 +81,9 @@ def known_of(program: Program) -> Known:
             narrow |= {node.tensor} if _is_narrow(node, narrow) else set()
             aligned |= set() if node.given and not program.aligned else {node.tensor}
             short |= {(node.tensor, axis) for axis, size in enumerate(node.sizes) if _most(size, narrow)}
+        elif isinstance(node, Rebind):
+            narrow |= set(node.targets) if narrow.issuperset(node.sources) else set()
+            aligned |= set(node.targets) if aligned.issuperset(node.sources) else set()
     return Known(frozenset(narrow), frozenset(aligned), frozenset(short), program.narrow, first_scratch(program))
 
 
@@ -156,4 +160,5 @@ def first_scratch(program: Program) -> int:
     """Return the number from which no tensor of a program has one."""
     parameters = parameter_tensors(program.parameters)
     made = [node.tensor for node in walk(program.body) if isinstance(node, Allocate)]
-    return 1 + max((tensor.number for tensor in (*parameters, *made)), default=-1)
+    places = [tensor for node in walk(program.body) if isinstance(node, Rebind) for tensor in node.targets]
+    return 1 + max((tensor.number for tensor in (*parameters, *made, *places)), default=-1)

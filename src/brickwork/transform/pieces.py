@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from brickwork.analysis.scalars import NONE, live_before
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import CompileError
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import (
@@ -36,6 +38,7 @@ from brickwork.ir.nodes import (
     Node,
     Program,
     Random,
+    Rebind,
     Role,
     Size,
     Statement,
@@ -236,6 +239,7 @@ class _Cutter:
 
     def serial(self, block: Block, facts: tuple[Expression, ...]) -> Launch:
         """Return the launch of what one thread runs, or one block where it joins partial results."""
+        _refuse_exchanges(block)
         heads, tails = self.heads(block), self.tails(block)
         if self.flag is not None and _checks(block):
             zero = build.integer(0)
@@ -318,6 +322,16 @@ class _Cutter:
         name = f"{self.kernel.name}_{next(self.numbers)}"
         kernel = make_kernel(name, body, (*self.kernel.facts, *facts), self.known, self.kernel)
         return Launch(kernel=kernel, loc=self.kernel.loc)
+
+
+def _refuse_exchanges(block: Block) -> None:
+    """Refuse tensors that change places where only the device knows whether: the host holds their addresses."""
+    for node in walk(block):
+        if isinstance(node, Rebind):
+            names = " and ".join(f"`{tensor.name}`" for tensor in node.targets)
+            message = f"elements decide whether {names} are exchanged, and nothing on a GPU may wait for them"
+            advice = "count the turns with a number, or copy the elements instead"
+            raise CompileError(Diagnostic(code="BW901", message=message, loc=node.loc, help=advice))
 
 
 def _in_block(node: Node) -> Node:

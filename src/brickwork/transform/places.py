@@ -22,6 +22,7 @@ from brickwork.ir.nodes import (
     Node,
     Random,
     Read,
+    Rebind,
     Role,
     Statement,
     Symbol,
@@ -100,12 +101,14 @@ class Places:
             case While(prelude=prelude, condition=condition, body=body):
                 ahead = self.is_known(condition) and all(map(self.is_host, prelude))
                 return ahead and self._is_worth(statement, body) and not self._leaves(body)
-            case Break() | Continue():
+            case Break() | Continue() | Rebind():
                 return True
             case _:
                 return False
 
     def _is_worth(self, statement: Statement, inner: Block) -> bool:
+        if any(isinstance(node, Rebind) for node in walk(statement)):
+            return True
         return self.has_nests(statement) or all(map(self.is_host, inner))
 
     def _leaves(self, block: Block) -> bool:

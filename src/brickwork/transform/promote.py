@@ -34,6 +34,7 @@ from brickwork.ir.nodes import (
     Local,
     Node,
     Read,
+    Rebind,
     Statement,
     Store,
     Symbol,
@@ -105,6 +106,7 @@ class _Promoter:
     def loop(self, loop: For) -> Iterator[Statement]:
         """Yield a loop, and what reads and writes the elements before and after it."""
         own = {node.tensor for node in walk(loop.body) if isinstance(node, Local)}
+        own |= {tensor for node in walk(loop.body) if isinstance(node, Rebind) for tensor in node.targets}
         stored = dict.fromkeys(node.tensor for node in walk(loop.body) if isinstance(node, Store))
         before: list[Statement] = []
         after: list[Statement] = []
