@@ -4,7 +4,8 @@
    first, since that makes nests perfect, whose order can be chosen.
 2. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction;
    after the order is chosen, since that says which loops accumulate.
-3. analyse, then the user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
+3. analyse; recognise, which has to know what runs in parallel, makes reductions of loops that look like none; then the
+   user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
 4. sink (only for grids): after the analysis, which holds for the nests that it makes perfect, and before the schedule.
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one.
@@ -30,6 +31,7 @@ from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.known import Known, holds, known_of, narrow_conditions
 from brickwork.transform.pieces import cut
 from brickwork.transform.promote import apart_in, promote
+from brickwork.transform.recognise import recognise
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
@@ -60,6 +62,8 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
     kernel = promote(source, apart_in(lambda: analysis or analyse(source)))
     if analysis is None or kernel.body != source.body:
         analysis = analyse(kernel)
+    if (recognised := recognise(kernel, analysis)) is not kernel:
+        kernel, analysis = recognised, analyse(recognised)
     analysis = take_claims(kernel, analysis)
     if target.grid:
         analysis = find_updates(kernel, analysis)
