@@ -170,6 +170,22 @@ def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: 
     return facts.solver.feasible((*formulas, less(of_atom(loop.atom), other_index))) is not False
 
 
+def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access, second: Access) -> bool:
+    """Whether `second` may touch in a later iteration of a nest of two what `first` touches, on no later diagonal.
+
+    Iterations of a nest are on one diagonal if `slope * i + j` is the same.
+    """
+    outer, inner = (of_atom(loop.atom) for loop in nest)
+    formulas, moved_outer = _meetings(facts, nest[0], nest[0].depth, first, second)
+    moved_inner = of_atom(_renamed(nest[1].atom))
+    ahead = either(
+        less(outer, moved_outer),
+        both(at_least(outer, moved_outer), at_least(moved_outer, outer), less(inner, moved_inner)),
+    )
+    diagonal, other = outer.scale(slope) + inner, moved_outer.scale(slope) + moved_inner
+    return facts.solver.feasible((*formulas, ahead, at_least(diagonal, other))) is not False
+
+
 def _moves_with(facts: Facts, loop: Loop, first: Access, second: Access, depth: int) -> bool:
     """Whether some index of both is a multiple of the loop's and what is fixed: the usual case, seen without isl."""
     for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):

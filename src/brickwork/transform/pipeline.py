@@ -38,6 +38,7 @@ from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
+from brickwork.transform.wavefront import wavefront
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
         analysis = analyse(kernel)
     if (recognised := recognise(kernel, analysis)) is not kernel:
         kernel, analysis = recognised, analyse(recognised)
+    if target.grid and (skewed := wavefront(kernel, analysis)) is not kernel:
+        kernel, analysis = skewed, analyse(skewed)
     analysis = take_claims(kernel, analysis)
     if target.grid:
         analysis = find_updates(kernel, analysis)

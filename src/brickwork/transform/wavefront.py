@@ -1,0 +1,141 @@
+"""Runs a nest of two loops along its diagonals, where an iteration needs those before it in both loops.
+
+    for i in range(1, n):                            for d in range(2, n + m - 1):
+        for j in range(1, m):                ->          for i in range(max(1, d - m + 1), min(n, d)):
+            a[i, j] = a[i - 1, j] + a[i, j - 1]              a[i, d - i] = a[i - 1, d - i] + a[i, d - i - 1]
+
+Legal where each dependence between two iterations leads to a later diagonal `slope * i + j`: the iterations of one
+diagonal are independent then. Only for grids, whose host launches a diagonal at a time: on a processor a diagonal walks
+through memory across the rows, and threads would meet after each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Loop
+from brickwork.analysis.races import Facts, may_precede
+from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.verdicts import Analysis, ConflictKind
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Check, Expression, For, Kernel, Load, Node, Random, Read, Statement, Symbol, While
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, walk
+from brickwork.transform.places import jumps_out
+
+WAVEFRONT_NUMBERS = 3_800_000
+"""Numbers of the indices made in here start from this."""
+SLOPES = (1, 2)
+"""What a step of the outer loop adds to the number of a diagonal: 2 where an iteration needs the one right above it."""
+
+
+def wavefront(kernel: Kernel, analysis: Analysis) -> Kernel:
+    """Return the kernel with nests along their diagonals; `analysis` is of this kernel."""
+    slopes = diagonals(kernel, analysis)
+    if not slopes:
+        return kernel
+    numbers = count(WAVEFRONT_NUMBERS)
+
+    def visit(statement: Statement) -> tuple[Statement, ...]:
+        if not isinstance(statement, For) or statement.index not in slopes:
+            return (statement,)
+        return (_skewed(statement, slopes[statement.index], numbers),)
+
+    return replace(kernel, body=rewrite_statements(kernel.body, visit))
+
+
+def diagonals(kernel: Kernel, analysis: Analysis) -> dict[Symbol, int]:
+    """Return the nests, by their outer loop's index, whose diagonals are independent, and the slope of these."""
+    if kernel.may_alias:
+        return {}
+    finder = _Finder(Facts(analysis.model, Solver(), analysis.bounds), analysis, live_after_loops(kernel.body))
+    found: dict[Symbol, int] = {}
+    for node in walk(kernel.body):
+        if isinstance(node, For) and (slope := finder.slope(node)):
+            found[node.index] = slope
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    facts: Facts
+    analysis: Analysis
+    live: dict[Symbol, frozenset[Symbol]]
+
+    def slope(self, outer: For) -> int:
+        """Return the slope of the diagonals of a nest, or 0 where there are none."""
+        if len(outer.body) != 1 or not isinstance(inner := outer.body[0], For) or not self.is_pure(outer, inner):
+            return 0
+        loops = [self.loop(outer), self.loop(inner)]
+        accesses = [item for item in self.analysis.accesses if loops[1] in item.loops]
+        pairs = [
+            (one, other)
+            for one in accesses
+            for other in accesses
+            if (one.store or other.store) and one.tensor == other.tensor
+        ]
+        return next(
+            (
+                slope
+                for slope in SLOPES
+                if not any(may_precede(self.facts, (loops[0], loops[1]), slope, one, other) for one, other in pairs)
+            ),
+            0,
+        )
+
+    def is_pure(self, outer: For, inner: For) -> bool:
+        """Whether both loops are in the way of one another, and nothing but elements passes between iterations."""
+        verdicts = [self.analysis.loops[loop.index] for loop in (outer, inner)]
+        kinds = [None if item.conflict is None or item.independent else item.conflict.kind for item in verdicts]
+        if kinds != [ConflictKind.ELEMENTS] * 2 or outer.claimed or inner.claimed:
+            return False
+        bounds = (inner.start, inner.stop)
+        fixed = read_symbols(bounds) & (assigned_symbols(inner.body) | {outer.index})
+        if fixed or any(isinstance(node, Load) for node in walk((*bounds, outer.start, outer.stop))):
+            return False
+        if any(map(jumps_out, inner.body)) or any(
+            isinstance(node, Check | Random | While) for node in walk(inner.body)
+        ):
+            return False
+        return not (live_before(inner.body, NONE) | self.live.get(outer.index, NONE)) & assigned_symbols(inner.body)
+
+    def loop(self, node: For) -> Loop:
+        return next(loop for loop in self.analysis.model.loops if loop.node.index == node.index)
+
+
+def _skewed(outer: For, slope: int, numbers: Iterator[int]) -> For:
+    """Return the nest over its diagonals `slope * i + j`."""
+    inner = outer.body[0]
+    if not isinstance(inner, For):
+        raise TypeError("the loops of a nest stand directly in one another")
+    diagonal = Symbol(f"{inner.index.name}_diagonal", next(numbers), INT64)
+    one, steep, here = build.integer(1), build.integer(slope), build.read(diagonal)
+
+    def times(value: Expression) -> Expression:
+        return build.mul(value, steep) if slope > 1 else value
+
+    def rows(value: Expression) -> Expression:
+        return build.apply("floordiv", value, steep) if slope > 1 else value
+
+    # slope * i + j = d with j < stop: i > (d - stop) / slope; with j >= start: i <= (d - start) / slope.
+    first = build.add(rows(build.sub(here, inner.stop)), one)
+    last = build.add(rows(build.sub(here, inner.start)), one)
+    moved = build.sub(here, times(build.read(outer.index)))
+
+    def visit(node: Node) -> Node:
+        return moved if isinstance(node, Read) and node.symbol == inner.index else node
+
+    along = replace(
+        inner,
+        index=outer.index,
+        start=build.apply("maximum", outer.start, first),
+        stop=build.apply("minimum", outer.stop, last),
+        body=tuple(rewrite(statement, visit) for statement in inner.body),
+    )
+    lowest = build.add(times(outer.start), inner.start)
+    highest = build.sub(build.add(times(build.sub(outer.stop, one)), inner.stop), one)
+    # Where one of the loops is empty so are all diagonals.
+    return replace(outer, index=diagonal, start=lowest, stop=build.add(highest, one), body=(along,))
