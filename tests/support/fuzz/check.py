@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,8 @@ _WORDS = (
     "else:",
     "elif ",
 )
+_EITHER = {IndexError, ZeroDivisionError}
+"""Failures of one expression: divisors are tested before elements are read."""
 THREADS = (1, 2, 7)
 WIDTHS = (4, 16, 32, 64)
 """Bytes of a vector; 4 means none."""
@@ -136,13 +138,16 @@ def _count(case: Case, program: Program, seen: Counter[str]) -> None:
 
 
 def breaks_its_word(case: Case, program: Program, expected: Outcome, seen: Counter[str]) -> bool:
-    """Whether a loop that is claimed to be independent shows a race; no other loop may."""
+    """Whether a loop that is claimed to be independent shows a race; no other loop may. Or no fair test otherwise."""
     try:
         found = outcome(in_interpreter(program), case)
     except RaceError as error:
         if not case.claims:
             raise FoundError("race without a claim", str(error)) from None
         seen["claims broken by the data"] += 1
+        return True
+    if found.failure in _EITHER and expected.failure in _EITHER and found.failure is not expected.failure:
+        seen["fails with what comes later in the statement"] += 1
         return True
     compare("interpreter", found, expected, case)
     return False
@@ -178,14 +183,31 @@ def _confirm(case: Case, program: Program, refusal: RaceError) -> None:
     """See that iterations of a refuted `prange` collide on an element: for these arguments, or for larger ones."""
     if "stores into" not in str(refusal):
         return
-    for size in (0, 5, 9, 14):
+    failed = False
+    for other in (case, *(_resized(case, size) for size in (5, 9, 14)), *_with_ones(_resized(case, 5))):
         try:
-            outcome(in_interpreter(program), _resized(case, size) if size else case)
+            failed |= outcome(in_interpreter(program), other).failure is not None
         except RaceError:
             return
         except (RuntimeError, OverflowError):
-            continue
-    raise FoundError("refuted without a collision", str(refusal))
+            failed = True
+    if not failed:
+        raise FoundError("refuted without a collision", str(refusal))
+
+
+def _with_ones(case: Case) -> Iterator[Case]:
+    """Yield the case with all axes of one of its sizes made 1."""
+    tensors = [item for item in case.arguments if isinstance(item, TensorArgument)]
+    for size in sorted({extent for item in tensors for extent in item.shape}):
+        yield replace(
+            case,
+            arguments=tuple(
+                replace(item, shape=tuple(1 if extent == size else extent for extent in item.shape))
+                if isinstance(item, TensorArgument)
+                else item
+                for item in case.arguments
+            ),
+        )
 
 
 def _resized(case: Case, size: int) -> Case:
@@ -241,6 +263,10 @@ def _compiled(case: Case, definition: Definition, expected: Outcome, seen: Count
                 where = f"width {width}, {threads} threads"
                 compare("machine code", outcome(operator, case), expected, case, where)
                 seen["runs of machine code"] += 1
+    except RaceError as error:
+        if not case.claims:
+            raise FoundError("refused without a claim", str(error)) from None
+        seen["claims refuted"] += 1
     finally:
         torch.set_num_threads(before)
 

@@ -59,7 +59,7 @@ class _Writer:
         others = [array for array in scope.arrays if not array.written]
         self.phrases.readable = others if self.style == "map" and others and scope.chance(0.8) else list(scope.arrays)
         if scope.chance(0.6):
-            self.line(f"s = {pick(('0', '0.0', '1', '0.5', 'h'))}")
+            self.line(f"s = {pick(('0', '1', '7') if self.phrases.integers else ('0', '0.0', '1', '0.5', 'h'))}")
         if scope.chance(0.2):
             self.line("k = n")
         match self.style:
@@ -394,7 +394,7 @@ class _Writer:
         pick = self.scope.pick
         name = pick("sst")
         if nested and self.scope.chance(0.6) and len(self.scope.loops) < 4:
-            self.line(f"{name} = {pick(('0', '0.0', '1', 'h'))}")
+            self.line(f"{name} = {pick(('0', '1') if self.phrases.integers else ('0', '0.0', '1', 'h'))}")
             before = self.trips
             self.open(self.head())
             self.accumulate(nested=False)
@@ -474,37 +474,42 @@ def case_of_seed(seed: int) -> Case:
     sizes = [source.choice(SIZES if source.random() < 0.6 else SMALL) for _ in range(2)]
     wholes = [Whole(name, (size, size)) for name, size in zip("np", sizes, strict=True)]
     scope = Scope(source, wholes=wholes, stray=0.5 if failing else 0.0)
-    arguments = _tensors(scope, failing=failing)
-    number = source.choice((0, 1, 2, 3, -2, 7, sizes[0], sizes[0] + 1, 2**31 + 5, -(2**63)))
+    whole = source.random() < 0.25
+    arguments = _tensors(scope, failing=failing, whole=whole)
+    number = source.choice((0, 1, 2, 3, -2, 7, sizes[0], sizes[0] + 1, *((2**31 + 5, -(2**63)) if whole else (4, 5))))
     if source.random() < 0.6:
         number = source.choice((1, 2, 3, sizes[0]))
     scope.wholes.append(Whole("m", (number, number)))
     half = NumberArgument("h", source.choice((0.5, 1.0, -2.0, 3.0, 0.25)))
     numbers = (NumberArgument("m", number), half, NumberArgument("flag", source.random() < 0.5))
     exact = not any(isinstance(item, TensorArgument) and item.data == "special" for item in arguments)
-    result = _result(scope) if source.random() < 0.3 else None
-    phrases = Phrases(scope, draws=draws, exact=exact)
+    result = _result(scope, whole=whole) if source.random() < 0.3 else None
+    phrases = Phrases(scope, draws=draws, exact=exact, whole=whole)
     writer = _Writer(scope, phrases, claims=claims)
     for _ in range(source.choice((1, 1, 2, 2, 3))):
         writer.nest()
     if not any(isinstance(item, TensorArgument) and item.base for item in arguments):
         arguments = _shared(scope, arguments, result)
-    return Case(_source(scope, writer.lines, result), (*arguments, *numbers), seed)
+    return Case(_source(scope, writer.lines, result, whole=whole), (*arguments, *numbers), seed)
 
 
-def _source(scope: Scope, lines: list[str], result: str | None) -> str:
+def _source(scope: Scope, lines: list[str], result: str | None, *, whole: bool) -> str:
     """Return a module with the program."""
     tensors = [array for array in scope.arrays if array.name != "result"]
     parameters = ", ".join(f"{array.name}: torch.Tensor" for array in tensors)
     returns = "torch.Tensor" if result else "None"
     head = f"def generated({parameters}, m: int, h: float, flag: bool) -> {returns}:"
-    begin = ["    n, p = a.shape", *([f"    {result}"] if result else []), "    s, t, k = 0.0, 0, 1"]
+    begin = [
+        "    n, p = a.shape",
+        *([f"    {result}"] if result else []),
+        f"    s, t, k = {'0' if whole else '0.0'}, 0, 1",
+    ]
     end = ["    return result"] if result else []
     imports = "import math\n\nimport torch\n\nimport brickwork as bw\n"
     return "\n".join((imports, "", HELPERS, "", head, *begin, *lines, *end, ""))
 
 
-def _tensors(scope: Scope, *, failing: bool) -> tuple[Argument, ...]:
+def _tensors(scope: Scope, *, failing: bool, whole: bool) -> tuple[Argument, ...]:
     """Make the tensors: `a` of shape (n, p), which says how large the others are, and up to four more."""
     source = scope.random
     n, p = scope.wholes[:2]
@@ -516,9 +521,9 @@ def _tensors(scope: Scope, *, failing: bool) -> tuple[Argument, ...]:
         sizes = (n, p) if name == "a" else source.choice(shapes)
         written = name == "x" or source.random() < 0.3
         table = not written and name in "yz" and source.random() < 0.4
-        dtype = source.choice(FLOATS if source.random() < 0.65 else WHOLES)
+        dtype = source.choice(WHOLES if whole or source.random() < 0.25 else FLOATS)
         data: Data = (
-            "special" if special else "halves" if halves else source.choice(("small", "small", "small", "wide"))
+            "special" if special else "halves" if halves else "wide" if whole and source.random() < 0.5 else "small"
         )
         limit, strays = 0, False
         if table:
@@ -555,12 +560,12 @@ def _shared(scope: Scope, arguments: tuple[Argument, ...], result: str | None) -
     return tuple(tensors)
 
 
-def _result(scope: Scope) -> str:
+def _result(scope: Scope, *, whole: bool) -> str:
     """Add a tensor that the program makes, and return the statement for it."""
     source = scope.random
     n, p = scope.wholes[:2]
     sizes = source.choice(((n,), (n, p), (p, n), (n.shifted(1),)))
-    dtype = source.choice(("float32", "float64", "int64", "int32"))
+    dtype = source.choice(("int64", "int32") if whole else ("float32", "float64", "int64", "int32"))
     scope.arrays.append(Array("result", dtype, sizes, written=True))
     shape = ", ".join(size.text for size in sizes)
     made = source.choice(

@@ -36,10 +36,11 @@ _EDGES = ("2**31 + 5", "-(2**31) - 1", "2**62 + 3", "2**63 - 1", "-(2**63) + 1",
 class Phrases:
     """Writes expressions over what a scope offers; `readable` says which tensors may be read."""
 
-    def __init__(self, scope: Scope, *, draws: bool, exact: bool) -> None:
+    def __init__(self, scope: Scope, *, draws: bool, exact: bool, whole: bool) -> None:
         self.scope = scope
         self.draws = draws
         self.exact = exact
+        self.integers = whole
         self.locals = ["s", "t", "k"]
         self.readable: list[Array] = list(scope.arrays)
 
@@ -63,9 +64,11 @@ class Phrases:
             case "loop" if self.scope.loops:
                 return self.scope.loop().text
             case "number":
-                return pick(("2", "0.5", "-3", "1", "0", "-1.0"))
+                return pick(("2", "-3", "1", "0", "7") if self.integers else ("2", "0.5", "-3", "1", "0", "-1.0"))
             case "argument":
-                return pick((*(whole.text for whole in self.scope.wholes), "h", "(1 if flag else 2)"))
+                return pick(
+                    (*(whole.text for whole in self.scope.wholes), "m" if self.integers else "h", "(1 if flag else 2)")
+                )
             case "draw" if self.draws:
                 return pick(("bw.randint(-2, 3)", "bw.randint(0, 5)", "int(bw.rand() * 4)"))
             case _:
@@ -81,7 +84,7 @@ class Phrases:
             case "sum":
                 return f"({left} {pick('+-')} {right})"
             case "times":
-                return f"({left} * {pick(('2', '-1', '0.5', self.leaf()))})"
+                return f"({left} * {pick(('2', '-1', '2' if self.integers else '0.5', self.leaf()))})"
             case "extreme":
                 return f"{pick(('min', 'max'))}({left}, {right})"
             case "if":
@@ -89,7 +92,7 @@ class Phrases:
             case "call":
                 return self.call(left, right)
             case "modulo":
-                return f"({left} {pick(('//', '%'))} {pick(('3', '-2', '2.5', '4'))})"
+                return f"({left} {pick(('//', '%'))} {pick(('3', '-2', '5' if self.integers else '2.5', '4'))})"
             case "whole":
                 return self.whole(left, right)
             case "helper":
@@ -100,6 +103,8 @@ class Phrases:
     def call(self, left: str, right: str) -> str:
         """Return a call whose result is exact."""
         pick = self.scope.pick
+        if self.integers:
+            return pick((f"int({left})", f"abs({left})", f"bool({left})", f"({left} & {right})"))
         exact = ("int", "float", "math.floor", "math.ceil", "math.trunc", "round", "bool")
         if self.exact or self.scope.chance(0.6):
             return f"{pick(exact)}({left})"
@@ -123,8 +128,10 @@ class Phrases:
             case "bits":
                 return f"(int({left}) {pick('&|^')} {pick(('5', f'int({right})', '-2'))})"
             case "shift":
-                by = pick(("1", "3", "63", "64", "70", f"abs(int({right})) % 67"))
-                return f"(int({left}) {pick(('<<', '>>'))} {by})"
+                far = (">>", pick(("1", "63", "64", "70", f"abs(int({right})) % 67")))
+                left_too = ("<<", pick(("1", "3", "63", "64", "70"))) if self.integers else ("<<", "2")
+                operator, by = pick((far, left_too))
+                return f"(int({left}) {operator} {by})"
             case _:
                 return f"((int({left}) * ({pick(_EDGES)})) {pick(('% 11', '& 7', '>> 60', '// (2**60)'))})"
 
