@@ -22,6 +22,7 @@ from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.parameters import ParameterDeclaration, declare
+from brickwork.frontend.shapes import with_shapes
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import stored_names, stored_parameters
 
@@ -61,7 +62,7 @@ class Definition:
 
 def define(function: Callable[..., object]) -> Definition:
     """Return what the source says; refuse what the language lacks, all of it at once."""
-    source = parse(function)
+    source = with_shapes(parse(function))
     parameters, wrong = declare(source)
     wrong.extend(refusals(source))
     helpers, wrong_helpers = find_helpers(source)

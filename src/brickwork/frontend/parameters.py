@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.shapes import FAMILIES, annotation_object
 from brickwork.frontend.source import SourceFunction
 
 Kind: TypeAlias = Literal["tensor", "int", "float", "bool", "list[tensor]", "list[int]", "list[float]", "list[bool]"]
@@ -22,7 +23,7 @@ LISTS: dict[str, Kind] = {
     "bool": "list[bool]",
 }
 SEQUENCES = frozenset({"list", "tuple", "List", "Tuple", "Sequence"})
-SHAPED = frozenset({"Float", "Int", "Bool", "UInt", "Shaped", "Num", "Real", "Inexact", "Integer", "Key"})
+SHAPED = FAMILIES.keys()
 ADVICE = "annotate it as torch.Tensor, int, float, bool, a list of one of them, or Optional[...] of the first four"
 
 
@@ -71,6 +72,8 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
             continue
         annotation, optional = _without_none(item.annotation)
         kind, length = classify(annotation)
+        if kind is None and hasattr(annotation_object(source, item.arg), "dim_str"):
+            kind = "tensor"
         if kind is None or (optional and kind.startswith("list[")):
             wrong.append(_not_understood(item.arg, item.annotation, loc))
             continue
