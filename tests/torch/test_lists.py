@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +14,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Kernel
+from brickwork.ir.nodes import Kernel, Local
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -389,3 +390,51 @@ def test_what_lists_cannot_do_is_refused_by_name(function: Callable[..., object]
     with pytest.raises(CompileError) as caught:
         lower(define(function), Signature((argument_type(torch.zeros(3)),)))
     assert caught.value.diagnostics[0].message.startswith(message)
+
+
+def solved(x: torch.Tensor, out: torch.Tensor):
+    for b in range(x.shape[0]):
+        m = [[0.0] * 4 for _ in range(3)]
+        for i in range(3):
+            for j in range(4):
+                m[i][j] = x[b, i, j]
+        for c in range(3):
+            d = 1.0 / m[c][c]
+            for k in range(4):
+                m[c][k] *= d
+            for r in range(3):
+                if r != c:
+                    f = m[r][c]
+                    for k in range(4):
+                        m[r][k] -= f * m[c][k]
+        for i in range(3):
+            out[b, i] = m[i][3]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the assembly of x86")
+def test_short_lists_stay_in_registers():
+    operator = bw.op("lists::solved")(solved)
+    given = (torch.randn(50, 3, 4), torch.zeros(50, 3))
+    body = operator.inspect("asm", *given).partition("solved.parallel")[2].partition(".size")[0]
+    assert "mm" in body
+    assert "mm" not in "".join(line for line in body.splitlines() if "(%rsp)" in line)
+    code = operator.inspect("ptx", *given, device="sm_90")
+    assert "ld.global" in code
+    assert ".local" not in code
+
+
+def typed(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        c = COEFFICIENTS[:]
+        c[1] = x[i]
+        d = c.copy()
+        out[i] = d[0] * x[i]
+    return out
+
+
+def test_items_are_of_the_type_that_all_of_them_meet_in():
+    for dtype in (torch.float32, torch.float64):
+        program = lower(define(typed), Signature((argument_type(torch.zeros(3, dtype=dtype)),)))
+        made = [node.tensor for node in walk(program) if isinstance(node, Local)]
+        assert [str(tensor.type.dtype) for tensor in made] == [str(dtype).removeprefix("torch.")] * 2

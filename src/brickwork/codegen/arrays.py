@@ -15,7 +15,43 @@ from brickwork.codegen.operators import constant
 from brickwork.codegen.state import Array, State
 from brickwork.codegen.values import Uniform, Value, memory_type, type_suffix, vector_type
 from brickwork.ir.dtypes import BOOL
-from brickwork.ir.nodes import Local, Tensor
+from brickwork.ir.nodes import Block, Constant, For, If, Load, Local, Store, Tensor, While
+from brickwork.ir.walk import walk
+
+MOST_TURNS = 16
+"""Loops of so many iterations over locals are written out, so that LLVM sees constant indices."""
+MOST_NODES = 2000
+"""The largest code that comes of it, in nodes."""
+
+
+def keeps_items_apart(loop: For) -> bool:
+    """Return whether a loop over the items of locals is short enough to be written out: they stay in registers then."""
+    touched = (node.tensor for node in walk(loop.body) if isinstance(node, Load | Store))
+    return any(tensor.is_local for tensor in touched) and _turns(loop) > 0 and _written_out((loop,)) <= MOST_NODES
+
+
+def _turns(loop: For) -> int:
+    """Return the number of iterations, or 0 where it is not known or large."""
+    if not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
+        return 0
+    turns = max(int(loop.stop.value) - int(loop.start.value), 0)
+    return turns if turns <= MOST_TURNS else 0
+
+
+def _written_out(block: Block) -> int:
+    """Return the nodes of a block with its short loops written out; large where a loop is not short."""
+    total = 0
+    for statement in block:
+        match statement:
+            case For(body=body):
+                total += _turns(statement) * _written_out(body) or MOST_NODES + 1
+            case If(condition=condition, then=then, otherwise=otherwise):
+                total += sum(1 for _ in walk(condition)) + _written_out(then) + _written_out(otherwise)
+            case While():
+                return MOST_NODES + 1
+            case _:
+                total += sum(1 for _ in walk(statement))
+    return total
 
 
 def declare(state: State, statement: Local) -> None:

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from brickwork.codegen import lanes
+from brickwork.codegen.arrays import keeps_items_apart
 from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.operators import apply
-from brickwork.codegen.state import Frame, State
+from brickwork.codegen.state import Frame, State, full_unroll
 from brickwork.codegen.values import Strided, Uniform, Value, Varying, vector_type
 from brickwork.codegen.variables import diverges, leaves_divergently, statement_count
 from brickwork.ir.dtypes import INT64
@@ -40,7 +41,8 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
             start, stop = _opaque(state, start), _opaque(state, stop)
         writer.store("i64", start.text, counter)
         inner, zero = _with_frame(state, frame), Uniform("0", INT64)
-        _emit_iterations(inner, loop, emit_block, counter=counter, stop=stop.text, start=zero)
+        note = full_unroll(state.module) if keeps_items_apart(loop) else ""
+        _emit_iterations(inner, loop, emit_block, counter=counter, stop=stop.text, start=zero, note=note)
         writer.place(leave)
         return
     trips = _difference(state, stop, start)
@@ -157,6 +159,7 @@ def _emit_iterations(
     stop: str,
     start: Value,
     trips: Value | None = None,
+    note: str = "",
 ) -> None:
     """Run the body from the counter's value up to `stop`; lanes for which it reaches `trips` are masked out."""
     writer, frame = state.writer, state.frame
@@ -181,7 +184,7 @@ def _emit_iterations(
     if frame.broken is not None:
         live = lanes.both(state, state.mask, _absent(state, frame.broken))
         writer.branch_if(lanes.any_lane(state, live), head, frame.break_label)
-    writer.branch(head)
+    writer.terminate(f"br label %{head}{note}")
     writer.place(after)
 
 

@@ -172,6 +172,14 @@ def metadata(module: Module, body: str) -> str:
     return name
 
 
+def full_unroll(module: Module) -> str:
+    """Return the note of a loop's last branch that all its iterations are to be written out."""
+    wish = metadata(module, '!{!"llvm.loop.unroll.full"}')
+    name = f"!{sum(key.startswith('!') for key in module.globals)}"
+    module.globals[name] = f"{name} = distinct !{{{name}, {wish}}}"
+    return f", !llvm.loop {name}"
+
+
 def unlikely(module: Module) -> str:
     """Return the note of a branch that hardly ever takes its first target."""
     name = metadata(module, '!{!"branch_weights", i32 1, i32 1000000}')

@@ -42,7 +42,7 @@ def list_name(view: View) -> str:
 def load(state: State, view: View, loc: Location) -> Value:
     """Return the element that a fully indexed view is."""
     dtype = value_dtype(view.tensor.type.dtype)
-    weak = view.tensor in state.lists and state.types[state.lists[view.tensor]].weak
+    weak = view.tensor in state.lists and state.lists[view.tensor].kind.weak
     return Value(Load(tensor=view.tensor, indices=view.indices, access=state.access(), dtype=dtype, loc=loc), weak)
 
 

@@ -21,7 +21,7 @@ from brickwork.frontend.list_forms import copied, is_list, repeated
 from brickwork.frontend.loops import AssignTarget, Loop, lower_loop
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.sites import place
-from brickwork.frontend.state import Frame, Key, State, describe
+from brickwork.frontend.state import Frame, Key, ListArray, State, describe
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, read
 from brickwork.ir.dtypes import BOOL, INT64
@@ -268,7 +268,7 @@ class _Maker:
                 self.outside.insert(self.position, Local(tensor=tensor, loc=self.loc))
         else:
             tensor = self.allocated(kind, sizes)
-        state.lists[tensor], state.sizes[tensor] = self.key, sizes
+        state.lists[tensor] = ListArray(self.key, state.types[self.key], sizes)
         return tensor
 
     def allocated(self, kind: TensorType, sizes: tuple[Expression, ...]) -> Tensor:

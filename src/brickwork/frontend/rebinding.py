@@ -156,15 +156,14 @@ def move_items(state: State, pairs: Sequence[tuple[View, View]], loc: Location) 
             message = f"{list_name(target)} of length {{0}} gets a list of length {{1}}".replace("`", "'")
             if size != other:
                 state.check(same, FailureKind.RUNTIME, message, (size, other), loc)
-        kinds = [state.lists[view.tensor] for view in (target, source)]
-        for key, other in (kinds, kinds[::-1]):
-            if other in state.types:
-                state.widen(key, state.types[other], target.tensor.name, loc)
+        keys = [state.lists[view.tensor].key for view in (target, source)]
+        for key, other in (keys, keys[::-1]):
+            state.widen(key, state.types[other], target.tensor.name, loc)
     _level(state, pairs, (), loc)
 
 
 def _sizes(state: State, view: View) -> tuple[Expression, ...]:
-    return state.sizes[view.tensor][len(view.indices) :]
+    return state.lists[view.tensor].sizes[len(view.indices) :]
 
 
 def _level(state: State, pairs: Sequence[tuple[View, View]], indices: tuple[Expression, ...], loc: Location) -> None:

@@ -103,6 +103,15 @@ class Arguments:
     call: ast.Call
 
 
+@dataclass(frozen=True, slots=True)
+class ListArray:
+    """A list that is an array: the key of its items' type, that type in this pass, and its sizes."""
+
+    key: Key
+    kind: ValueType
+    sizes: tuple[Expression, ...]
+
+
 class ListDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
     """A list has turned out to be an array."""
 
@@ -120,10 +129,8 @@ class State:
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     arrays: set[Key] = field(default_factory=set[Key])
     """Lists that are arrays though their items are few."""
-    lists: dict[Tensor, Key] = field(default_factory=dict[Tensor, Key])
-    """The arrays that lists are, with the key of the type of their items."""
-    sizes: dict[Tensor, tuple[Expression, ...]] = field(default_factory=dict["Tensor", "tuple[Expression, ...]"])
-    """The sizes that lists were made with."""
+    lists: dict[Tensor, ListArray] = field(default_factory=dict["Tensor", "ListArray"])
+    """The arrays that lists are."""
     fresh: set[Tensor] = field(default_factory=set[Tensor])
     """Lists that no name stands for yet."""
     frames: list[Frame] = field(default_factory=list[Frame])

@@ -260,7 +260,7 @@ def _element(view: View, loc: Location) -> View:
 def store(state: State, view: View, stored: Value, loc: Location) -> None:
     """Write an element."""
     if view.tensor in state.lists:
-        state.widen(state.lists[view.tensor], stored.type, view.tensor.name, loc)
+        state.widen(state.lists[view.tensor].key, stored.type, view.tensor.name, loc)
     dtype = value_dtype(view.tensor.type.dtype)
     state.emit(
         Store(
