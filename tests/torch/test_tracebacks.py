@@ -106,3 +106,14 @@ def test_a_failure_in_a_helper_names_its_callers() -> None:
     )
     with pytest.raises(IndexError, match=place):
         native(torch.ones(3))
+
+
+def test_the_interpreter_says_the_same():
+    with config.override(check="interpret"):
+        checked = bw.op("bwtraceback::checked")(native.definition.source.function)
+    said = []
+    for operator in (native, checked):
+        with pytest.raises(IndexError) as caught:
+            operator(torch.ones(3))
+        said.append(str(caught.value).replace("(native, ", "("))
+    assert said[0] == said[1]

@@ -85,7 +85,8 @@ def _indices(tensor: Any, indices: Any, name: str) -> tuple[int, ...]:
     for axis, item in enumerate(flat):
         index, size = scalar(item).__index__(), int(shape[axis])
         if not -size <= index < size:
-            raise IndexError(f"index {index} is out of range for axis {axis} of `{name}` of shape {shape}")
+            where = f"dimension {axis} of tensor '{name}' with size {size} (shape {shape})"
+            raise IndexError(f"index {index} is out of bounds for {where}")
         found.append(index + size if index < 0 else index)
     return tuple(found)
 

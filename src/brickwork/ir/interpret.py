@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias, assert_never
 
+from brickwork.diagnostics.location import chain
 from brickwork.ir import philox
 from brickwork.ir.detector import Access, Detector
 from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
@@ -258,8 +259,8 @@ def _element(
         sizes = (*memory.sizes[:-1], math.prod(memory.sizes)) if flat else memory.sizes
         for axis, (value, size) in enumerate(zip(values, sizes, strict=True)):
             if not 0 <= value < size:
-                message = f"index {value} is out of range for axis {axis} of `{tensor.name}` of shape {memory.sizes}"
-                raise IndexError(f"{node.loc}: {message}")
+                where = f"dimension {axis} of tensor '{tensor.name}' with size {size} (shape {memory.sizes})"
+                raise IndexError(f"index {value} is out of bounds for {where} ({chain(node.loc)})")
         position = memory.position(values)
         if state.detector is not None:
             now = Access(0, tensor, values, writes, combine, node.loc)
@@ -442,7 +443,7 @@ def _check(node: Check) -> _Step:
     def run(state: _State) -> _Flow:
         if not condition(state):
             message = failure.message.format(*(value(state) for value in values))
-            raise EXCEPTIONS[failure.kind](f"{node.loc}: {message}")
+            raise EXCEPTIONS[failure.kind](f"{message} ({chain(node.loc)})")
         return _Flow.NEXT
 
     return run

@@ -48,7 +48,9 @@ def test_out_takes_the_result_and_its_shape_is_checked():
 
 def test_an_index_out_of_range_names_tensor_index_and_shape():
     x = torch.zeros(3)
-    with pytest.raises(IndexError, match=r"index 3 is out of range for axis 0 of `x` of shape \(3,\)"):
+    with pytest.raises(
+        IndexError, match=r"index 3 is out of bounds for dimension 0 of tensor 'x' with size 3 \(shape \(3,\)\)"
+    ):
         python_function(define(beyond))(x)
     assert x.tolist() == [0.0, 1.0, 1.0]
 

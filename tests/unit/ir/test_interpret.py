@@ -104,7 +104,7 @@ def test_stores_narrow_to_the_element():
 
 @pytest.mark.parametrize("index", [-1, 3])
 def test_an_index_out_of_range_is_an_index_error(index):
-    with pytest.raises(IndexError, match=rf"k\.py:7: index {index} is out of range for axis 0 of `x`"):
+    with pytest.raises(IndexError, match=rf"index {index} is out of bounds for dimension 0 of tensor 'x' .*k\.py:7\)"):
         run_kernel(kernel(store(Y, integer(0), load(X, integer(index)))), [vector(1.0, 2.0, 3.0), vector(0.0)])
 
 
@@ -119,7 +119,7 @@ def test_a_failed_check_raises_the_exception_of_its_kind(kind, exception):
         loc=LINE,
     )
     x = vector(0.0, 0.0, 0.0)
-    with pytest.raises(exception, match=r"k\.py:7: i is 2"):
+    with pytest.raises(exception, match=r"i is 2 \(.*k\.py:7\)"):
         run_kernel(kernel(loop(check, store(X, Read(symbol=I), Constant(value=1.0, dtype=FLOAT32)))), [x, vector()])
     assert x.data == [1.0, 1.0, 0.0]
 
