@@ -1,7 +1,8 @@
 """Parallel loops: the body becomes a function over a range of iterations, which torch's pool of threads shares out.
 
-Loops nested directly in one another are one range. Work too small for a second thread stays on the first. Results do
-not depend on how the range is cut: reductions are summed in chunks of a size of their own, combined in order.
+Loops nested directly in one another are one range. Work too small for a second thread stays on the first, without asking
+the pool. Results do not depend on how the range is cut: reductions are summed in chunks of a size of their own, combined
+in order.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class _Nest:
 
 
 def emit_parallel(state: State, loop: For, emit_block: EmitBlock) -> None:
-    """Emit a parallel loop: a closure, the call of the pool, and the function that it runs."""
+    """Emit a parallel loop: a closure, the function that runs a part of it, and the call that shares it out."""
     nest = _nest(state, loop)
     writer = state.writer
     starts = [emit_scalar(state, item.start) for item in nest.loops]
@@ -86,13 +87,26 @@ def emit_parallel(state: State, loop: For, emit_block: EmitBlock) -> None:
     closure = _fill_closure(state, nest, words, partials)
     name = state.module.fresh(f"{state.kernel.name}.parallel")
     _emit_function(state, nest, name, emit_block)
-    state.module.declare("torch_parallel_for", "i32", ("i64", "i64", "i64", "ptr", "ptr"))
-    arguments = ("i64 0", f"i64 {chunks}", f"i64 {grain}", f"ptr @{name}", f"ptr {closure}")
-    writer.call("i32", "@torch_parallel_for", arguments)
+    _run(state, name, closure, (chunks, grain))
     if any(isinstance(node, Check) for node in walk(nest.last.body)):
         emit_leave_if_failed(state)
     if nest.reductions:
         _combine(state, nest, chunks, partials)
+
+
+def _run(state: State, name: str, closure: str, range_and_grain: tuple[str, str]) -> None:
+    """Write the call of the pool, or of the function itself where one thread is to do it all."""
+    writer, (total, grain) = state.writer, range_and_grain
+    alone, shared, after = (writer.label(stem) for stem in ("alone", "shared", "after"))
+    writer.branch_if(writer.emit(f"icmp sle i64 {total}, {grain}"), alone, shared)
+    writer.place(alone)
+    writer.call("void", f"@{name}", ("i64 0", f"i64 {total}", f"ptr {closure}"))
+    writer.branch(after)
+    writer.place(shared)
+    state.module.declare("torch_parallel_for", "i32", ("i64", "i64", "i64", "ptr", "ptr"))
+    arguments = ("i64 0", f"i64 {total}", f"i64 {grain}", f"ptr @{name}", f"ptr {closure}")
+    writer.call("i32", "@torch_parallel_for", arguments)
+    writer.place(after)
 
 
 def _nest(state: State, loop: For) -> _Nest:
@@ -141,7 +155,7 @@ def _fill_closure(state: State, nest: _Nest, words: list[str], partials: str) ->
 def _emit_function(state: State, nest: _Nest, name: str, emit_block: EmitBlock) -> None:
     """Write the function that runs steps (or chunks of steps) from `begin` to `end`."""
     parameters = (("i64", "begin"), ("i64", "end"), ("ptr", "closure"))
-    writer = FunctionWriter(state.module, name, "void", parameters, attributes(state.target))
+    writer = FunctionWriter(state.module, name, "void", parameters, f"noinline {attributes(state.target)}")
 
     def word(number: int, kind: str = "i64") -> str:
         address = f"getelementptr inbounds i64, ptr %closure, i64 {number}"
