@@ -1,8 +1,8 @@
 """Parallel loops: the body becomes a function over a range of iterations, which torch's pool of threads shares out.
 
-Loops nested directly in one another are one range. Work too small for a second thread stays on the first, without asking
-the pool. Results do not depend on how the range is cut: reductions are summed in chunks of a size of their own, combined
-in order.
+Loops nested directly in one another are one range. Work too small for a second thread stays on the first, without
+asking the pool. Results do not depend on how the range is cut: reductions are summed in chunks of a size of their own,
+combined in order.
 """
 
 from __future__ import annotations

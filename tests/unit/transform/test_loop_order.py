@@ -67,7 +67,7 @@ def arguments(rows: int, columns: int, depth: int) -> tuple[Memory, Memory, Memo
     return counting(rows, columns), counting(rows, depth), counting(depth, columns)
 
 
-def schedule_of(function: Callable[..., None], *arguments: Memory) -> list[str]:
+def schedule_of(function: Callable[..., None], *arguments: Memory | float) -> list[str]:
     (launch,) = [node for node in walk(program_of(function, *arguments)) if isinstance(node, Launch)]
     return str(schedule_kernel(launch.kernel, AVX2).schedule).splitlines()
 
@@ -128,11 +128,12 @@ def test_lanes_that_would_begin_at_places_of_their_own_are_given_to_the_inner_lo
 
 def scaled_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
     for i in range(c.shape[0]):
+        factor = a[i, 0]
         for j in range(c.shape[1]):
-            c[i, j] *= 2.0
+            c[i, j] *= factor
         for k in range(a.shape[1]):
             for j in range(c.shape[1]):
-                c[i, j] += a[i, k] * b[k, j]
+                c[i, j] += factor * a[i, k] * b[k, j]
 
 
 def test_rows_run_in_jam_around_several_loops() -> None:
@@ -152,3 +153,35 @@ def test_rows_of_different_lengths_do_not_run_in_jam() -> None:
     given = arguments(6, 9, 3)
     assert schedule_of(triangular_product, *given) == ["parallel(i)", "vectorise(j, 32)"]
     agree(triangular_product, *given)
+
+
+def first_above(out: torch.Tensor, x: torch.Tensor, limit: float) -> None:
+    for i in range(out.shape[0]):
+        j = 0
+        while j < x.shape[1] and x[i, j] <= limit:
+            j += 1
+        out[i] = j
+
+
+def test_iterations_that_search_memory_do_not_share_lanes() -> None:
+    given = memory([0.0] * 5), counting(5, 6), 1.0
+    assert schedule_of(first_above, *given) == ["parallel(i)"]
+    agree(first_above, *given)
+
+
+def close_pairs(out: torch.Tensor, x: torch.Tensor) -> None:
+    count = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            distance = 0.0
+            for d in range(3):
+                distance += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
+            if distance < 20.0:
+                count += 1.0
+    out[0] = count
+
+
+def test_a_sum_over_pairs_has_lanes_around_a_short_loop() -> None:
+    given = memory([0.0]), counting(9, 3)
+    assert schedule_of(close_pairs, *given) == ["chunk(i, 256)", "vectorise(j, 32)"]
+    agree(close_pairs, *given)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf, isinf
 
 from brickwork.analysis.model import Access
 from brickwork.analysis.verdicts import Analysis
@@ -89,6 +90,8 @@ class _Processor(Planner):
     def independent(self, loop: For) -> Iterator[Directive]:
         band = [*self.band(loop)]
         chosen = self.lanes(band)
+        if isinf(self.cost(loop, chosen)):
+            chosen = ()
         if not chosen or chosen[0] not in band:
             shared = [node for node in chosen if self.sharing(band, node) is band[-1]]
             if shared:
@@ -138,14 +141,23 @@ class _Processor(Planner):
         inner = loop
         while len(inner.body) == 1 and isinstance(inner.body[0], For) and self.accumulates(inner.body[0], symbols):
             inner = inner.body[0]
-        if not any(isinstance(node, For | While) for node in walk(inner.body)):
+        if self.worth_lanes(inner):
             yield Vectorise(inner.index, REDUCTION_LANES)
 
     def worth_lanes(self, loop: For) -> bool:
-        """Whether an accumulating loop is worth lanes of its own: it may be long, and holds no other loop."""
-        count = trip_count(loop)
-        long = count is None or count >= REDUCTION_LANES
-        return long and not any(isinstance(node, For | While) for node in walk(loop.body))
+        """Whether an accumulating loop is worth lanes of its own: it may be long, and holds none that may be."""
+        inside = [node for node in walk(loop.body) if isinstance(node, For | While)]
+        return not _is_short(loop) and all(isinstance(node, For) and _is_short(node) for node in inside)
+
+    def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
+        """Return about how long a nest takes if these loops run in lanes; infinite where lanes are never worth it."""
+        return inf if any(self.strays(node) for node in vectors) else Planner.cost(self, loop, vectors)
+
+    def strays(self, loop: For) -> bool:
+        """Whether lanes of a loop would each go their own way through memory: by a `while` that reads elements."""
+        return any(
+            isinstance(node, Load) for inner in walk(loop.body) if isinstance(inner, While) for node in walk(inner)
+        )
 
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long an access takes in lanes: one by one where they drift apart."""
@@ -185,6 +197,11 @@ def flat_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
     loops = [node for node in walk(block) if isinstance(node, For) and schedule.flat(node.index)]
     found = [flat for loop in loops if (flat := find_flat(loop, analysis)) is not None]
     return tuple(dict.fromkeys(condition for flat in found for condition in flat.conditions))
+
+
+def _is_short(loop: For) -> bool:
+    count = trip_count(loop)
+    return count is not None and count < REDUCTION_LANES
 
 
 def _read_in_bounds(loop: For) -> frozenset[Symbol]:
