@@ -65,8 +65,8 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
         analysis = analyse(kernel)
     if (recognised := recognise(kernel, analysis)) is not kernel:
         kernel, analysis = recognised, analyse(recognised)
-    if target.grid and (skewed := wavefront(kernel, analysis)) is not kernel:
-        kernel, analysis = skewed, analyse(skewed)
+    if target.grid:
+        kernel, analysis = wavefront(kernel, analysis)
     analysis = take_claims(kernel, analysis)
     if target.grid:
         analysis = find_updates(kernel, analysis)

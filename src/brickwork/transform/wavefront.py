@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
+from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Loop
 from brickwork.analysis.races import Facts, may_precede
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
-from brickwork.analysis.verdicts import Analysis, ConflictKind
+from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Check, Expression, For, Kernel, Load, Node, Random, Read, Statement, Symbol, While
@@ -28,15 +29,20 @@ from brickwork.transform.places import jumps_out
 
 WAVEFRONT_NUMBERS = 3_800_000
 """Numbers of the indices made in here start from this."""
+DEPTH = 2
+"""Loops of a nest that has diagonals: with loops inside, an iteration is more than a thread should do."""
 SLOPES = (1, 2)
 """What a step of the outer loop adds to the number of a diagonal: 2 where an iteration needs the one right above it."""
 
 
-def wavefront(kernel: Kernel, analysis: Analysis) -> Kernel:
-    """Return the kernel with nests along their diagonals; `analysis` is of this kernel."""
+def wavefront(kernel: Kernel, analysis: Analysis) -> tuple[Kernel, Analysis]:
+    """Return the kernel with nests along their diagonals, and its analysis; `analysis` is of this kernel.
+
+    What the analysis of the result does not prove to be better stays as it was.
+    """
     slopes = diagonals(kernel, analysis)
     if not slopes:
-        return kernel
+        return kernel, analysis
     numbers = count(WAVEFRONT_NUMBERS)
 
     def visit(statement: Statement) -> tuple[Statement, ...]:
@@ -44,7 +50,14 @@ def wavefront(kernel: Kernel, analysis: Analysis) -> Kernel:
             return (statement,)
         return (_skewed(statement, slopes[statement.index], numbers),)
 
-    return replace(kernel, body=rewrite_statements(kernel.body, visit))
+    changed = replace(kernel, body=rewrite_statements(kernel.body, visit))
+    found = analyse(changed)
+    proved = all(found.loops[index].independent for index in slopes)
+    return (changed, found) if proved and _checks(found) <= _checks(analysis) else (kernel, analysis)
+
+
+def _checks(analysis: Analysis) -> int:
+    return sum(verdict.bound is Bound.CHECKED for verdict in analysis.bounds.values())
 
 
 def diagonals(kernel: Kernel, analysis: Analysis) -> dict[Symbol, int]:
@@ -54,7 +67,8 @@ def diagonals(kernel: Kernel, analysis: Analysis) -> dict[Symbol, int]:
     finder = _Finder(Facts(analysis.model, Solver(), analysis.bounds), analysis, live_after_loops(kernel.body))
     found: dict[Symbol, int] = {}
     for node in walk(kernel.body):
-        if isinstance(node, For) and (slope := finder.slope(node)):
+        inside = [inner for inner in walk(node) if isinstance(inner, For)]
+        if isinstance(node, For) and len(inside) == DEPTH and (slope := finder.slope(node)):
             found[node.index] = slope
     return found
 

@@ -1,0 +1,94 @@
+"""Nests along their diagonals: which have any, and that results stay bit for bit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from brickwork.analysis.analyse import analyse
+from brickwork.ir.dtypes import FLOAT64
+from brickwork.ir.interpret import Memory, run_program
+from brickwork.ir.nodes import Kernel, Launch, Node
+from brickwork.ir.walk import rewrite
+from brickwork.target.cuda import cuda_target
+from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.wavefront import diagonals, wavefront
+from support.lowering import memory, nested, program_of
+
+Tensor = torch.Tensor
+
+
+def edges(a: Tensor, b: Tensor) -> None:
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
+def corners(a: Tensor, b: Tensor) -> None:
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            low = min(a[i - 1, j], a[i, j - 1])
+            if b[i, j] > 0.0:
+                low = a[i - 1, j - 1]
+            a[i, j] = low + 1.0
+
+
+def seidel(a: Tensor, b: Tensor) -> None:
+    for _ in range(2):
+        for i in range(1, a.shape[0] - 1):
+            for j in range(1, a.shape[1] - 1):
+                a[i, j] = (a[i - 1, j + 1] + a[i - 1, j] + a[i, j - 1] + a[i, j + 1] + a[i + 1, j - 1]) / 5.0
+
+
+def far_ahead(a: Tensor, b: Tensor) -> None:
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1] - 3):
+            a[i, j] = a[i - 1, j + 3] + a[i, j - 1]
+
+
+def rows(a: Tensor, b: Tensor) -> None:
+    for i in range(1, a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] = a[i - 1, j] + b[i, j]
+
+
+SLOPES = {edges: [1], corners: [1], seidel: [2], far_ahead: [], rows: []}
+
+
+def matrices(height: int, width: int) -> list[Memory]:
+    draw = random.Random(1)
+    return [memory([[draw.gauss(0, 1) for _ in range(width)] for _ in range(height)], FLOAT64) for _ in range(2)]
+
+
+@pytest.mark.parametrize("function", SLOPES, ids=lambda function: function.__name__)
+def test_diagonals(function: Callable[..., None]) -> None:
+    found: list[list[int]] = []
+
+    def skewed(node: Node) -> Node:
+        if not isinstance(node, Launch):
+            return node
+        analysis = analyse(node.kernel)
+        found.append([*diagonals(node.kernel, analysis).values()])
+        kernel: Kernel = wavefront(node.kernel, analysis)[0]
+        assert (kernel is not node.kernel) == bool(SLOPES[function])
+        return Launch(kernel=kernel)
+
+    changed = rewrite(program_of(function, *matrices(2, 2)), skewed)
+    assert found == [SLOPES[function]]
+    for sizes in ((1, 1), (2, 5), (6, 3), (5, 8), (7, 7)):
+        expected, given = matrices(*sizes), matrices(*sizes)
+        run_program(program_of(function, *expected), expected, check=True)
+        run_program(changed, given, check=True)
+        assert [nested(item) for item in given] == [nested(item) for item in expected]
+
+
+@pytest.mark.parametrize("function", [edges, seidel], ids=lambda function: function.__name__)
+def test_a_diagonal_is_a_launch(function: Callable[..., None]) -> None:
+    program = program_of(function, *matrices(2, 2))
+    (kernel,) = [node.kernel for node in program.body if isinstance(node, Launch)]
+    analysis = schedule_kernel(kernel, cuda_target((9, 0))).analysis
+    independent = [analysis.loops[loop.node.index].independent for loop in analysis.model.loops]
+    assert independent[-2:] == [False, True]
