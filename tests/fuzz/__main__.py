@@ -31,7 +31,7 @@ def main() -> int:
     if options.worker:
         if options.device == "cuda":
             torch.cuda.set_device(options.number % torch.cuda.device_count())
-        campaign.work(sys.stdin, sys.stdout, options.out, check)
+        campaign.work(sys.stdin, sys.stdout, options.out, check, options.patience)
         return 0
     if options.show is not None:
         print(case_of_seed(options.show).source, *case_of_seed(options.show).arguments, sep="\n")
@@ -55,6 +55,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="the folder for findings")
     parser.add_argument("--replay", type=Path, help="examine the case of a file, or of a seed")
     parser.add_argument("--shrink", action="store_true", help="with --replay: make it smaller")
+    parser.add_argument("--patience", type=float, default=90.0, help="seconds to make a finding smaller")
     parser.add_argument("--show", type=int, help="print the program of a seed")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
@@ -63,14 +64,8 @@ def _options() -> argparse.Namespace:
 
 def _command(options: argparse.Namespace, number: int) -> list[str]:
     command = [sys.executable, "-W", "ignore", "-m", "tests.fuzz", "--worker", "--number", str(number)]
-    return [
-        *command,
-        "--device",
-        options.device,
-        "--out",
-        str(options.out),
-        *(["--every-width"] if options.every_width else []),
-    ]
+    command += ["--device", options.device, "--out", str(options.out), "--patience", str(options.patience)]
+    return [*command, "--every-width"] if options.every_width else command
 
 
 def _replay(options: argparse.Namespace, check: campaign.Examine) -> int:

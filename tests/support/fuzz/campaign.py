@@ -27,7 +27,6 @@ from support.fuzz.shrink import shrink
 
 PATIENCE = 300.0
 """Seconds that one case may take, shrinking included."""
-SHRINKING = 90.0
 Examine = Callable[[Case, Path], "Counter[str]"]
 
 
@@ -59,8 +58,8 @@ def kind_of(case: Case, folder: Path, check: Examine) -> tuple[str, str, Counter
         return type(error).__name__, f"{type(error).__name__}: {error}", Counter(programs=1)
 
 
-def work(seeds: TextIO, answers: TextIO, out: Path, check: Examine) -> None:
-    """Examine the seeds of the lines of `seeds`; write an answer for each."""
+def work(seeds: TextIO, answers: TextIO, out: Path, check: Examine, patience: float) -> None:
+    """Examine the seeds of the lines of `seeds`; write an answer for each. A finding is made smaller for a while."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for line in seeds:
@@ -69,7 +68,7 @@ def work(seeds: TextIO, answers: TextIO, out: Path, check: Examine) -> None:
             found = ""
             if kind:
                 write(case, out / "unshrunk", kind, text)
-                small = shrink(case, lambda smaller: kind_of(smaller, folder, check)[0] == kind, SHRINKING)
+                small = shrink(case, lambda smaller: kind_of(smaller, folder, check)[0] == kind, patience)
                 found = str(write(small, out, kind, kind_of(small, folder, check)[1]))
             print(json.dumps({"seed": case.seed, "found": found, "counts": counts}), file=answers, flush=True)
 
