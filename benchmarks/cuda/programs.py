@@ -58,7 +58,8 @@ def _timed(program: LoopProgram, sizes: tuple[int, ...], notes: dict[str, str]) 
     work, there, work_there = _copies(given, "cpu"), _copies(given, "cuda"), _copies(given, "cuda")
 
     def on_the_gpu() -> object:
-        result = on_device(*work_there)
+        with torch.device("cuda"):  # for programs without tensors among their arguments
+            result = on_device(*work_there)
         torch.cuda.synchronize()
         return result
 

@@ -213,5 +213,6 @@ PROGRAMS = (
         large=(5000,),
         loops=loops("i* parallel, j parallel"),
         bound="bandwidth",
+        device=(300,),
     ),
 )

@@ -280,7 +280,7 @@ PROGRAMS = (
     LoopProgram(
         function=durbin,
         family=FAMILY,
-        arguments=lambda n: (floats(n) * 0.1,),
+        arguments=lambda n: (0.3 * floats(n) / torch.arange(1, n + 1, dtype=torch.float64, device="cpu") ** 2,),
         small=SMALL,
         large=(20_000,),
         loops=loops("k in order, i reduction, i parallel, i parallel"),
