@@ -18,7 +18,7 @@ from brickwork.bench.report import markdown, markdown_device
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 IMAGES = ROOT / "docs" / "images"
-ORDER = ("brick_pad", "timex", "sin", "sample_normal", "launch", "first_call")
+ORDER = ("brick_pad", "timex", "sin", "sample_normal", "launch", "first_call", "matrix_product")
 HEADLINES = frozenset(
     {
         "brick_pad 4144x8224, into a given image",

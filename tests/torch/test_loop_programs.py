@@ -21,7 +21,6 @@ BY_NAME = {program.name: program for program in PROGRAMS}
 INFINITY = 'no `float("inf")`'
 NESTED = "no functions defined inside the operator"
 REFUSED = {
-    "heat_swap": "two tensors do not change places between time steps",
     "matrix_chain": INFINITY,
     "kmeans_step": INFINITY,
     "bellman_ford": INFINITY,
