@@ -110,6 +110,8 @@ class Op:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the operator with the function's arguments; also `out=`, and `generator=` or `key=` if it draws."""
         try:
+            if self._schema.unsaid:
+                named = self._filled(arguments, named)
             try:
                 if not named:
                     return self._overload(*arguments) if is_dynamo_compiling() else self._direct(*arguments)
@@ -123,6 +125,11 @@ class Op:
         except Exception as error:
             hide_frames(error)
             raise
+
+    def _filled(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """Return the named arguments with the defaults that the schema does not know."""
+        given = {item.name for item in self.definition.parameters[: len(arguments)]}
+        return {name: value for name, value in self._schema.unsaid.items() if name not in given} | named
 
     def _watched(self, *arguments: Any) -> Any:
         """Call an operator that has captured something which may be rebound."""
@@ -273,6 +280,11 @@ class Op:
 
     def check(self, *arguments: Any, **named: Any) -> None:
         """Compare with the reference on these arguments, and run `torch.library.opcheck`; raise if anything differs."""
+        if self._schema.unsaid:
+            more = {name: value for name, value in named.items() if name not in self.__signature__.parameters}
+            bound = self.__signature__.bind(*arguments, **{key: named[key] for key in named.keys() - more.keys()})
+            bound.apply_defaults()
+            arguments, named = bound.args, bound.kwargs | more
         check_operator(self._overload, self._reference, self.name, arguments, named)
 
     def stats(self) -> Stats:

@@ -403,3 +403,81 @@ def test_copies_of_arguments_are_deep_in_checks():
     xs = [torch.ones(2)]
     scale_all_.check(copy.copy(xs), 2.0)
     assert xs[0].tolist() == [1.0, 1.0]
+
+
+@bw.op("bwkinds::defaulted")
+def defaulted(
+    x: Tensor,
+    a: int = -3,
+    b: float = float("inf"),
+    c: float = float("-inf"),
+    d: bool = True,
+    e: tuple[int, ...] = (1, -2),
+    /,
+    f: float = 1e-320,
+    g: float = 2,
+    h: list[float] = [1.0, 2.5],
+    *,
+    k: list[bool] = [True],
+    nan: float = float("nan"),
+    last: Optional[int] = None,
+) -> Tensor:
+    out = torch.zeros(11, dtype=x.dtype)
+    out[0], out[1], out[2], out[3], out[4], out[5] = a, b, c, d, e[1], f * 1e320
+    out[6], out[7], out[8], out[10] = g, h[1], k[0], last is None
+    out[9] = -1.0 if nan != nan else nan
+    return out
+
+
+def test_defaults_of_all_kinds():
+    x = torch.zeros(2, dtype=torch.float64)
+    defaulted.check(x)
+    defaulted.check(x, 5, 1.5, k=[False], last=3)
+    expected = [-3, float("inf"), float("-inf"), 1, -2, 1, 2, 2.5, 1, -1, 1]
+    torch.testing.assert_close(defaulted(x).tolist(), expected, equal_nan=True, rtol=1e-3, atol=0)
+    assert defaulted(x, 7, nan=4.0)[torch.tensor([0, 9])].tolist() == [7.0, 4.0]
+    out = torch.empty(11, dtype=torch.float64)
+    assert defaulted(x, out=out) is out
+    compiled = torch.compile(lambda x: defaulted(x, 1), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), defaulted(x, 1), equal_nan=True)
+
+
+def test_a_host_variable_keeps_its_value_for_the_loops_before():
+    @bw.op("bwkinds::steps")
+    def steps(x: Tensor, c: int) -> Tensor:
+        n = 1
+        out = torch.zeros_like(x)
+        for i in range(len(x)):
+            out[i] += n
+        if c > 0:
+            n = 10
+        for i in range(len(x)):
+            out[i] += n
+        n += 1
+        for i in range(len(x)):
+            out[i] += n
+        return out
+
+    x = torch.zeros(2)
+    assert steps(x, 1).tolist() == [22.0, 22.0] == steps.python(x, 1).tolist()
+    assert steps(x, 0).tolist() == [4.0, 4.0] == steps.python(x, 0).tolist()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda x: x.to(torch.complex64), "view_as_real"),
+        (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), "dequantize"),
+        (lambda x: x.to_sparse(), "to_dense"),
+        (lambda x: x.to_mkldnn(), "to_dense"),
+        (lambda x: torch.nested.nested_tensor([x, x]), "list of tensors"),
+        (lambda x: x.to(torch.float8_e4m3fn), "float16"),
+    ],
+)
+def test_tensors_of_other_kinds_are_refused_with_what_to_write(make, words):
+    with torch.device("cpu"):
+        given = make(torch.ones(3))
+        for call in (lambda: doubled(given), lambda: joined([given]), lambda: given_or_made(torch.ones(3), given)):
+            with pytest.raises(CompileError) as caught:
+                call()
+            assert words in caught.value.diagnostics[0].help

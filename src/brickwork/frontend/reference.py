@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -42,7 +43,7 @@ def python_function(definition: Definition) -> Callable[..., Any]:
     def run(*arguments: Any, **named: Any) -> Any:
         given = {name: named.pop(name) for name in options & named.keys() if name not in declared}
         execution = Execution(source.name, helpers, sites, given.get("key"), given.get("generator"))
-        _fill_defaults(definition, arguments, named)
+        arguments, named = _with_defaults(definition, arguments, named)
         values = [*arguments, *(named[item.name] for item in definition.parameters[len(arguments) :])]
         returned = body(execution, *arguments, **named)
         return finish(returned, given.get("out"), lambda: _result_types(definition, values))
@@ -53,10 +54,15 @@ def python_function(definition: Definition) -> Callable[..., Any]:
     return run
 
 
-def _fill_defaults(definition: Definition, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    for position, item in enumerate(definition.parameters):
-        if (item.keyword_only or position >= len(arguments)) and item.default is not NO_DEFAULT:
-            named.setdefault(item.name, item.default)
+def _with_defaults(
+    definition: Definition, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with those that are left out; pieces of a function have no defaults."""
+    if all(item.default is NO_DEFAULT for item in definition.parameters):
+        return arguments, named
+    bound = inspect.signature(definition.source.function).bind(*arguments, **named)
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
 
 
 def _result_types(definition: Definition, values: Sequence[Any]) -> list[DType]:

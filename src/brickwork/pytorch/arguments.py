@@ -184,6 +184,18 @@ def _dtype(definition: Definition, name: str, tensor: torch.Tensor, loc: Locatio
     what = f"a tensor of layout {tensor.layout}" if dtype is not None else str(tensor.dtype)
     if tensor.is_nested:
         what = "a nested tensor"
-    help_line = "pass `torch.view_as_real(...)` of it" if tensor.dtype.is_complex else "convert it before the call"
     message = f"argument `{name}` of {definition.name} is {what}, which brickwork cannot compute with"
-    raise CompileError(Diagnostic(code="BW301", message=message, loc=loc, help=help_line))
+    raise CompileError(Diagnostic(code="BW301", message=message, loc=loc, help=_conversion(tensor)))
+
+
+def _conversion(tensor: torch.Tensor) -> str:
+    """Return what to write for a tensor that cannot be computed with."""
+    if tensor.dtype.is_complex:
+        return "pass `torch.view_as_real(...)` of it"
+    if tensor.is_nested:
+        return "pass a list of tensors, or `torch.nested.to_padded_tensor(..., 0.0)` of it"
+    if tensor.is_quantized:
+        return "pass `.dequantize()` of it"
+    if tensor.layout != torch.strided:
+        return "pass `.to_dense()` of it"
+    return "pass `.to(torch.float16)` of it" if tensor.dtype.itemsize == 1 else "pass `.to(...)` another dtype of it"

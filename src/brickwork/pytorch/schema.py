@@ -6,8 +6,8 @@ overload returns nothing, so that PyTorch's functionalisation needs no more than
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -55,6 +55,8 @@ class Schema:
     default: Overload
     out: Overload | None
     random: bool
+    unsaid: Mapping[str, object]
+    """Defaults that the language of schemas has no words for: infinities, NaN, denormals, and those before them."""
 
 
 def derive(name: str, definition: Definition) -> Schema:
@@ -68,7 +70,27 @@ def derive(name: str, definition: Definition) -> Schema:
     if outputs:
         schema = f"{name}.{OUT}({_arguments(definition, outputs)}) -> ()"
         out = Overload(schema, (*kinds, *[ArgumentKind.TENSOR] * len(outputs)), outputs)
-    return Schema(default, out, definition.draws_random)
+    return Schema(default, out, definition.draws_random, _unsaid(definition))
+
+
+def _unsaid(definition: Definition) -> dict[str, object]:
+    """Return the defaults that stay out of the schema; there, none may stand before a parameter without one."""
+    found: dict[str, object] = {}
+    late = False
+    for parameter in reversed(definition.parameters):
+        if isinstance(parameter.default, NoDefault):
+            continue
+        wordless = not _has_words(parameter.default)
+        late = late or (wordless and not parameter.keyword_only)
+        if wordless or (late and not parameter.keyword_only):
+            found[parameter.name] = parameter.default
+    return found
+
+
+def _has_words(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_has_words, cast("Sequence[object]", value)))
+    return not isinstance(value, float) or not value or sys.float_info.min <= abs(value) <= sys.float_info.max
 
 
 def argument_kind(parameter: ParameterDeclaration) -> ArgumentKind:
@@ -86,12 +108,12 @@ def output_names(definition: Definition) -> tuple[str, ...]:
 
 def _arguments(definition: Definition, outputs: tuple[str, ...]) -> str:
     """Return the list of arguments; keyword-only ones stand after a star, tensors that are written are marked."""
-    letters = _letters()
+    letters, unsaid = _letters(), _unsaid(definition)
     positional: list[str] = []
     named: list[str] = []
     for parameter in definition.parameters:
         kind = _type(parameter, next(letters) if parameter.name in definition.mutated else None)
-        text = f"{kind} {parameter.name}{_default(parameter)}"
+        text = f"{kind} {parameter.name}{'' if parameter.name in unsaid else _default(parameter)}"
         (named if parameter.keyword_only else positional).append(text)
     if definition.draws_random:
         named.append(f"Tensor? {KEY}=None")
@@ -121,8 +143,7 @@ def _literal(value: object) -> str:
         case None | bool() | int():
             return str(value)
         case float():
-            # The schema language has no infinities and no NaN; numbers too large for a double are infinite.
-            return repr(value) if math.isfinite(value) else "1e999" if value > 0 else "-1e999"
+            return repr(value)
         case list() | tuple():
             return f"[{', '.join(_literal(item) for item in cast('Sequence[object]', value))}]"
         case _:
