@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import inf, isinf
 
 from brickwork.analysis.model import Access
+from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import (
     Block,
@@ -41,6 +42,8 @@ from brickwork.transform.schedule.schedule import Chunk, Directive, Flatten, Jam
 LANES_LIMIT = 64
 REDUCTION_LANES = 32
 """Lanes of an accumulating loop: the same on every machine, so that results are."""
+RAGGED_LANES = 8
+"""Lanes of an accumulating loop that data begin or end, which is often short (the row of a sparse matrix)."""
 LIGHT_CHUNK = 4096
 """Iterations a chunk of a loop without inner loops."""
 HEAVY_CHUNK = 256
@@ -168,7 +171,7 @@ class _Processor(Planner):
     def width(self, loop: For, accumulators: int = ACCUMULATORS) -> int:
         """Return the lanes of a loop: those of the registers for its widest values, more if loops in it sum."""
         if self.analysis.loops[loop.index].reductions:
-            return REDUCTION_LANES
+            return RAGGED_LANES if self.is_ragged(loop) else REDUCTION_LANES
         widest = max((value_bytes(node) for node in walk(loop.body) if isinstance(node, Load | Store)), default=4)
         lanes = max(self.target.vector_bytes // widest, 1)
         if any(isinstance(node, For) and self.analysis.loops[node.index].reductions for node in walk(loop.body)):
@@ -179,6 +182,13 @@ class _Processor(Planner):
         while count is not None and lanes > count:
             lanes //= 2
         return max(min(lanes, LANES_LIMIT), 1)
+
+    def is_ragged(self, loop: For) -> bool:
+        """Whether a bound of a loop comes from data."""
+        around = next((item for item in self.analysis.model.loops if item.node.index == loop.index), None)
+        return around is not None and any(
+            isinstance(atom, UnknownAtom) for bound in (around.start, around.stop) for atom in bound.atoms()
+        )
 
     def chunk(self, loop: For) -> int:
         """Return how many iterations make up a piece of work."""
