@@ -103,7 +103,7 @@ def on_a_gpu(chosen: dict[str, Benchmark], out: Path | None, budget: float) -> i
     torch.cuda.init()
     machine = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower())
     programs = all(name.startswith(PROGRAMS) for name in chosen)
-    path = out or RESULTS / machine / ("programs.json" if programs else "cuda.json")
+    path = out or RESULTS / machine / ("cuda-programs.json" if programs else "cuda.json")
     start, records, failed = time.perf_counter(), list[Record](), list[str]()
     for name, benchmark in chosen.items():
         passed = time.perf_counter() - start

@@ -78,19 +78,18 @@ def table_of_gpu(records: list[Record], titles: frozenset[str] | None) -> str:
 
 def write_programs() -> None:
     """Write the tables of the loop programs, each with a line on its machine."""
-    document = "docs/guide/programs.md"
-    path = RESULTS / "cpu-2core" / "programs.json"
-    if path.exists():
-        found = load(path)
-        said = f"{found.machine.get('processor', '')}, {found.machine['cores']} cores; {versions(found)}; {found.date}."
-        write(document, "programs", f"{loop_programs.markdown(found.cases)}\n\n{said}")
+    on_cpus: list[str] = []
     for path in sorted(RESULTS.glob("*/programs.json")):
-        if path.parent.name == "cpu-2core":
-            continue
+        found = load(path)
+        said = f"{found.machine.get('processor', '')}, {found.threads} threads; {versions(found)}; {found.date}."
+        on_cpus.append(f"{loop_programs.markdown(found.cases)}\n\n{said}")
+    on_gpus: list[str] = []
+    for path in sorted(RESULTS.glob("*/cuda-programs.json")):
         runs = load_all(path)
-        said = f"{runs[0].machine['gpu']}, beside {runs[0].machine['cores']} cores of its machine; {runs[0].date}."
-        cases = [case for run in runs for case in run.cases]
-        write(document, "programs on a GPU", f"{programs.markdown(cases)}\n\n{said}")
+        said = f"{runs[0].machine['gpu']} beside {programs.PROCESSORS} cores of its machine; {runs[0].date}."
+        on_gpus.append(f"{programs.markdown([case for run in runs for case in run.cases])}\n\n{said}")
+    write("docs/guide/programs.md", "programs", "\n\n".join(on_cpus))
+    write("docs/guide/programs.md", "programs on a GPU", "\n\n".join(on_gpus))
 
 
 def versions(record: Record) -> str:

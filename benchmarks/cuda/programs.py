@@ -22,12 +22,14 @@ from brickwork.bench.report import duration, ratio
 from brickwork.config import config
 
 ROUNDS = 3
+PROCESSORS = 16
+"""How many cores the processor's contender has at most."""
 
 
 def cases(progress: Progress, *, only: Sequence[str] = ()) -> list[Case]:
     """Return a case for each program, or for those named (or of the families named)."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(min(PROCESSORS, len(os.sched_getaffinity(0))))
     chosen = [program for program in PROGRAMS if not only or {program.name, program.family} & {*only}]
     found: list[Case] = []
     with tempfile.TemporaryDirectory() as folder, config.override(cache_dir=folder):

@@ -20,6 +20,16 @@ def gemm(alpha: float, beta: float, A: torch.Tensor, B: torch.Tensor, C: torch.T
                 C[i, j] += alpha * A[i, k] * B[k, j]
 
 
+def gemm_flat(A: torch.Tensor, B: torch.Tensor, C: torch.Tensor, n: int, m: int, p: int):
+    """C = A B, each matrix stored flat, row by row."""
+    for i in range(n):
+        for j in range(m):
+            acc = 0.0
+            for k in range(p):
+                acc += A[i * p + k] * B[k * m + j]
+            C[i * m + j] = acc
+
+
 def gemver(
     alpha: float,
     beta: float,
@@ -216,6 +226,15 @@ PROGRAMS = (
         loops=loops("i* parallel, j parallel, k accumulates, j parallel"),
         bound="compute",
         reference=lambda alpha, beta, A, B, C: alpha * A @ B + beta * C,
+    ),
+    LoopProgram(
+        function=gemm_flat,
+        family=FAMILY,
+        arguments=lambda n: (floats(n * (n + 2)), floats((n + 2) * (n + 1)), floats(n * (n + 1)), n, n + 1, n + 2),
+        small=((0,), *SMALL),
+        large=(600,),
+        loops=loops("i* parallel, j parallel, k reduction"),
+        bound="compute",
     ),
     LoopProgram(
         function=gemver,

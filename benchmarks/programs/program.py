@@ -81,13 +81,18 @@ def loops(text: str) -> tuple[Loop, ...]:
 
 
 def loop_lines(function: Callable[..., Any]) -> list[tuple[int, str]]:
-    """Return the line in its file and the index of each `for` statement of a function, in order."""
+    """Return the line in its file and the index of each `for` statement of a function, in order.
+
+    Several names that a statement assigns are joined by `/`.
+    """
     lines, first = inspect.getsourcelines(function)
     tree = ast.parse(textwrap.dedent("".join(lines)))
-    found = [
-        (node.lineno + first - 1, ast.unparse(node.target)) for node in ast.walk(tree) if isinstance(node, ast.For)
-    ]
+    found = [(node.lineno + first - 1, _index(node.target)) for node in ast.walk(tree) if isinstance(node, ast.For)]
     return sorted(found)
+
+
+def _index(target: ast.expr) -> str:
+    return "/".join(node.id for node in ast.walk(target) if isinstance(node, ast.Name))
 
 
 # ---------------------------------------------------------------- arguments

@@ -183,6 +183,35 @@ def median_of_rows(x: torch.Tensor):
     return out
 
 
+def softmax_rows(x: torch.Tensor):
+    """The softmax of each row, with Python's `max` and `sum` over its elements."""
+    rows, n = x.shape
+    out = torch.zeros(rows, n, dtype=torch.float64)
+    for r in range(rows):
+        top = max(x[r, j] for j in range(n))
+        total = sum(math.exp(x[r, j] - top) for j in range(n))
+        for j in range(n):
+            out[r, j] = math.exp(x[r, j] - top) / total
+    return out
+
+
+def weighted_moments(x: torch.Tensor, w: torch.Tensor):
+    """The weighted mean and variance of a sample, over its values and weights side by side."""
+    total = 0.0
+    mean = 0.0
+    for v, u in zip(x, w):
+        total += u
+        mean += u * v
+    mean /= total
+    var = 0.0
+    for i, v in enumerate(x):
+        var += w[i] * (v - mean) ** 2
+    out = torch.zeros(2, dtype=torch.float64)
+    out[0] = mean
+    out[1] = var / total
+    return out
+
+
 FAMILY = "statistics"
 PROGRAMS = (
     LoopProgram(
@@ -264,5 +293,24 @@ PROGRAMS = (
         loops=loops("r* parallel"),
         bound="compute",
         reference=lambda x: x.median(dim=1).values,
+    ),
+    LoopProgram(
+        function=softmax_rows,
+        family=FAMILY,
+        arguments=lambda rows, n: (floats(rows, n) * 4,),
+        small=((0, 3), (1, 1), (4, 6)),
+        large=(20_000, 2000),
+        loops=loops("r* parallel, j parallel"),
+        bound="compute",
+        reference=lambda x: x.softmax(dim=1),
+    ),
+    LoopProgram(
+        function=weighted_moments,
+        family=FAMILY,
+        arguments=lambda n: (floats(n), floats(n + 1)[:n] * 1.0),
+        small=((1,), (7,)),
+        large=(50_000_000,),
+        loops=loops("v/u reduction, i/v reduction"),
+        bound="bandwidth",
     ),
 )
