@@ -227,6 +227,11 @@ def _place(state: State, frame: Frame, target: ast.Subscript) -> View:
     if isinstance(owner, Items) and owner.site is not None:
         state.arrays.add(owner.site)
         raise ListDemanded
+    if isinstance(owner, Items):
+        message = (
+            f"`{ast.unparse(target.value)}` is a tuple, or a list from outside of the loops: it is not stored into"
+        )
+        raise error("BW002", message, loc, "make a list with [...] inside the loop, or a tensor")
     if not isinstance(owner, View):
         raise error("BW002", f"{describe(owner)} cannot be stored into", loc, "store into a tensor or a list")
     return index(state, owner, index_operands(state, frame, target), loc)

@@ -143,5 +143,6 @@ def _index_check(node: Load | Store, axis: int, index: Expression) -> Check:
         sizes = (size, *(build.size(node.tensor, place) for place in range(rank)))
         fields = ", ".join(f"{{{place + 2}}}" for place in range(rank))
         shape = f" (shape ({fields}{',' if rank == 1 else ''}))"
-    message = f"index {{0}} is out of bounds for dimension {axis} of tensor '{node.tensor.name}' with size {{1}}{shape}"
+    name = f"{'list' if node.tensor.is_local else 'tensor'} '{node.tensor.name}'"
+    message = f"index {{0}} is out of bounds for dimension {axis} of {name} with size {{1}}{shape}"
     return Check(condition=condition, failure=Failure(FailureKind.INDEX, message), values=(user, *sizes), loc=node.loc)
