@@ -25,6 +25,7 @@ from brickwork.diagnostics.errors import BrickworkWarning
 from brickwork.diagnostics.render import warning_text
 from brickwork.frontend.captures import probes, rebound
 from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.source import start_of
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
@@ -79,7 +80,7 @@ class Op:
         functools.update_wrapper(self, function)
         self.name = name
         self._fast_math = fast_math
-        with surprises(Attempt(operator=name)):
+        with surprises(Attempt(operator=name, loc=start_of(function))):
             self.definition: Definition = define(function)
         self._schema = derive(name.partition("::")[2], self.definition)
         self._specialisations: list[Specialisation] = []

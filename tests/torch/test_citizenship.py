@@ -1,5 +1,6 @@
 """Operators wherever Python code lives, beside whatever else is imported, on any disk, in threads and processes."""
 
+import copy
 import doctest
 import importlib
 import importlib.util
@@ -313,6 +314,27 @@ def test_an_interrupted_compilation_leaves_things_usable(monkeypatch):
             operator(x)
     operator(x)
     assert torch.equal(x, torch.zeros(3))
+
+
+class Layer(torch.nn.Module):
+    """A module that holds an operator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+        self.operator = Holder.doubled
+
+    def forward(self, x):
+        return self.operator(x) + self.weight
+
+
+def test_modules_that_hold_operators_are_copied_and_pickled(tmp_path):
+    layer = Layer()
+    torch.save(layer, tmp_path / "layer")
+    for copied in (copy.deepcopy(layer), torch.load(tmp_path / "layer", weights_only=False)):
+        assert copied.operator is Holder.doubled
+        assert copied.weight is not layer.weight
+        assert torch.equal(copied(torch.ones(3)), torch.full((3,), 3.0))
 
 
 # ---------------------------------------------------------------- disks

@@ -137,6 +137,15 @@ def test_all_frames_are_shown_on_demand(operator: bw.Op, monkeypatch: pytest.Mon
     assert "in failing" in "".join(traceback.format_exception(caught.value))
 
 
+def test_too_deep_a_nest_is_no_fault_of_ours(operator: bw.Op, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*arguments: object) -> NoReturn:
+        raise RecursionError
+
+    monkeypatch.setattr(stages, "lower", endless)
+    with pytest.raises(bw.CompileError, match="BW014: `doubled` is nested too deeply"):
+        operator(torch.randn(5))
+
+
 # ---------------------------------------------------------------- dumps
 
 

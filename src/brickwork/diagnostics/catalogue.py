@@ -89,6 +89,11 @@ CATALOGUE: dict[str, Rule] = {
         "The values in the message of an `assert` are kept beside the failure until Python tells it; there is room for"
         " eight.",
     ),
+    "BW014": Rule(
+        "a source that is nested too deeply",
+        "Expressions and blocks are taken apart recursively, as Python's own compiler does. A sum of 1000 terms in"
+        " one expression goes beyond what Python's stack allows (`sys.setrecursionlimit`); in steps it compiles.",
+    ),
     "BW101": Rule(
         "types that do not go together",
         "Operands, and all that a variable is assigned, must have a common type: integers and floats mix as they do in"

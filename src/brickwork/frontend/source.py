@@ -68,17 +68,11 @@ def span(file: str, function: str, node: ast.AST, call_site: Location | None = N
 
 def parse(function: Callable[..., object]) -> SourceFunction:
     """Return the parsed function; refuse what has no source or is no plain function."""
-    name = getattr(function, "__name__", str(function))
+    name, place = getattr(function, "__name__", str(function)), start_of(function)
     if not isinstance(function, types.FunctionType):
-        nowhere = Location(file="<unknown>", line=1, column=0, end_line=1, end_column=0, function=name)
-        raise error(
-            "BW001", f"`{name}` is not a plain Python function", nowhere, "write it with `def`, and decorate that"
-        )
-    code = function.__code__
-    place = _line(code.co_filename, code.co_firstlineno, name)
+        message = f"`{name}` is not a plain Python function"
+        raise error("BW001", message, place, "write it with `def`, and decorate that")
     if hasattr(function, "__wrapped__"):
-        code = getattr(inspect.unwrap(function), "__code__", code)
-        place = _line(code.co_filename, code.co_firstlineno, name)
         message = f"`{name}` was made by another decorator, whose effect its source does not show"
         raise error("BW001", message, place, "decorate the function itself, and what comes of it afterwards")
     try:
@@ -97,13 +91,18 @@ def parse(function: Callable[..., object]) -> SourceFunction:
         what = "a `lambda`" if name == "<lambda>" else f"`{name}`"
         raise error("BW001", f"{what} is not written as a plain `def`", place, "write it with `def`, in a file")
     Unshadowed(found).visit(found)
-    return SourceFunction(found, code.co_filename, text, capture(function, found), function)
+    return SourceFunction(found, place.file, text, capture(function, found), function)
 
 
-def _line(file: str, line: int, function: str) -> Location:
-    """Return a line of a file as a place."""
+def start_of(function: Callable[..., object]) -> Location:
+    """Return the line where a function begins, be it wrapped by others; without one, a place of no file."""
+    name = getattr(function, "__name__", str(function))
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if not isinstance(code, types.CodeType):
+        return Location(file="<unknown>", line=1, column=0, end_line=1, end_column=0, function=name)
+    file, line = code.co_filename, code.co_firstlineno
     length = len(linecache.getline(file, line).rstrip().encode())
-    return Location(file=file, line=line, column=0, end_line=line, end_column=length, function=function)
+    return Location(file=file, line=line, column=0, end_line=line, end_column=length, function=name)
 
 
 def local_names(node: ast.FunctionDef) -> frozenset[str]:

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from brickwork.config import config, settings
-from brickwork.diagnostics.errors import BrickworkError, InternalError
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import BrickworkError, CompileError, InternalError
+from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.runtime.compile import versions
 from brickwork.target.target import Target
 
@@ -29,6 +31,7 @@ class Attempt:
     """What is being compiled; `stages` fills as they are reached."""
 
     operator: str
+    loc: Location = NOWHERE
     signature: str = ""
     sources: tuple[str, ...] = ()
     """The functions, each with its place in a comment before it."""
@@ -49,8 +52,16 @@ def surprises(attempt: Attempt) -> Generator[None]:
         if isinstance(error, InternalError) and (attempt.edited or error.bundle is None):
             raise _told(attempt, error) from error
         raise
+    except RecursionError as error:
+        raise _too_deep(attempt) from error
     except Exception as error:
         raise _told(attempt, error) from error
+
+
+def _too_deep(attempt: Attempt) -> CompileError:
+    message = f"`{attempt.loc.function}` is nested too deeply"
+    advice = "assign the parts of long expressions to locals, and move inner blocks into functions"
+    return CompileError(Diagnostic(code="BW014", message=message, loc=attempt.loc, help=advice))
 
 
 def _told(attempt: Attempt, error: Exception) -> BrickworkError:

@@ -86,6 +86,7 @@ def attempt_of(
     functions = (definition.source, *definition.helpers.values())
     return Attempt(
         operator=definition.name,
+        loc=definition.loc,
         signature=signature_text(signature),
         sources=tuple(f"# {each.location(each.node)}\n{each.text}" for each in functions),
         targets=targets,

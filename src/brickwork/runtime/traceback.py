@@ -14,8 +14,8 @@ from brickwork.diagnostics.errors import InternalError
 
 _OWN = Path(__file__).parents[1].as_posix() + "/"
 _SHOWN = _OWN + "ops/"
-_CALL = "torch/_ops.py"
-"""Where torch calls an operator from Python; told from the user's own calls by who called it."""
+_BETWEEN = ("/torch/_ops.py", "/contextlib.py")
+"""What our frames call on the way to further ones of ours; told from the user's own calls by who called it."""
 
 
 class OwnFramesHidden:
@@ -54,7 +54,7 @@ def _without_own(trace: TracebackType | None) -> TracebackType | None:
     hidden = False
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename.replace("\\", "/")
-        hidden = is_own(file) or (hidden and file.endswith(_CALL))
+        hidden = is_own(file) or (hidden and file.endswith(_BETWEEN))
         if not hidden:
             kept.append(trace)
         trace = trace.tb_next
