@@ -423,7 +423,7 @@ def defaulted(
     last: Optional[int] = None,
 ) -> Tensor:
     out = torch.zeros(11, dtype=x.dtype)
-    out[0], out[1], out[2], out[3], out[4], out[5] = a, b, c, d, e[1], f * 1e320
+    out[0], out[1], out[2], out[3], out[4], out[5] = a, b, c, d, e[1], f * 1e300 * 1e20
     out[6], out[7], out[8], out[10] = g, h[1], k[0], last is None
     out[9] = -1.0 if nan != nan else nan
     return out
@@ -433,8 +433,8 @@ def test_defaults_of_all_kinds():
     x = torch.zeros(2, dtype=torch.float64)
     defaulted.check(x)
     defaulted.check(x, 5, 1.5, k=[False], last=3)
-    expected = [-3, float("inf"), float("-inf"), 1, -2, 1, 2, 2.5, 1, -1, 1]
-    torch.testing.assert_close(defaulted(x).tolist(), expected, equal_nan=True, rtol=1e-3, atol=0)
+    expected = torch.tensor([-3, float("inf"), float("-inf"), 1, -2, 1, 2, 2.5, 1, -1, 1], dtype=torch.float64)
+    torch.testing.assert_close(defaulted(x), expected, rtol=1e-3, atol=0)
     assert defaulted(x, 7, nan=4.0)[torch.tensor([0, 9])].tolist() == [7.0, 4.0]
     out = torch.empty(11, dtype=torch.float64)
     assert defaulted(x, out=out) is out
