@@ -106,6 +106,22 @@ def flat_prefix(x: Tensor, n: int, m: int) -> None:
             x[i * m + j] += x[i * m + j - 1]
 
 
+@verdict("pp")
+def blocks(x: Tensor, block: int) -> None:
+    n = x.shape[0]
+    for b in range((n + block - 1) // block):
+        for i in range(b * block, min((b + 1) * block, n)):
+            x[i] = x[i] * 2.0
+
+
+@verdict("sp")
+def blocks_that_overlap(x: Tensor, block: int) -> None:
+    n = x.shape[0]
+    for b in range(n // block):
+        for i in range(b * block, min((b + 1) * block + 1, n)):
+            x[i] = x[i] * 2.0
+
+
 # ---------------------------------------------------------------- parts of one tensor
 
 

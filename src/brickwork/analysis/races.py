@@ -38,9 +38,11 @@ from brickwork.analysis.polynomial import (
     interval_of,
     number,
     of_atom,
+    order_of,
 )
 from brickwork.analysis.verdicts import BoundVerdict, Conflict, ConflictKind, Party
 
+PAIR = 2
 OTHER_ITERATION = 1_000_000
 """Added to the numbers of atoms that belong to the second of two iterations."""
 
@@ -220,6 +222,7 @@ def _meetings(
         for place in range(len(first.axes))
     ]
     linked = _quotient_links(facts, depth, (*here, *same), moved)
+    linked += _product_links(loop, depth, (*here, *there, *same), moved)
     return (*here, *(substitute(formula, moved) for formula in there), *same, *linked), moved[loop.atom]
 
 
@@ -281,6 +284,30 @@ def _quotient_links(
         below = less(known.divisor, number(1))
         result.append(either(rest_differs, same, *far, below))
         result.append(either(rest_differs, quotient_differs, same))
+    return result
+
+
+def _product_links(
+    loop: Loop, depth: int, formulas: Sequence[Formula], moved: Mapping[Atom, Polynomial]
+) -> list[Formula]:
+    """Return that products of the loop's index and a fixed natural number are at least that number apart."""
+    monomials = {
+        monomial
+        for formula in formulas
+        for item in comparisons(formula)
+        for monomial, _ in item.polynomial.terms
+        if len(monomial) == PAIR and loop.atom in monomial
+    }
+    index, other = of_atom(loop.atom), moved[loop.atom]
+    result: list[Formula] = []
+    for monomial in sorted(monomials, key=lambda item: [order_of(atom) for atom in item]):
+        (factor, *more) = [atom for atom in monomial if atom != loop.atom] or [loop.atom]
+        if more or depth_of(factor) > depth:
+            continue
+        by = of_atom(factor)
+        negative = less(by, number(0))
+        result.append(either(negative, at_least(index, other), at_least(by * other, by * index + by)))
+        result.append(either(negative, at_least(other, index), at_least(by * index, by * other + by)))
     return result
 
 
