@@ -270,7 +270,7 @@ PROGRAMS = (
         arguments=lambda n: (floats(n, n),),
         small=((0,), (1,), (7,)),
         large=(900,),
-        loops=loops("k in order, i in order, j in order"),
+        loops=loops("k in order, i wavefront, j wavefront"),
         bound="compute",
         device=(100,),
     ),

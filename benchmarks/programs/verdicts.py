@@ -30,7 +30,7 @@ def _below(lines: list[str], place: int) -> list[str]:
 
 
 def _verdict(how: str, more: list[str]) -> str:
-    if "diagonal" in how:
+    if "diagonal" in how or any(text.startswith("its diagonals") for text in more):
         return "wavefront"
     if how != "in order":
         return "reduction" if any(text.startswith("partial results") for text in more) else "parallel"

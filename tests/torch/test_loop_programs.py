@@ -30,10 +30,8 @@ REFUSED = {
 }
 ARGUMENT = "a maximum that notes its place is no reduction"
 FLAT = "indices into flat tensors are not taken apart"
-WAVE = "no wavefronts"
+WAVE = "diagonals of nests that are not rectangles, or that keep their indices"
 UNPROVED = {
-    "seidel_2d": WAVE,
-    "edit_distance": WAVE,
     "needleman_wunsch": WAVE,
     "nussinov": WAVE,
     "viterbi": ARGUMENT,
@@ -41,7 +39,6 @@ UNPROVED = {
     "ising_energy": FLAT,
     "bitonic_sort": "exclusive or is not taken apart",
     "sieve": "a step that is an argument is not known to be positive",
-    "two_level_sum": FLAT,
 }
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from brickwork.analysis.model import Access, Loop
-from brickwork.analysis.polynomial import SCALAR_LIMIT
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
-from brickwork.ir.nodes import Apply, Constant, Expression, For, Read, Size, Store, Symbol
+from brickwork.ir.nodes import Apply, Cast, Constant, Expression, For, Read, Size, Store, Symbol
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import walk
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.places import launched, places_of
 from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.wavefront import diagonals
 
 _SIGNS = {
     "add": "+",
@@ -38,9 +38,9 @@ def explain(scheduled: ScheduledKernel) -> str:
     """Return what happens to a kernel, loop by loop and access by access."""
     lines = [f"kernel {scheduled.kernel.name}"]
     analysis = scheduled.analysis
-    alone = _alone(scheduled)
+    alone, skewed = _alone(scheduled), _skewed(scheduled)
     for loop in analysis.model.loops:
-        lines.extend(_loop_lines(loop, scheduled, alone))
+        lines.extend(_loop_lines(loop, scheduled, alone, skewed))
     lines.extend(_access_lines(analysis))
     return "\n".join(lines)
 
@@ -56,7 +56,18 @@ def _alone(scheduled: ScheduledKernel) -> frozenset[Symbol]:
     return frozenset(node.index for node in walk(body) if isinstance(node, For)) - launched(body, places_of(body))
 
 
-def _loop_lines(loop: Loop, scheduled: ScheduledKernel, alone: frozenset[Symbol]) -> Iterator[str]:
+def _skewed(scheduled: ScheduledKernel) -> frozenset[Symbol]:
+    """Return the indices of the nests that a grid would run along their diagonals."""
+    if scheduled.grid:
+        return frozenset()
+    outer = diagonals(scheduled.source, scheduled.analysis)
+    nests = [node for node in walk(scheduled.source.body) if isinstance(node, For) and node.index in outer]
+    return frozenset(node.index for nest in nests for node in walk(nest) if isinstance(node, For))
+
+
+def _loop_lines(
+    loop: Loop, scheduled: ScheduledKernel, alone: frozenset[Symbol], skewed: frozenset[Symbol]
+) -> Iterator[str]:
     analysis, schedule = scheduled.analysis, scheduled.schedule
     verdict = analysis.loops[loop.node.index]
     indent = "  " * (loop.depth + 1)
@@ -73,6 +84,8 @@ def _loop_lines(loop: Loop, scheduled: ScheduledKernel, alone: frozenset[Symbol]
         yield f"{indent}  updates of {names} are atomic, as iterations may meet on an element"
     if how is None and verdict.conflict is not None:
         yield from (f"{indent}  {line}" for line in _conflict_lines(verdict.conflict))
+        if loop.node.index in skewed:
+            yield f"{indent}  its diagonals are independent: on a GPU each of them runs in parallel"
     elif kept:
         yield f"{indent}  by one thread, since the host cannot tell whether it runs"
     elif how is None:
@@ -198,9 +211,27 @@ def _access_lines(analysis: Analysis) -> Iterator[str]:
                 guarded[f"  {what} {_verb(access)} is in range if {conditions}; tested once, else checked"] = None
     yield from guarded
     if analysis.assumptions:
-        names = ", ".join(sorted(symbol.name for symbol in analysis.model.scalars))
-        what = f"{names} within plus or minus {SCALAR_LIMIT}" if names else "sizes whose products fit 64 bits"
-        yield f"  proofs hold for {what}; tested once, else all runs in order"
+        yield f"  proofs hold for {_limits(analysis)}; tested once, else all runs in order"
+
+
+def _limits(analysis: Analysis) -> str:
+    """Return the limits of arguments and sizes that the assumptions set, the tightest of each."""
+    limits: dict[str, int] = {}
+    for item in analysis.assumptions:
+        match item:
+            case Apply(operands=(Constant(value=value), bounded)):
+                name = spell(bounded.operand if isinstance(bounded, Cast) else bounded)
+                limits[name] = min(int(value), limits.get(name, int(value)))
+            case _:
+                pass
+    scalars = {symbol.name for symbol in analysis.model.scalars}
+    parts: list[str] = []
+    for limit in sorted({*limits.values()}):
+        names = sorted(name for name, other in limits.items() if other == limit)
+        inside, sizes = ([item for item in names if (item in scalars) is kind] for kind in (True, False))
+        parts += [f"{', '.join(inside)} within plus or minus {limit}"] if inside else []
+        parts += [f"{', '.join(sizes)} up to {limit}"] if sizes else []
+    return " and ".join(parts)
 
 
 def _verb(access: Access) -> str:

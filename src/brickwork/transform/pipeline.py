@@ -45,10 +45,11 @@ from brickwork.transform.wavefront import wavefront
 class ScheduledKernel:
     """A kernel ready for code generation, the schedule that was applied, and the facts that it rests on.
 
-    `grid`: it is for threads of a grid.
+    The facts are those of `source`, the kernel before it was guarded and scheduled. `grid`: it is for a grid.
     """
 
     kernel: Kernel
+    source: Kernel
     schedule: Schedule
     analysis: Analysis
     grid: bool = False
@@ -92,7 +93,7 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
         slow = careful_analysis(analysis)
         careful = apply_schedule(careful, default_schedule(kernel.body, slow, target, flat=False), slow)
     body = with_guard(conjunction(guards(analysis)), fast, careful)
-    return ScheduledKernel(replace(kernel, body=body), schedule, analysis, target.grid)
+    return ScheduledKernel(replace(kernel, body=body), kernel, schedule, analysis, target.grid)
 
 
 def reordered(kernel: Kernel, target: Target) -> tuple[Kernel, Analysis | None]:
