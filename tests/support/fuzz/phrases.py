@@ -6,7 +6,7 @@ bits. Integers may be any: they wrap.
 
 from __future__ import annotations
 
-from support.fuzz.scope import Array, Scope, index
+from support.fuzz.scope import Array, Scope, Whole, extent, index
 
 HELPERS = '''def clamp(value, low, high):
     """Return at once, or at the end."""
@@ -80,9 +80,13 @@ class Phrases:
             return self.leaf()
         pick, left = self.scope.pick, self.number(depth - 1)
         right = self.number(depth - 1) if self.scope.chance(0.5) else self.leaf()
-        match pick(("sum",) * 6 + ("times", "extreme", "if", "call", "modulo", "whole", "helper", "whole", "unary")):
+        match pick(
+            ("sum",) * 6 + ("gather", "times", "extreme", "if", "call", "modulo", "whole", "helper", "whole", "unary")
+        ):
             case "sum":
                 return f"({left} {pick('+-')} {right})"
+            case "gather":
+                return self.gather()
             case "times":
                 return f"({left} * {pick(('2', '-1', '2' if self.integers else '0.5', self.leaf()))})"
             case "extreme":
@@ -99,6 +103,19 @@ class Phrases:
                 return pick((f"mix({left}, {right})", f"clamp({left}, -9, {right})", f"parity({left})"))
             case _:
                 return pick((f"-({left})", f"abs({left})", f"+({left})", f"(not {left})"))
+
+    def gather(self) -> str:
+        """Return a reduction of a generator."""
+        pick, size = self.scope.pick, self.scope.pick((Whole("3", (3, 3)), Whole("2", (2, 2))))
+        self.scope.guardable, before = False, self.scope.guardable
+        self.scope.loops.append(Whole("j", (0, extent(size) - 1)))
+        value = self.element()
+        self.scope.loops.pop()
+        self.scope.guardable = before
+        kind = pick(("sum({})", "sum({})", "min({})", "max({})", "(1 if any({}) else 0)", "(2 if all({}) else 1)"))
+        return kind.format(
+            f"{value}{pick(('', ' - 1', ' > 0')) if 'a' in kind[:4] else ''} for j in range({size.text})"
+        )
 
     def call(self, left: str, right: str) -> str:
         """Return a call whose result is exact."""
