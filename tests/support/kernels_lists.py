@@ -78,3 +78,25 @@ def weighted_steps(x: torch.Tensor, steps: int) -> torch.Tensor:
         for i in range(x.shape[0]):
             out[i] += x[i] * weights[i % 4]
     return out
+
+
+@case(lambda n: (floats(n, 70),))
+def weighted_rows(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        weights = [1.0, 2.0, 3.0]
+        weights[i % 3] = x[i, 0]
+        for j in range(x.shape[1]):
+            out[i] += x[i, j] * weights[j % 3]
+    return out
+
+
+@case(lambda n: (floats(n, 72),))
+def rows_of_a_nested_list(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        table = [[1.0] * 72 for _ in range(2)]
+        table[i % 2][3] = x[i, 0]
+        for j in range(72):
+            out[i] += x[i, j] * table[0][j] - table[1][j]
+    return out

@@ -238,6 +238,8 @@ def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
         width = max(schedule.width(loop.index), tiles.get(loop.index, 0))
         for access in analysis.accesses:
             kind = access.tensor.type
+            if access.tensor.is_local:
+                continue
             if width > 1 and kind.contiguous and kind.rank > 1 and _is_direct(access, loop.index):
                 rest = build.apply("mod", Size(tensor=access.tensor, axis=kind.rank - 1), build.integer(width))
                 found[build.apply("eq", rest, build.integer(0))] = None
