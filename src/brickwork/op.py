@@ -190,7 +190,8 @@ class Op:
 
     def _host_in_python(self, thunks: Callable[[], bytes]) -> PythonHost:
         room = importlib.import_module("brickwork.pytorch.host")
-        return room.PythonHost(self.name, self.definition, self._schema, room.Tools(self._compile, thunks, self._note))
+        tools = room.Tools(self._compile, thunks, self._note, config.check == "interpret")
+        return room.PythonHost(self.name, self.definition, self._schema, tools)
 
     def _compile(self, definition: Definition, signature: Signature, gpu: Target | None) -> Compilation:
         return compile_operator(definition, signature, gpu or _target(), fast_math=self._fast_math, host=_target())

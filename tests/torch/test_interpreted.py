@@ -68,3 +68,37 @@ def test_results_and_draws_are_those_of_compiled_code(checked):
 def test_opcheck_passes(checked):
     op = checked(spread)
     torch.library.opcheck(op._overload, (torch.randn(3), torch.tensor([2, 0, 1])))
+
+
+def spread_after_relu(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    y = torch.relu(x)
+    out = torch.zeros_like(y)
+    total = 0.0
+    for i in bw.prange(len(places)):
+        out[places[i]] = y[i]
+    for i in range(len(y)):
+        total += out[i]
+    return torch.tanh(out) + total
+
+
+def test_pieces_of_a_host_part_in_python_are_checked_too(checked):
+    op = checked(spread_after_relu)
+    x = torch.arange(4.0)
+    torch.testing.assert_close(op(x, torch.tensor([0, 2, 1, 3])), op.python(x, torch.tensor([0, 2, 1, 3])))
+    with pytest.raises(bw.RaceError, match=r"iterations i=1 and i=2"):
+        op(x, torch.tensor([0, 2, 2, 3]))
+
+
+def exchanged(x: torch.Tensor, steps: int) -> torch.Tensor:
+    u = torch.zeros_like(x)
+    v = torch.zeros_like(x)
+    for _ in range(steps):
+        for i in bw.prange(x.shape[0]):
+            v[i] = u[i] + x[i]
+        u, v = v, u
+    return u
+
+
+def test_tensors_change_places_in_the_interpreter(checked):
+    op, x = checked(exchanged), torch.arange(3.0)
+    assert op(x, 3).tolist() == [0.0, 3.0, 6.0]

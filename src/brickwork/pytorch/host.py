@@ -22,9 +22,11 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.lift import Piece
 from brickwork.frontend.pieces import Input, InputKind, piece_definition, python_body, scalar_names
 from brickwork.ir.dtypes import value_dtype
+from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import check_devices, check_written, signature_of_call
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.fake import check_result, fake_default
+from brickwork.pytorch.interpreted import implementation
 from brickwork.pytorch.placement import allocating_like, device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
@@ -47,6 +49,8 @@ class Tools:
     compile: Compile
     thunks: Callable[[], bytes]
     note: Note
+    interpreted: bool = False
+    """Whether they run in the checking interpreter."""
 
 
 class PieceOperator:
@@ -58,7 +62,7 @@ class PieceOperator:
         self.specialiser = Specialiser(definition, tools.compile, tools.note)
         self._schema = derive(name.partition("::")[2], definition)
         self._fake: Callable[..., Any] = fake_default(definition)
-        self._registration: Registration = register(name, self._schema, self, tools.thunks)
+        self._registration: Registration = register(name, self._schema, self, tools.thunks, python=tools.interpreted)
         self.call: Any = self._registration.overload(DEFAULT)
 
     def miss(self, overload: str, values: tuple[object, ...]) -> None:
@@ -70,11 +74,18 @@ class PieceOperator:
         del overload
         return self._fake
 
+    def run(self, overload: str) -> Callable[..., Any]:
+        """Return the implementation in the checking interpreter."""
+        return implementation(self.definition, self._registration.overload(overload), self._signature)
+
+    def _signature(self, values: tuple[object, ...]) -> Signature:
+        return signature_of_call(self.definition, self._schema.default.arguments, values)
+
     def prepare(self, values: Sequence[object], place: Place) -> None:
         """Compile for arguments like these, which have no data; without tensors it runs on the CPU."""
         place = place if any(isinstance(value, torch.Tensor) for value in values) else Place()
         signature = signature_of_call(self.definition, self._schema.default.arguments, values, place.kind)
-        gate = self._registration.gates[DEFAULT]
+        gate = self._registration.gates.get(DEFAULT)
         self.specialiser.specialise(DEFAULT, replace(signature, may_alias=False), place, gate)
 
     @property
