@@ -60,7 +60,7 @@ def _case(program: LoopProgram, rounds: int) -> Case:
     try:
         operator = compiled(program, "programs")
     except bw.BrickworkError as error:
-        return Case(title=program.name, timings={}, reference=OURS, notes={**notes, "refused": _first_line(error)})
+        return Case(title=program.name, timings={}, reference=OURS, notes={**notes, "refused": first_line(error)})
     notes["compiled in"] = f"{operator.stats().specialisations[-1].seconds:.3f} s"
     given = program.arguments(*program.large)
     work = tuple(item.clone() if isinstance(item, torch.Tensor) else item for item in given)
@@ -73,7 +73,7 @@ def _case(program: LoopProgram, rounds: int) -> Case:
         try:
             contenders[NUMBA] = _in_numba(program, work)
         except Exception as error:  # noqa: BLE001  # what the peer cannot compile is noted
-            notes["numba"] = _first_line(error)
+            notes["numba"] = first_line(error)
 
     def renew() -> None:
         for one, other in zip(work, given, strict=True):
@@ -190,8 +190,10 @@ def summarised(found: Sequence[Case]) -> list[str]:
     return lines
 
 
-def _first_line(error: Exception) -> str:
-    return next((text for text in str(error).splitlines() if text.strip()), type(error).__name__)
+def first_line(error: Exception) -> str:
+    """Return the first line that an error says, without the place of a file."""
+    said = next((text for text in str(error).splitlines() if text.strip()), type(error).__name__)
+    return said.rpartition(": error ")[2]
 
 
 def markdown(found: Sequence[Case]) -> str:

@@ -15,7 +15,7 @@ import torch
 
 import brickwork as bw
 from benchmarks.contenders import Progress
-from benchmarks.loop_programs import compiled, described, in_turn
+from benchmarks.loop_programs import compiled, described, first_line, in_turn
 from benchmarks.programs import PROGRAMS, LoopProgram
 from brickwork.bench.record import Case
 from brickwork.bench.report import duration, ratio
@@ -51,8 +51,8 @@ def _case(program: LoopProgram) -> Case:
     try:
         return _timed(program, sizes, notes)
     except bw.BrickworkError as error:
-        why = next(text for text in str(error).splitlines() if text.strip())
-        return Case(title=program.name, timings={}, reference="", notes={**notes, "refused": why}, device="cuda")
+        notes["refused"] = first_line(error)
+        return Case(title=program.name, timings={}, reference="", notes=notes, device="cuda")
 
 
 def _timed(program: LoopProgram, sizes: tuple[int, ...], notes: dict[str, str]) -> Case:
@@ -105,7 +105,7 @@ def markdown(found: Sequence[Case]) -> str:
     """Return the cases as a table in Markdown."""
     lines = ["| program | sizes | GPU | processor |", "|---|---|---|---|"]
     for case in found:
-        times = f"{case.notes.get('refused', '').partition(': error ')[2] or 'not measured'} | "
+        times = f"{case.notes['refused']} | "
         if case.timings:
             times = f"{duration(case.timings['brickwork'].median)} | {ratio(case.ratio('processor'))}"
         lines.append(f"| {case.title} | {case.notes['sizes'].strip('(,)')} | {times} |")
