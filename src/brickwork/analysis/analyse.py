@@ -53,7 +53,7 @@ def _loop_verdict(facts: Facts, loop: Loop, live_after: Symbols, *, may_alias: b
         return LoopVerdict(False, (), _exchange_conflict(exchange), claimed)
     reductions, carried = scalar_verdict(loop.node, live_after)
     if carried is not None:
-        return LoopVerdict(False, (), _carried_conflict(carried), claimed)
+        return LoopVerdict(False, (), _carried_conflict(carried, loop), claimed)
     conflict = find_race(facts, loop, may_alias=may_alias)
     return LoopVerdict(conflict is None, reductions, conflict, claimed)
 
@@ -64,11 +64,21 @@ def _exchange_conflict(node: Rebind) -> Conflict:
     return Conflict(ConflictKind.VARIABLE, sentence, (Party(f"exchanges {names}", node.loc),), refuted=True)
 
 
-def _carried_conflict(carried: Carried) -> Conflict:
-    name = carried.symbol.name
-    what = "is used after the loop" if carried.after else "is used by the next iteration"
-    sentence = f"'{name}', assigned at line {carried.loc.line}, {what}"
-    party = Party(f"assigns '{name}'", carried.loc)
+def _carried_conflict(carried: Carried, loop: Loop) -> Conflict:
+    """Return what is in the way, with the first two iterations where their indices are known."""
+    name, index = carried.symbol.name, loop.node.index.name
+    if carried.after:
+        sentence = f"'{name}', assigned at line {carried.loc.line}, is used after the loop"
+        return Conflict(ConflictKind.VARIABLE, sentence, (Party(f"assigns '{name}'", carried.loc),), refuted=True)
+    if not loop.start.is_constant:
+        sentence = f"'{name}', assigned at line {carried.loc.line}, is used by the next iteration"
+        return Conflict(ConflictKind.VARIABLE, sentence, (Party(f"assigns '{name}'", carried.loc),), refuted=True)
+    first = loop.start.constant
+    sentence = (
+        f"'{name}', assigned at line {carried.loc.line}, is used by the next iteration:"
+        f" with {index}={first}, and then with {index}={first + 1}"
+    )
+    party = Party(f"assigns '{name}'", carried.loc, {index: first})
     return Conflict(ConflictKind.VARIABLE, sentence, (party,), refuted=True)
 
 
