@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from brickwork.frontend.environment import helper, is_number, number_items
-from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.source import SourceFunction, bound_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ def _probes(source: SourceFunction) -> Iterator[Probe]:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for name, value in source.captured.items():
         if not (is_number(value) or isinstance(value, str) or number_items(value) or helper(value)):
+            continue
+        if bound_values(value):
             continue
         owner, _, key = name.rpartition(".")
         module = source.captured.get(owner)

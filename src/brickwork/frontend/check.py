@@ -69,10 +69,9 @@ def _refused(node: ast.AST) -> tuple[str, str] | None:
     if isinstance(node, ast.stmt):
         return REFUSED_STATEMENTS.get(type(node))
     if isinstance(node, ast.expr):
-        if isinstance(node, ast.Starred):
-            return "`*` is not part of the language", "write the items one by one"
-        if isinstance(node, ast.Compare) and any(isinstance(item, ast.In | ast.NotIn) for item in node.ops):
-            return "`in` is not part of the language", "compare with ==, or write a loop"
+        operators = node.ops if isinstance(node, ast.Compare) and len(node.ops) > 1 else []
+        if any(isinstance(item, ast.In | ast.NotIn) for item in operators):
+            return "`in` in a chain of comparisons is not part of the language", "write `and` between them"
         return REFUSED_EXPRESSIONS.get(type(node))
     return None
 
@@ -133,7 +132,7 @@ def _in_heads(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def inner_returns(source: SourceFunction) -> Iterator[Diagnostic]:
-    """Yield a refusal for each `return` inside a loop."""
+    """Yield a refusal for each `return` inside a loop of the operator itself."""
     found: dict[int, ast.Return] = {}
     for loop in ast.walk(source.node):
         if isinstance(loop, ast.For | ast.While):
@@ -172,7 +171,7 @@ def _collect(
                 Diagnostic(code="BW004", message=message, loc=place, help="write a loop instead of the recursion")
             )
         elif called not in found:
-            inner = found[called] = parse(called)
+            inner = found[called] = parse(called, lambdas=True)
             wrong.extend(refusals(inner, place))
             _collect(inner, found, wrong, (*chain, inner), place)
         else:

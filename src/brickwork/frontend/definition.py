@@ -81,7 +81,7 @@ def define(function: Callable[..., object]) -> Definition:
         wrong.extend((*splitter.wrong(split), *flow.wrong))
         wrong.extend(uncompiled_calls(source, split.lifted))
     else:
-        wrong.extend(diagnostic for item in (source, *helpers.values()) for diagnostic in inner_returns(item))
+        wrong.extend(inner_returns(source))
         wrong.extend(diagnostic for item in (source, *helpers.values()) for diagnostic in uncompiled_calls(item))
     returns = _returns(source)
     wrong.extend(_wrong_returns(source, returns, () if reason else parameters))

@@ -42,9 +42,10 @@ def resolve(node: ast.expr, captured: Mapping[str, object], local: frozenset[str
         return MISSING if node.id in local else captured.get(node.id, MISSING)
     if isinstance(node, ast.Attribute):
         owner = resolve(node.value, captured, local)
+        frozen = MISSING if isinstance(owner, Missing) else captured.get(ast.unparse(node), MISSING)
         if isinstance(owner, types.ModuleType):
-            frozen = captured.get(ast.unparse(node), MISSING)
             return getattr(owner, node.attr, MISSING) if frozen is MISSING else frozen
+        return frozen
     return MISSING
 
 

@@ -142,6 +142,10 @@ class Execution:
         """Return a comparison."""
         return numbers.compare(name, left, right)
 
+    def contains(self, item: Any, items: Any) -> bool:
+        """Return `item in items`."""
+        return numbers.contains(item, items)
+
     def truth(self, value: Any) -> bool:
         """Return whether the value holds."""
         return bool(scalar(value)) if is_scalar(value) else bool(value)

@@ -66,6 +66,10 @@ def operand(state: State, frame: Frame, node: ast.expr) -> Operand:
             return _comparison(state, frame, node, loc)
         case ast.IfExp():
             return _conditional(state, frame, node, loc)
+        case ast.NamedExpr():
+            found = operand(state, frame, node.value)
+            state.assign_target(state, frame, node.target, found, loc)
+            return operand(state, frame, ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
         case ast.GeneratorExp():
             raise error("BW003", GENERATOR[0], loc, GENERATOR[1])
         case ast.Call():
@@ -203,9 +207,15 @@ def operands(state: State, frame: Frame, nodes: Sequence[ast.expr]) -> tuple[Ope
     found: list[Operand] = []
     for node in nodes:
         position = len(state.block)
-        latest = operand(state, frame, node)
-        found = [_kept(state, item, position, frame.loc(part)) for item, part in zip(found, nodes, strict=False)]
-        found.append(latest)
+        starred = isinstance(node, ast.Starred)
+        latest = operand(state, frame, node.value if starred else node)
+        found = [_kept(state, item, position, frame.loc(node)) for item in found]
+        if not starred:
+            found.append(latest)
+        elif isinstance(latest, Items):
+            found += latest.items
+        else:
+            raise error("BW101", f"{describe(latest)} cannot be unpacked", frame.loc(node), "unpack a tuple")
     return tuple(found)
 
 
@@ -362,12 +372,40 @@ def _compare_one(state: State, frame: Frame, node: ast.Compare, loc: Location) -
             return Value(constant((is_none(left) and is_none(right)) is equal, BOOL, loc))
         if isinstance(left, ElementType | Opaque) and isinstance(right, ElementType | Opaque):
             return Value(constant((left == right) is equal, BOOL, loc))
-        if Opaque("None") in {left, right}:
-            return Value(constant((left == right) is equal, BOOL, loc))
         if isinstance(left, Items) and isinstance(right, Items):
             same = _equal_items(state, left, right, loc)
             return Value(same if equal else logical_not(same, loc))
+    if isinstance(operator, ast.In | ast.NotIn):
+        return _contained(state, left, right, loc, present=isinstance(operator, ast.In))
+    if isinstance(left, Items) and isinstance(right, Items):
+        return Value(_ordered_items(state, COMPARE[type(operator)], left.items, right.items, loc))
     return _link(operator, scalar(state, left, loc), scalar(state, right, loc), loc)
+
+
+def _contained(state: State, item: Operand, items: Operand, loc: Location, *, present: bool) -> Value:
+    """Return whether a number is one of a tuple's."""
+    if not isinstance(items, Items):
+        raise error("BW003", f"`in` takes a tuple, not {describe(items)}", loc, "compare with ==, or write a loop")
+    wanted = scalar(state, item, loc)
+    found: Expression = constant(False, BOOL, loc)
+    for one in items.items:
+        equal = compare("eq", wanted, scalar(state, one, loc), loc).expression
+        found = apply("logical_or", found, equal, loc=loc)
+    return Value(found if present else logical_not(found, loc))
+
+
+def _ordered_items(
+    state: State, name: str, left: Sequence[Operand], right: Sequence[Operand], loc: Location
+) -> Expression:
+    """Return how two tuples of numbers compare: as their first items that differ do."""
+    if not left or not right:
+        lengths = {"lt": len(left) < len(right), "le": len(left) <= len(right)}
+        lengths |= {"gt": len(left) > len(right), "ge": len(left) >= len(right)}
+        return constant(lengths[name], BOOL, loc)
+    one, other = scalar(state, left[0], loc), scalar(state, right[0], loc)
+    rest = _ordered_items(state, name, left[1:], right[1:], loc)
+    equal = compare("eq", one, other, loc).expression
+    return select(equal, rest, compare(name, one, other, loc).expression, loc)
 
 
 def _equal_items(state: State, left: Items, right: Items, loc: Location) -> Expression:

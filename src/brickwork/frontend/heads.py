@@ -50,7 +50,7 @@ def sources(
 
 
 def jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return the jumps of this loop: those under `if`, and in the `else` of inner loops."""
+    """Return the jumps of this loop: those under `if`, in the `else` of inner loops, and the `return`s of a helper."""
     found: list[ast.stmt] = []
     for statement in body:
         if isinstance(statement, ast.Break | ast.Continue):
@@ -58,5 +58,12 @@ def jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
         elif isinstance(statement, ast.If):
             found += [*jumps(statement.body), *jumps(statement.orelse)]
         elif isinstance(statement, ast.For | ast.While):
-            found += jumps(statement.orelse)
+            found += [*jumps(statement.orelse), *returns(statement)]
+        elif isinstance(statement, ast.Return):
+            found.append(statement)
     return found
+
+
+def returns(node: ast.AST) -> list[ast.Return]:
+    """Return the `return`s in a statement."""
+    return [item for item in ast.walk(node) if isinstance(item, ast.Return)]

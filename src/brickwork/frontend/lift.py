@@ -256,6 +256,8 @@ class Splitter:
                     return False
                 inner = any(self._is_lifted(item) or self._exchanges(item) for item in (*node.body, *node.orelse))
                 return inner or self.touches_elements(node.test)
+            case ast.Delete():
+                return any(isinstance(item, ast.Name) and item.id in self.device for item in node.targets)
             case ast.Expr() | ast.Assert():
                 return self.touches_elements(node)
             case _:

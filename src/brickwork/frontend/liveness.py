@@ -61,6 +61,8 @@ class Liveness:
             case ast.While():
                 done = NONE if _is_endless(node) else self._before(node.orelse, after, exits)
                 return self._turns(node.body, done, after, NONE) | loads(node.test)
+            case ast.Delete():
+                return after - frozenset(item.id for item in node.targets if isinstance(item, ast.Name))
             case ast.AugAssign(target=ast.Name()):
                 return after | loads(node) | frozenset(stored(node))
             case _:

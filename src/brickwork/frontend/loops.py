@@ -333,7 +333,7 @@ def keep_assigned(state: State, frame: Frame, keys: set[Key], position: int, loc
 
 def breaks(body: Sequence[ast.stmt]) -> bool:
     """Return whether a `break` in the body leaves this loop."""
-    return any(isinstance(jump, ast.Break) for jump in jumps(body))
+    return any(isinstance(jump, ast.Break | ast.Return) for jump in jumps(body))
 
 
 def _continues(body: Sequence[ast.stmt]) -> bool:

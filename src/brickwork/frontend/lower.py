@@ -14,14 +14,15 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.exchange import Draft, give_places
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
+from brickwork.frontend.inlining import inline
 from brickwork.frontend.lists import make_list
 from brickwork.frontend.parameters import ParameterDeclaration
 from brickwork.frontend.reductions import reduce
 from brickwork.frontend.rules import error
 from brickwork.frontend.sites import draw_sites
 from brickwork.frontend.source import local_names
-from brickwork.frontend.state import Frame, Key, ListDemanded, State, Variable, rebound_names
-from brickwork.frontend.statements import assign_target, inline
+from brickwork.frontend.state import Frame, Key, ListDemanded, State, Variable, rebound_names, several_names
+from brickwork.frontend.statements import assign_target
 from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
 from brickwork.ir.build import integer, read
 from brickwork.ir.dtypes import BOOL, INT64, DType
@@ -83,6 +84,7 @@ def _lower_once(
         draws_random=definition.draws_random,
         helpers=definition.helpers,
         inline=inline,
+        assign_target=assign_target,
         reduce=partial(reduce, assign=assign_target),
         make_list=partial(make_list, assign=assign_target),
         types=types,
@@ -91,7 +93,12 @@ def _lower_once(
     )
     source = definition.source
     frame = Frame(
-        source, local_names(source.node), {}, aliases=_aliases(definition), rebound=rebound_names(source.node)
+        source,
+        local_names(source.node),
+        {},
+        aliases=_aliases(definition),
+        rebound=rebound_names(source.node),
+        several=several_names(source.node),
     )
     parameters = _parameters(state, frame, definition, signature)
     state.parameters.add(key)

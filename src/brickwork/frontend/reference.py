@@ -148,6 +148,13 @@ class _Rewriter(ast.NodeTransformer):
     def _visited(self, node: ast.expr) -> ast.expr:
         return self.visit(node)
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        found = self.captured.get(ast.unparse(node))
+        if isinstance(found, types.FunctionType | int | float) and isinstance(node.ctx, ast.Load):
+            return ast.copy_location(ast.Name(id=ast.unparse(node), ctx=ast.Load()), node)
+        self.generic_visit(node)
+        return node
+
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         name = ast.Constant(value=BINARY[type(node.op)])
         return self._run("binary", node, name, self._visited(node.left), self._visited(node.right))
@@ -160,6 +167,10 @@ class _Rewriter(ast.NodeTransformer):
         return self._run("unary", node, ast.Constant(value=names[type(node.op)]), operand)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+            found = self._run("contains", node, self._visited(node.left), self._visited(node.comparators[0]))
+            inverted = ast.UnaryOp(op=ast.Not(), operand=found)
+            return found if isinstance(node.ops[0], ast.In) else ast.copy_location(inverted, node)
         if not all(type(operator) in COMPARE for operator in node.ops):
             self.generic_visit(node)
             return node

@@ -15,7 +15,6 @@ REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.FunctionDef: ("a function cannot be defined inside an operator", "define it outside and call it here"),
     ast.AsyncFunctionDef: ("an operator cannot be asynchronous", "define a plain function outside and call it here"),
     ast.ClassDef: ("a class cannot be defined inside an operator", "use plain local variables"),
-    ast.Delete: ("`del` is not part of the language", "leave the name alone; locals cost nothing"),
     ast.AsyncFor: ("`async for` is not part of the language", "write a plain `for`"),
     ast.With: ("`with` is not part of the language", "do that outside the operator"),
     ast.AsyncWith: ("`async with` is not part of the language", "do that outside the operator"),
@@ -31,7 +30,6 @@ REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
 """Statements that are refused everywhere: message and help."""
 
 REFUSED_EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
-    ast.NamedExpr: ("`:=` is not part of the language", "assign on a line before"),
     ast.Lambda: ("`lambda` is not part of the language", "define a function outside and call it here"),
     ast.Dict: ("a dictionary is not part of the language", "use separate local variables"),
     ast.Set: ("a set is not part of the language", "use separate local variables"),

@@ -11,7 +11,7 @@ import operator as python
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.typing import ValueType, floating, join, number
@@ -157,10 +157,24 @@ def _power(values: tuple[Scalar, Scalar], kind: ValueType) -> Any:
 
 def compare(name: str, left: Any, right: Any) -> Any:
     """Return a comparison; of two numbers in the type in which they meet."""
+    if all(isinstance(item, tuple | list) for item in (left, right)):
+        return _compare_items(name, cast("Sequence[Any]", left), cast("Sequence[Any]", right))
     if not (is_scalar(left) and is_scalar(right)):
         return getattr(python, name)(left, right)
     values = scalar(left), scalar(right)
     return _apply(name, values, _meet(values))
+
+
+def _compare_items(name: str, left: Sequence[Any], right: Sequence[Any]) -> Any:
+    for one, other in zip(left, right, strict=False):
+        if not compare("eq", one, other):
+            return name == "ne" or (name != "eq" and compare(name, one, other))
+    return getattr(python, name)(len(left), len(right))
+
+
+def contains(item: Any, items: Any) -> bool:
+    """Return whether a number is one of several."""
+    return any(compare("eq", item, one) for one in items)
 
 
 def unary(name: str, operand: Any) -> Any:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import linecache
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.environment import MISSING, resolve
+from brickwork.frontend.environment import MISSING, Missing, intrinsic, is_tensor, resolve
 from brickwork.frontend.rules import error
 
 WRITTEN = "write it in a file or in a cell of a notebook: code at a prompt, or of `python -c`, leaves no source"
@@ -66,7 +68,7 @@ def span(file: str, function: str, node: ast.AST, call_site: Location | None = N
     )
 
 
-def parse(function: Callable[..., object]) -> SourceFunction:
+def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFunction:
     """Return the parsed function; refuse what has no source or is no plain function."""
     name, place = getattr(function, "__name__", str(function)), start_of(function)
     if not isinstance(function, types.FunctionType):
@@ -87,11 +89,34 @@ def parse(function: Callable[..., object]) -> SourceFunction:
         raise error("BW001", f"the source of `{name}` cannot be parsed by itself", place, WRITTEN) from None
     ast.increment_lineno(tree, first - (2 if indented else 1))
     found = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name), None)
+    if found is None and name == "<lambda>" and lambdas:
+        found = _lambda(tree, function.__code__)
     if found is None:
         what = "a `lambda`" if name == "<lambda>" else f"`{name}`"
         raise error("BW001", f"{what} is not written as a plain `def`", place, "write it with `def`, in a file")
+    _without_bound(found, bound_values(function))
     Unshadowed(found).visit(found)
     return SourceFunction(found, place.file, text, capture(function, found), function)
+
+
+def _lambda(tree: ast.AST, code: types.CodeType) -> ast.FunctionDef | None:
+    """Return the only lambda that begins in the line of the code and has its parameters, as a function."""
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Lambda)
+        and node.lineno == code.co_firstlineno
+        and tuple(item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)) == names
+    ]
+    if len(found) != 1:
+        return None
+    result = ast.copy_location(ast.Return(value=found[0].body), found[0].body)
+    made = ast.parse("def _lambda(): pass").body[0]
+    if not isinstance(made, ast.FunctionDef):
+        return None
+    made.args, made.body = found[0].args, [result]
+    return ast.copy_location(made, found[0])
 
 
 def start_of(function: Callable[..., object]) -> Location:
@@ -122,11 +147,14 @@ def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, ob
     local = local_names(node)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     captured: dict[str, object] = {}
+    bound = bound_values(function)
     names = (item.id for statement in node.body for item in ast.walk(statement) if isinstance(item, ast.Name))
     for name in dict.fromkeys(names):
         if name in local:
             continue
-        if name in cells:
+        if name in bound:
+            captured[name] = bound[name]
+        elif name in cells:
             try:
                 captured[name] = cells[name].cell_contents
             except ValueError:
@@ -137,9 +165,75 @@ def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, ob
             captured[name] = getattr(builtins, name)
     for item in (item for statement in node.body for item in ast.walk(statement) if isinstance(item, ast.Attribute)):
         found = resolve(item, captured, local)
+        if found is MISSING:
+            found = _member(item, captured, local)
         if found is not MISSING:
             captured[ast.unparse(item)] = found
-    return captured
+    return {name: unbound(found) for name, found in captured.items()}
+
+
+def _member(node: ast.Attribute, captured: Mapping[str, object], local: frozenset[str]) -> object:
+    """Return what an attribute of a captured object or class is."""
+    owner = resolve(node.value, captured, local)
+    if isinstance(owner, types.ModuleType | Missing) or is_tensor(owner):
+        return MISSING
+    if callable(owner) and not isinstance(owner, type):
+        return MISSING
+    return getattr(owner, node.attr, MISSING)
+
+
+# ---------------------------------------------------------------- methods and partial functions
+
+
+def bound_values(function: object) -> dict[str, object]:
+    """Return the values of the parameters that a function made by `unbound` no longer has."""
+    return dict(getattr(function, "__bound__", {}))
+
+
+def unbound(found: object) -> object:
+    """Return a method of an object, or `functools.partial`, as a plain function with its first values fixed."""
+    if isinstance(found, types.MethodType) and isinstance(found.__func__, types.FunctionType):
+        return _with_fixed(found.__func__, (found.__self__,), {})
+    if isinstance(found, functools.partial):
+        fixed = cast("functools.partial[object]", found)
+        inner = unbound(fixed.func)
+        if isinstance(inner, types.FunctionType) and intrinsic(inner) is None:
+            return _with_fixed(inner, fixed.args, fixed.keywords)
+        return fixed
+    return found
+
+
+def _with_fixed(
+    function: types.FunctionType, values: Sequence[object], named: Mapping[str, object]
+) -> types.FunctionType:
+    before, code = bound_values(function), function.__code__
+    positional = [name for name in code.co_varnames[: code.co_argcount] if name not in before]
+    fixed = {**dict(zip(positional, values, strict=False)), **named}
+    made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+    defaults = function.__defaults__ or ()
+    known = dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
+    made.__defaults__ = tuple(value for name, value in known.items() if name not in fixed)
+    made.__kwdefaults__ = {name: item for name, item in (function.__kwdefaults__ or {}).items() if name not in fixed}
+    made.__dict__["__bound__"] = {**before, **fixed}
+    return made
+
+
+def _without_bound(node: ast.FunctionDef, bound: Mapping[str, object]) -> None:
+    """Take the parameters that have a value out of a function."""
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    first = len(positional) - len(arguments.defaults)
+    arguments.defaults = [
+        item for name, item in zip(positional[first:], arguments.defaults, strict=True) if name.arg not in bound
+    ]
+    kept = [
+        (name, item)
+        for name, item in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if name.arg not in bound
+    ]
+    arguments.kwonlyargs, arguments.kw_defaults = [name for name, _ in kept], [item for _, item in kept]
+    arguments.posonlyargs = [item for item in arguments.posonlyargs if item.arg not in bound]
+    arguments.args = [item for item in arguments.args if item.arg not in bound]
 
 
 class Unshadowed(ast.NodeTransformer):

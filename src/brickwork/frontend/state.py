@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import types
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from brickwork.frontend.lift import stored_names
 from brickwork.frontend.rules import error
 from brickwork.frontend.sites import Path
 from brickwork.frontend.source import SourceFunction, local_names, span
-from brickwork.frontend.typing import Absent, Operand, Value, ValueType, View, is_none, join
+from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View, is_none, join
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import BOOL, DType
 from brickwork.ir.nodes import (
@@ -51,7 +52,14 @@ class Variable:
     key: Key
 
 
-Binding: TypeAlias = Operand | Variable
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A name that stands for a tuple with a variable for each item: it is assigned in several places."""
+
+    keys: tuple[Key, ...]
+
+
+Binding: TypeAlias = Operand | Variable | Together
 
 
 @dataclass(slots=True)
@@ -65,6 +73,10 @@ class Frame:
     call_site: Location | None = None
     aliases: frozenset[str] = frozenset()
     """Names that the host part assigns in a straight line: they stand for the expression itself."""
+    returning: Returning | None = None
+    """In a helper: what the loop that is being lowered returns."""
+    several: frozenset[str] = frozenset()
+    """Names that more than one statement assigns."""
     rebound: frozenset[str] = frozenset()
     """Names that something other than the head of a `for` assigns."""
     branches: int = 0
@@ -92,6 +104,16 @@ class LoopLevel:
     """How many `if`s are around the loop."""
     exits: list[set[Key]] = field(default_factory=list[set[Key]])
     """What is assigned at each `break`."""
+
+
+@dataclass(slots=True)
+class Returning:
+    """What the `return`s inside a helper's loop leave: a flag that is set, and values under numbered names."""
+
+    flag: Symbol
+    count: int | None = None
+    """How many values a returned tuple has; None of a number."""
+    met: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +146,7 @@ class State:
     draws_random: bool
     helpers: Mapping[types.FunctionType, SourceFunction]
     inline: Callable[[State, SourceFunction, Arguments, Frame], Operand | None]
+    assign_target: Callable[[State, Frame, ast.expr, Operand, Location], None]
     reduce: Callable[[State, Frame, ast.Call, str], Operand]
     make_list: Callable[[State, Frame, ast.expr, str], Operand]
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
@@ -282,6 +305,10 @@ class State:
         if isinstance(binding, Variable):
             if binding.key in self.assigned:
                 return Value(read(self.variable(binding.key), loc), self.types[binding.key].weak)
+        elif isinstance(binding, Together):
+            if all(key in self.assigned for key in binding.keys):
+                pairs = [(self.variable(key), self.types[key].weak) for key in binding.keys]
+                return Items(tuple(Value(read(symbol, loc), weak) for symbol, weak in pairs))
         elif binding is not None:
             return binding
         if name in self.moved and binding is None:
@@ -314,7 +341,21 @@ class State:
 
 def helper_frame(source: SourceFunction, path: Path, call_site: Location) -> Frame:
     """Return the frame of a helper that is inlined at a place."""
-    return Frame(source, local_names(source.node), {}, path, call_site, rebound=rebound_names(source.node))
+    return Frame(
+        source,
+        local_names(source.node),
+        {},
+        path,
+        call_site,
+        rebound=rebound_names(source.node),
+        several=several_names(source.node),
+    )
+
+
+def several_names(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the names that are assigned in more than one place."""
+    stores = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return frozenset(name for name, count in Counter(stores).items() if count > 1)
 
 
 def rebound_names(function: ast.FunctionDef) -> frozenset[str]:

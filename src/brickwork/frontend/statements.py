@@ -11,31 +11,28 @@ from brickwork.frontend.arithmetic import BINARY, binary
 from brickwork.frontend.exchange import is_whole, restore
 from brickwork.frontend.expressions import (
     call_operand,
-    captured_operand,
     condition,
     index_operands,
-    merge_operands,
     operand,
     value,
 )
+from brickwork.frontend.heads import returns
 from brickwork.frontend.indexing import index, load, scalar
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.loops import Else, breaks, enter, keep_assigned, leave, lower_else, lower_for, new_flag
 from brickwork.frontend.rebinding import is_array, moves, rebind, settle_names, store_rows
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unsupported
-from brickwork.frontend.sites import place
-from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.state import (
-    Arguments,
     Binding,
     Frame,
     Key,
     ListDemanded,
     LoopLevel,
+    Returning,
     State,
+    Together,
     Variable,
     describe,
-    helper_frame,
 )
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import add, cast, integer, logical_not, read
@@ -77,8 +74,10 @@ def lower_statement(state: State, frame: Frame, node: ast.stmt) -> None:
             _if(state, frame, node, loc)
         case ast.For():
             lower_for(state, frame, node, assign=assign_target, body=lower_statements)
+            _leave_with(state, frame, node, loc)
         case ast.While():
             _while(state, frame, node, loc)
+            _leave_with(state, frame, node, loc)
         case ast.Break():
             restore(state, frame, state.loops[-1].outer, loc)
             _break(state, loc)
@@ -92,6 +91,10 @@ def lower_statement(state: State, frame: Frame, node: ast.stmt) -> None:
             pass
         case ast.Expr():
             _effect(state, frame, node)
+        case ast.Delete():
+            _delete(state, frame, node)
+        case ast.Return() if frame.returning is not None:
+            _return_from_loop(state, frame, frame.returning, node)
         case ast.Return():
             raise error("BW012", "`return` inside a loop", loc, "set a variable and `break`")
         case _:
@@ -127,20 +130,20 @@ def _assign(state: State, frame: Frame, targets: list[ast.expr], source: ast.exp
     else:
         found = operand(state, frame, source)
     if len(targets) > 1:
-        found = _settle(state, found)
+        found = settle(state, found)
     for target in targets:
         assign_target(state, frame, target, found, loc)
 
 
-def _settle(state: State, found: Operand) -> Operand:
+def settle(state: State, found: Operand) -> Operand:
     """Return the operand with its values as they are now."""
     match found:
         case Value():
             return Value(state.fix(found.expression), found.weak)
         case View() if found.is_element:
-            return _settle(state, load(state, found, found.indices[0].loc if found.indices else NOWHERE))
+            return settle(state, load(state, found, found.indices[0].loc if found.indices else NOWHERE))
         case Items():
-            return Items(tuple(_settle(state, item) for item in found.items), found.site)
+            return Items(tuple(settle(state, item) for item in found.items), found.site)
         case _:
             return found
 
@@ -159,11 +162,14 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
         case ast.Tuple() | ast.List():
             if not isinstance(found, Items):
                 raise error("BW101", f"{describe(found)} cannot be unpacked", loc, "unpack a tuple of that length")
+            if any(isinstance(part, ast.Starred) for part in target.elts):
+                found = _gathered(frame, target, found)
             if len(found.items) != len(target.elts):
                 message = f"{len(target.elts)} names are assigned, but there are {len(found.items)} values"
                 raise error("BW101", message, loc, "write one name for each value")
-            settled = [_settle(state, item) for item in found.items]
-            for part, item in _without_lists(state, frame, list(zip(target.elts, settled, strict=True)), loc):
+            settled = [settle(state, item) for item in found.items]
+            parts = [part.value if isinstance(part, ast.Starred) else part for part in target.elts]
+            for part, item in _without_lists(state, frame, list(zip(parts, settled, strict=True)), loc):
                 assign_target(state, frame, part, item, loc)
         case _:
             raise error("BW002", "this cannot be assigned to", frame.loc(target), "assign to a name or an element")
@@ -190,6 +196,27 @@ def _without_lists(
     return [(part, item) for part, item in pairs if not any(item is one for one in done)]
 
 
+def _gathered(frame: Frame, target: ast.Tuple | ast.List, found: Items) -> Items:
+    """Return the items with those that `*name` takes put together."""
+    at = next(place for place, part in enumerate(target.elts) if isinstance(part, ast.Starred))
+    after = len(target.elts) - at - 1
+    if len(found.items) < at + after:
+        message = f"{at + after} names are assigned, but there are {len(found.items)} values"
+        raise error("BW101", message, frame.loc(target), "write one name for each value")
+    end = len(found.items) - after
+    return Items((*found.items[:at], Items(found.items[at:end]), *found.items[end:]))
+
+
+def _delete(state: State, frame: Frame, node: ast.Delete) -> None:
+    """Forget names: reading them is refused from here on."""
+    for target in node.targets:
+        if not isinstance(target, ast.Name):
+            raise error("BW002", "only a name can be deleted", frame.loc(target), "leave it out")
+        state.lookup(frame, target.id, frame.loc(target))
+        frame.bindings.pop(target.id)
+        state.assigned.discard((frame.path, target.id))
+
+
 def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
     if isinstance(found, View) and found.is_element:
         found = load(state, found, loc)
@@ -200,8 +227,19 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
         return
     if moves(state, frame, name, found):
         rebind(state, frame, [(name, found)], loc)
-    else:
-        _bind(state, frame, name, _settle(state, found), loc)
+        return
+    found = settle(state, found)
+    if isinstance(found, Items) and name in frame.several - frame.aliases and _are_numbers(found):
+        keys = tuple((frame.path, f"{name}[{number}]") for number in range(len(found.items)))
+        for key, item in zip(keys, found.items, strict=True):
+            state.assign(key, scalar(state, item, loc), loc)
+        frame.bindings[name] = Together(keys)
+        return
+    _bind(state, frame, name, found, loc)
+
+
+def _are_numbers(found: Items) -> bool:
+    return bool(found.items) and all(isinstance(item, Value) for item in found.items)
 
 
 def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
@@ -422,99 +460,39 @@ def _message(state: State, frame: Frame, node: ast.expr) -> tuple[str, tuple[Exp
     return "".join(parts), tuple(values)
 
 
-# ---------------------------------------------------------------- helpers
+# ---------------------------------------------------------------- returning from a helper's loop
 
 
-def inline(state: State, source: SourceFunction, arguments: Arguments, caller: Frame) -> Operand | None:
-    """Lower the body of a helper in place of its call."""
-    frame = helper_frame(source, (*caller.path, place(arguments.call)), caller.loc(arguments.call))
-    _bind_parameters(state, frame, arguments, caller)
-    state.calls.append(source)
-    state.frames.append(frame)
-    result = _helper_body(state, frame, source.node.body)
-    state.frames.pop()
-    state.calls.pop()
-    return result
-
-
-def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: Frame) -> None:
-    node, loc = frame.source.node, caller.loc(arguments.call)
-    positional = [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
-    if node.args.vararg is not None or node.args.kwarg is not None:
-        raise error("BW004", f"`{frame.source.name}` takes *args or **kwargs", loc, "give it plain parameters")
-    if len(arguments.positional) > len(positional):
-        raise error("BW004", f"`{frame.source.name}` takes {len(positional)} arguments", loc, "leave out the others")
-    given = dict(zip(positional, arguments.positional, strict=False)) | dict(arguments.keywords)
-    names = [*positional, *(item.arg for item in node.args.kwonlyargs)]
-    for name in given:
-        if name not in names:
-            raise error("BW004", f"`{frame.source.name}` has no parameter `{name}`", loc, f"it has {', '.join(names)}")
-    defaults = default_values(frame.source)
-    for name in names:
-        if name in given:
-            found = given[name]
-        elif name in defaults:
-            found = captured_operand(defaults[name], name, loc)
-        else:
-            raise error(
-                "BW004",
-                f"`{frame.source.name}` needs the argument `{name}`",
-                loc,
-                f"pass `{name}`",
-            )
-        if isinstance(found, View) and found.is_element:
-            found = load(state, found, loc)
-        if isinstance(found, Value) and name in frame.rebound:
-            state.assign((frame.path, name), found, loc)
-            frame.bindings[name] = Variable((frame.path, name))
-        else:
-            frame.bindings[name] = _settle(state, found)
-            settle_names(state, found)
-
-
-def default_values(source: SourceFunction) -> dict[str, object]:
-    """Return the default values of a function's parameters."""
-    positional = [item.arg for item in (*source.node.args.posonlyargs, *source.node.args.args)]
-    values: dict[str, object] = dict(source.keyword_defaults)
-    defaults = source.function.__defaults__ or ()
-    return values | dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
-
-
-def _helper_body(state: State, frame: Frame, statements: Sequence[ast.stmt]) -> Operand | None:
-    """Lower a helper's statements up to its `return`; an `if` that returns takes what follows into its branches."""
-    for position, node in enumerate(statements):
-        if isinstance(node, ast.Return):
-            if node.value is None:
-                return None
-            result = operand(state, frame, node.value)
-            if isinstance(result, View) and result.is_element:
-                return load(state, result, frame.loc(node.value))
-            return result
-        if isinstance(node, ast.If) and any(isinstance(item, ast.Return) for item in ast.walk(node)):
-            rest = statements[position + 1 :]
-            test = condition(state, frame, node.test)
-            if isinstance(test, Constant):
-                return _helper_body(state, frame, [*(node.body if test.value else node.orelse), *rest])
-            return _returning_if(state, frame, node, test, rest)
-        lower_statement(state, frame, node)
-    return None
-
-
-def _returning_if(
-    state: State, frame: Frame, node: ast.If, test: Expression, rest: Sequence[ast.stmt]
-) -> Operand | None:
+def _return_from_loop(state: State, frame: Frame, returning: Returning, node: ast.Return) -> None:
+    """Keep what is returned in variables, set the flag and leave the loop."""
     loc = frame.loc(node)
-    assigned, bindings = set(state.assigned), dict(frame.bindings)
-    found: list[tuple[list[Statement], Operand | None]] = []
-    frame.branches += 1
-    for body in (node.body, node.orelse):
-        state.assigned, frame.bindings = set(assigned), dict(bindings)
-        block: list[Statement] = []
-        with state.into(block):
-            result = _helper_body(state, frame, [*body, *rest])
-            if isinstance(result, View) and result.is_element:
-                result = load(state, result, loc)
-        found.append((block, result))
-    frame.branches -= 1
-    state.assigned, frame.bindings = assigned, bindings
-    return merge_operands(state, test, found[0], found[1], loc)
+    if node.value is None:
+        found: Operand = Items(())
+    else:
+        found = settle(state, operand(state, frame, node.value))
+    several = isinstance(found, Items)
+    values = found.items if isinstance(found, Items) else (found,)
+    count = len(values) if several else None
+    if returning.met and returning.count != count:
+        message = "the returns of a loop differ in how many values they give"
+        raise error("BW101", message, loc, "return the same kind of value everywhere")
+    returning.count, returning.met = count, True
+    for number, item in enumerate(values):
+        state.assign(returned_key(frame, number), scalar(state, item, loc), loc)
+    state.emit(Assign(symbol=returning.flag, value=Constant(value=True, dtype=BOOL), loc=loc))
+    _break(state, loc)
+
+
+def returned_key(frame: Frame, number: int) -> Key:
+    """Return the variable for one of the values that a helper's loop returns."""
+    return frame.path, f"returned[{number}]"
+
+
+def _leave_with(state: State, frame: Frame, node: ast.For | ast.While, loc: Location) -> None:
+    """After an inner loop that returns: leave the loop of the same helper around it, too."""
+    if frame.returning is None or not state.loops or state.loops[-1].frame_path != frame.path or not returns(node):
+        return
+    block: list[Statement] = []
+    with state.into(block):
+        _break(state, loc)
+    state.emit(If(condition=read(frame.returning.flag, loc), then=tuple(block), loc=loc))

@@ -1,0 +1,152 @@
+"""Smaller constructs: walrus, stars, del, tuples as locals, `in`, and helpers of every kind."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from support.fourfold import agree
+
+TABLE = ((1.0, 2.0), (3.0, 4.0))
+
+
+def walrus(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        n = 0
+        while (n := n + 1) < 5 and x[i] * n < 2:
+            pass
+        out[i] = n + (v := x[i] * 2) + v
+    return out
+
+
+def stars(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        a, *b, c = (x[i], 1, 2, 3)
+        d = (*b, c)
+        out[i] = a + sum(d) + max(*d)
+        del a
+    return out
+
+
+def ordered(a: Any, b: Any) -> tuple[Any, Any]:
+    if a > b:
+        return b, a
+    return a, b
+
+
+def tuples(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    best = (0, 0.0)
+    for i in range(x.shape[0]):
+        p = (x[i], 1.0)
+        if x[i] > 0:
+            p = (0.5, x[i])
+        lo, hi = ordered(*p)
+        lo, hi = hi, lo
+        q = ordered(lo, hi)
+        out[i] = q[0] - q[1] if q == (hi, lo) else 100
+        if x[i] > best[1]:
+            best = (i, x[i])
+        out[i] += best[0]
+    return out
+
+
+def membership(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        v: Any = x[i]
+        out[i] = (1 if (v, i) < (0.5, 2) else 2) + (i in (2, 4)) + (i not in (1, 2)) + (-1 < v <= 1)
+    return out
+
+
+def first_above(x: Any, v: Any) -> int:
+    for j in range(len(x)):
+        for k in (0, 1):
+            if x[j] > v + k:
+                return j
+            if j > 100:
+                break
+    return -1
+
+
+def settled(x: Any) -> tuple[Any, int]:
+    n = 0
+    while True:
+        x = x / 2
+        n += 1
+        if abs(x) < 0.01:
+            return x, n
+
+
+def returns_in_loops(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        half, n = settled(x[i])
+        out[i] = first_above(x, x[i]) + half * n
+    return out
+
+
+class Kernel:
+    offset = 3
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+
+    def apply(self, v: Any, scale: float = 1.0) -> Any:
+        return self.alpha * v * scale + self.offset + self.square(v)
+
+    @staticmethod
+    def square(v: Any) -> Any:
+        return v * v
+
+    @classmethod
+    def shifted(cls, v: Any) -> Any:
+        return v + cls.offset
+
+
+kernel, other = Kernel(2.0), Kernel(5.0)
+
+
+def multiply(a: Any, b: Any, c: float = 1.0) -> Any:
+    return a * b + c
+
+
+twice = functools.partial(multiply, 2.0, c=5.0)
+doubled: Callable[[Any], Any] = lambda v: v + v  # noqa: E731 - lambdas are compiled, too
+
+
+def made(factor: float) -> Callable[[Any], Any]:
+    def scaled(v: Any) -> Any:
+        return factor * v
+
+    return scaled
+
+
+triple, quadruple = made(3.0), made(4.0)
+
+
+def dot(r: Any, s: Any) -> Any:
+    return sum(r[j] * s[j] for j in range(len(r)))
+
+
+def helpers(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        out[i] = kernel.apply(x[i]) + other.apply(x[i], scale=0.5) + kernel.alpha + Kernel.square(x[i])
+        out[i] += Kernel.shifted(x[i]) + Kernel.offset + twice(x[i]) + doubled(x[i])
+        out[i] += triple(x[i]) - quadruple(x[i]) + dot(x, x) + dot(TABLE[i % 2], (1, 2))
+    return out
+
+
+X = torch.randn(9, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("function", [walrus, stars, tuples, membership, returns_in_loops, helpers])
+def test_it_means_what_python_means(function: Callable[..., Any]) -> None:
+    agree(function, X, plain=function is not walrus)
