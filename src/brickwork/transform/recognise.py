@@ -42,6 +42,7 @@ from brickwork.ir.nodes import (
     Node,
     Random,
     Read,
+    Rebind,
     Statement,
     Store,
     Symbol,
@@ -116,7 +117,7 @@ class _Finder:
         *ahead, last = loop.body
         if not isinstance(last, If) or last.otherwise or not all(isinstance(item, Assign) for item in ahead):
             return None
-        if any(isinstance(node, Random | Check | Local | Store) for node in walk(loop.body)):
+        if any(isinstance(node, Random | Rebind | Check | Local | Store) for node in walk(loop.body)):
             return None
         arm = _arm(last)
         if arm is None:

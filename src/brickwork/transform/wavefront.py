@@ -23,7 +23,20 @@ from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Check, Expression, For, Kernel, Load, Node, Random, Read, Statement, Symbol, While
+from brickwork.ir.nodes import (
+    Check,
+    Expression,
+    For,
+    Kernel,
+    Load,
+    Node,
+    Random,
+    Read,
+    Rebind,
+    Statement,
+    Symbol,
+    While,
+)
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.places import jumps_out
 
@@ -111,7 +124,7 @@ class _Finder:
         if fixed or any(isinstance(node, Load) for node in walk((*bounds, outer.start, outer.stop))):
             return False
         if any(map(jumps_out, inner.body)) or any(
-            isinstance(node, Check | Random | While) for node in walk(inner.body)
+            isinstance(node, Check | Random | Rebind | While) for node in walk(inner.body)
         ):
             return False
         return not (live_before(inner.body, NONE) | self.live.get(outer.index, NONE)) & assigned_symbols(inner.body)
