@@ -105,9 +105,10 @@ def markdown(found: Sequence[Case]) -> str:
     """Return the cases as a table in Markdown."""
     lines = ["| program | sizes | GPU | processor |", "|---|---|---|---|"]
     for case in found:
-        times = f"{case.notes['refused']} | "
         if case.timings:
             times = f"{duration(case.timings['brickwork'].median)} | {ratio(case.ratio('processor'))}"
+        else:
+            times = f"{case.notes['refused']} |"
         lines.append(f"| {case.title} | {case.notes['sizes'].strip('(,)')} | {times} |")
     return "\n".join(lines)
 
