@@ -255,6 +255,7 @@ class _Rewriter(ast.NodeTransformer):
         turn = ast.Expr(value=self._run("turn", node))
         body: list[ast.stmt] = [self.visit(item) for item in node.body]
         node.body = [ast.fix_missing_locations(ast.copy_location(turn, node)), *body]
+        node.orelse = [self.visit(item) for item in node.orelse]
         enter = ast.withitem(context_expr=self._run("turns", node))
         return ast.fix_missing_locations(ast.copy_location(ast.With(items=[enter], body=[node]), node))
 

@@ -66,3 +66,22 @@ def test_a_statement_between_loops_keeps_its_place_whatever_reached_the_name():
     x, out = memory([1.0, 2.0]), memory([0.0])
     run(through_other_names, x, out)
     assert nested(out) == [7.0]
+
+
+def after_a_while(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        n = 0
+        while n < i:
+            n += 1
+        else:
+            s = x[i]
+            s += n
+            out[i] = s + x[i]
+
+
+def test_an_else_after_a_while_has_values_in_python_too():
+    x, out = memory([1.0, 2.0, 3.0]), memory([0.0] * 3)
+    tensors = torch.tensor(nested(x)), torch.zeros(3)
+    run(after_a_while, x, out)
+    python_function(define(after_a_while))(*tensors)
+    assert (nested(x), nested(out)) == (tensors[0].tolist(), tensors[1].tolist()) == ([1.0, 2.0, 3.0], [2.0, 5.0, 8.0])
