@@ -370,7 +370,17 @@ def sliced(x: torch.Tensor):
         x[i] = h[1:3][0]
 
 
+def of_two_branches(x: torch.Tensor):
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            h = [1.0, x[i]]
+        else:
+            h = [x[i], 2.0]
+        x[i] = h[i % 2]
+
+
 REFUSED = [
+    (of_two_branches, "`h` stands for one list or another here"),
     (ragged, "the rows of a list differ in length"),
     (same_rows, "all rows of this list are one and the same list"),
     (grown, "`h.append`: lists are of a fixed length here"),

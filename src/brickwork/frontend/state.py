@@ -157,6 +157,8 @@ class State:
     fresh: set[Tensor] = field(default_factory=set[Tensor])
     """Lists that no name stands for yet."""
     frames: list[Frame] = field(default_factory=list[Frame])
+    either: set[str] = field(default_factory=set[str])
+    """Names that branches have given different lists."""
     moved: dict[str, Location] = field(default_factory=dict[str, Location])
     """Names that were taken out of use when their list got another name, and where."""
     allocate: Callable[[str, TensorType, tuple[Expression, ...], Location], Tensor] | None = None
@@ -311,6 +313,9 @@ class State:
                 return Items(tuple(Value(read(symbol, loc), weak) for symbol, weak in pairs))
         elif binding is not None:
             return binding
+        if name in self.either and binding is None:
+            message = f"`{name}` stands for one list or another here"
+            raise error("BW901", message, loc, f"give `{name}` a list of that length before the `if`")
         if name in self.moved and binding is None:
             message = f"`{name}` is read, but line {self.moved[name].line} has given its list another name"
             raise error("BW005", message, loc, f"copy the items there: `... = {name}[:]`")

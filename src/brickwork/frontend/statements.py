@@ -375,6 +375,8 @@ def _branches(
     frame.branches -= 1
     state.assigned = set[Key].intersection(*(item[0] for item in after)) if after else assigned
     frame.bindings = _common(bindings, [item[1] for item in after])
+    for name in set[str].intersection(*(set(item[1]) for item in after)) - set(frame.bindings) if after else ():
+        state.either |= {name} if all(isinstance(item[1][name], Items | View) for item in after) else set()
     return results, ends
 
 
