@@ -448,3 +448,27 @@ def test_items_are_of_the_type_that_all_of_them_meet_in():
         program = lower(define(typed), Signature((argument_type(torch.zeros(3, dtype=dtype)),)))
         made = [node.tensor for node in walk(program) if isinstance(node, Local)]
         assert [str(tensor.type.dtype) for tensor in made] == [str(dtype).removeprefix("torch.")] * 2
+
+
+def test_lists_of_one_length_change_places_without_moving_items() -> None:
+    @bw.op
+    def rows(x: torch.Tensor, turns: int) -> torch.Tensor:
+        n = len(x)
+        prev = [0.0] * n
+        cur = [1.0] * n
+        for t in range(turns):
+            for j in range(1, n):
+                cur[j] = prev[j - 1] + cur[j - 1] * x[j]
+            if x[0] > t:
+                prev, cur = cur, prev
+        out = torch.zeros(2, n, dtype=torch.float64)
+        for j in range(n):
+            out[0, j] = prev[j]
+            out[1, j] = cur[j]
+        return out
+
+    x = torch.arange(5.0, dtype=torch.float64)
+    for first in (0.0, 2.0, 9.0):
+        x[0] = first
+        assert torch.equal(rows(x, 4), rows.python(x, 4))
+    assert "rebind" in rows.inspect("ir", x, 4)

@@ -292,15 +292,15 @@ def _gather(state: State, tensor: Tensor, offset: Value) -> str:
 
 
 def _scope(state: State, tensor: Tensor) -> str:
-    """Return the note that accesses of different tensors do not meet; empty where they may."""
-    if state.kernel.may_alias or tensor.is_local or (state.moving and tensor in state.layout.handles):
+    """Return the note that accesses of different tensors do not meet; those that change places share one."""
+    if state.kernel.may_alias or tensor.is_local:
         return ""
     module, name = state.module, state.kernel.name
     domain = metadata(module, f'distinct !{{!"{name}"}}')
-    scopes = {
-        item: metadata(module, f'distinct !{{!"{name} {item.number}", {domain}}}') for item in state.kernel.tensors
-    }
-    others = ", ".join(scope for item, scope in scopes.items() if item != tensor)
+    moving = state.layout.handles if state.moving else {}
+    owners = {item: "moving" if item in moving else item.number for item in state.kernel.tensors}
+    scopes = {item: metadata(module, f'distinct !{{!"{name} {owner}", {domain}}}') for item, owner in owners.items()}
+    others = ", ".join(dict.fromkeys(scope for item, scope in scopes.items() if owners[item] != owners[tensor]))
     own = metadata(module, f"!{{{scopes[tensor]}}}")
     return f", !alias.scope {own}, !noalias {metadata(module, f'!{{{others}}}')}"
 

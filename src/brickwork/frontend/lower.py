@@ -89,6 +89,7 @@ def _lower_once(
         make_list=partial(make_list, assign=assign_target),
         types=types,
         arrays=arrays,
+        in_place=signature.device == "cpu",
         sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )
     source = definition.source

@@ -1,8 +1,9 @@
 """Names of lists that get other lists: in a straight line they stand for others, elsewhere the contents move.
 
 In a loop or a branch a name stands for one array, whatever way led there. `prev, cur = cur, prev` exchanges the items
-of the two arrays, `cur = [0] * n` overwrites them, and `prev = cur` moves them and takes the name `cur` out of use.
-That is what Python does as long as no other name stands for any of these lists, which is asked for here.
+of the two arrays, or on a CPU the arrays if the host allocates them with one length. `cur = [0] * n` overwrites them,
+and `prev = cur` moves them and takes the name `cur` out of use. That is what Python does as long as no other name
+stands for any of these lists, which is asked for here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from brickwork.frontend.state import Binding, Frame, ListDemanded, State
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import apply, cast, read
 from brickwork.ir.dtypes import value_dtype
-from brickwork.ir.nodes import Assign, Constant, Expression, FailureKind, Store, Tensor
+from brickwork.ir.nodes import Assign, Constant, Expression, FailureKind, Rebind, Store, Tensor
 from brickwork.ir.walk import substitute
 
 ADVICE = "copy the items: `a = b[:]`"
@@ -80,9 +81,22 @@ def rebind(state: State, frame: Frame, pairs: Sequence[tuple[str, Operand]], loc
             state.moved[source] = loc
     if len({found.tensor for _, found in targets}) != len(targets):
         raise unsupported("two names get one and the same list", loc, ADVICE)
-    move_items(state, targets, loc)
+    if _change_places(state, targets):
+        lists = [(target.tensor, source.tensor) for target, source in targets]
+        state.emit(Rebind(targets=tuple(to for to, _ in lists), sources=tuple(of for _, of in lists), loc=loc))
+    else:
+        move_items(state, targets, loc)
     for (name, _), (before, _) in zip(pairs, targets, strict=True):
         frame.bindings[name] = before
+
+
+def _change_places(state: State, pairs: Sequence[tuple[View, View]]) -> bool:
+    """Return whether lists that the host allocates are exchanged for one another, of one length and item type."""
+    if not state.in_place:
+        return False
+    targets, sources = {target.tensor for target, _ in pairs}, {source.tensor for _, source in pairs}
+    forms = {(tensor.type, state.lists[tensor].kind, state.lists[tensor].sizes) for tensor in targets}
+    return targets == sources and len(forms) == 1 and not any(tensor.is_local for tensor in targets)
 
 
 def _demand_all(state: State, found: Sequence[Binding | None]) -> None:

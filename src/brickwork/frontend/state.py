@@ -167,6 +167,8 @@ class State:
     """Whether the host part knows an expression."""
     kernel: list[Statement] | None = None
     """Where lifted statements are written, while the block is the host's."""
+    in_place: bool = True
+    """Whether elements may decide that arrays change places: on a GPU the host holds their addresses."""
     changed: bool = False
     symbols: dict[Key, Symbol] = field(default_factory=dict[Key, Symbol])
     block: list[Statement] = field(default_factory=list[Statement])
