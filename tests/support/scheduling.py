@@ -24,11 +24,11 @@ def scheduled(program: Program, target: Target = AVX2) -> Program:
     return rewrite(program, visit)
 
 
-def agree(function: Callable[..., object], *arguments: object) -> Nested:
+def agree(function: Callable[..., object], *arguments: object, target: Target = AVX2) -> Nested:
     """Run a function both ways on copies; return the first result, or else the first tensor after the call."""
     program = program_of(function, *arguments)
     plain = _run(program, arguments, check=False)
-    fast = _run(scheduled(program), arguments, check=True)
+    fast = _run(scheduled(program, target), arguments, check=True)
     assert plain == fast
     return plain[0]
 

@@ -177,6 +177,10 @@ def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access
 
     Iterations of a nest are on one diagonal if `slope * i + j` is the same.
     """
+    if (distance := _distance(facts, nest, first, second)) is not None:
+        down, right = distance
+        if distance <= (0, 0) or slope * down + right > 0:
+            return False
     outer, inner = (of_atom(loop.atom) for loop in nest)
     formulas, moved_outer = _meetings(facts, nest[0], nest[0].depth, first, second)
     moved_inner = of_atom(_renamed(nest[1].atom))
@@ -186,6 +190,21 @@ def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access
     )
     diagonal, other = outer.scale(slope) + inner, moved_outer.scale(slope) + moved_inner
     return facts.solver.feasible((*formulas, ahead, at_least(diagonal, other))) is not False
+
+
+def _distance(facts: Facts, nest: tuple[Loop, Loop], first: Access, second: Access) -> tuple[int, int] | None:
+    """Return how far on in each loop of a nest `second` touches what `first` touches, where that is fixed."""
+    found: dict[Atom, int] = {}
+    for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):
+        moving = [loop.atom for loop in nest if loop.atom in left.value.atoms()]
+        ahead = left.value - right.value
+        if len(moving) != 1 or not ahead.is_constant:
+            continue
+        rest = left.value - of_atom(moving[0])
+        fixed = all(depth_of(atom) <= nest[0].depth for atom in rest.atoms())
+        if fixed and facts.plain(first, place) and facts.plain(second, place):
+            found[moving[0]] = ahead.constant
+    return (found[nest[0].atom], found[nest[1].atom]) if len(found) == len(nest) else None
 
 
 def _moves_with(facts: Facts, loop: Loop, first: Access, second: Access, depth: int) -> bool:

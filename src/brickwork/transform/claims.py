@@ -18,19 +18,27 @@ from brickwork.ir.walk import walk
 def take_claims(kernel: Kernel, analysis: Analysis) -> Analysis:
     """Return the analysis with undecided claims believed; raises RaceError for refuted ones."""
     refused: list[Diagnostic] = []
+    for node in walk(kernel.body):
+        if not isinstance(node, For) or not node.claimed:
+            continue
+        verdict = analysis.loops[node.index]
+        if verdict.conflict is not None and verdict.conflict.refuted:
+            refused.append(_refusal(node, verdict))
+    if refused:
+        raise RaceError(refused)
+    return believe_claims(kernel, analysis)
+
+
+def believe_claims(kernel: Kernel, analysis: Analysis) -> Analysis:
+    """Return the analysis with undecided claims believed."""
     loops = dict(analysis.loops)
     for node in walk(kernel.body):
         if not isinstance(node, For) or not node.claimed:
             continue
         verdict = loops[node.index]
-        if verdict.conflict is None:
-            continue
-        if verdict.conflict.refuted:
-            refused.append(_refusal(node, verdict))
-        elif verdict.conflict.kind is ConflictKind.ELEMENTS:
+        conflict = verdict.conflict
+        if conflict is not None and not conflict.refuted and conflict.kind is ConflictKind.ELEMENTS:
             loops[node.index] = replace(verdict, independent=True)
-    if refused:
-        raise RaceError(refused)
     return replace(analysis, loops=loops)
 
 

@@ -8,14 +8,17 @@
    user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
 4. sink (only for grids): after the analysis, which holds for the nests that it makes perfect, and before the schedule.
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
-6. guard: the careful copy of the body is taken before the schedule is applied to the fast one.
+6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
+   or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
 7. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source.
 8. pieces (only for grids): cuts whole programs, once all kernels are scheduled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.updates import find_updates
@@ -24,7 +27,7 @@ from brickwork.ir.nodes import Block, Kernel, Launch, Node, Program
 from brickwork.ir.walk import rewrite, walk
 from brickwork.target.target import Target
 from brickwork.transform.careful import careful_analysis
-from brickwork.transform.claims import take_claims
+from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
 from brickwork.transform.interchange import interchange, may_interchange
@@ -60,14 +63,9 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
 
     `known` is what is known of its arguments for a grid.
     """
-    source, analysis = reordered(kernel, target)
-    kernel = promote(source, apart_in(lambda: analysis or analyse(source)))
-    if analysis is None or kernel.body != source.body:
-        analysis = analyse(kernel)
-    if (recognised := recognise(kernel, analysis)) is not kernel:
-        kernel, analysis = recognised, analyse(recognised)
-    if target.grid:
-        kernel, analysis = wavefront(kernel, analysis)
+    as_written = cache(lambda: analyse(kernel))
+    written = kernel
+    kernel, analysis, by_proof = _rewritten(kernel, as_written, target)
     analysis = take_claims(kernel, analysis)
     if target.grid:
         analysis = find_updates(kernel, analysis)
@@ -88,23 +86,52 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested))
-    careful = careful_body(kernel.body, analysis)
-    if target.grid and not kernel.may_alias:
-        slow = careful_analysis(analysis)
-        careful = apply_schedule(careful, default_schedule(kernel.body, slow, target, flat=False), slow)
-    body = with_guard(conjunction(guards(analysis)), fast, careful)
+    held = guards(analysis)
+    if by_proof and held:
+        careful = _careful(written, believe_claims(written, as_written()), target)
+    else:
+        careful = _careful(kernel, analysis, target)
+    body = with_guard(conjunction(held), fast, careful)
     return ScheduledKernel(replace(kernel, body=body), kernel, schedule, analysis, target.grid)
 
 
-def reordered(kernel: Kernel, target: Target) -> tuple[Kernel, Analysis | None]:
+def _rewritten(kernel: Kernel, as_written: Callable[[], Analysis], target: Target) -> tuple[Kernel, Analysis, bool]:
+    """Return the kernel with its loops rewritten, its analysis, and whether what was done rests on proofs.
+
+    Proofs that elements are others are worth nothing where the guards of the analysis do not hold. `as_written` gives
+    the analysis of the given kernel.
+    """
+    source, found = reordered(kernel, as_written, target)
+    analysis_of = cache(lambda: analyse(source)) if found is None else lambda: found
+    rewritten = promote(source, apart_in(analysis_of))
+    by_proof = source is not kernel or rewritten.body != promote(source).body
+    analysis = analyse(rewritten) if found is None or rewritten.body != source.body else found
+    if (recognised := recognise(rewritten, analysis)) is not rewritten:
+        rewritten, analysis = recognised, analyse(recognised)
+    if target.grid:
+        skewed, analysis = wavefront(rewritten, analysis)
+        return skewed, analysis, by_proof or skewed is not rewritten
+    return rewritten, analysis, by_proof
+
+
+def reordered(kernel: Kernel, as_written: Callable[[], Analysis], target: Target) -> tuple[Kernel, Analysis | None]:
     """Return the kernel with its loops cut and exchanged, and its analysis where that was made."""
     if not (may_distribute(kernel) or may_interchange(kernel)):
         return kernel, None
-    analysis = analyse(kernel)
+    analysis = as_written()
     if (cut_up := distribute(kernel, analysis)) is not kernel:
         kernel, analysis = cut_up, analyse(cut_up)
     exchanged = interchange(kernel, analysis, grid=target.grid)
     return exchanged, analysis if exchanged is kernel else None
+
+
+def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> Block:
+    """Return the body for arguments that no proof is made for."""
+    body = careful_body(kernel.body, analysis)
+    if not target.grid or kernel.may_alias:
+        return body
+    slow = careful_analysis(analysis)
+    return apply_schedule(body, default_schedule(kernel.body, slow, target, flat=False), slow)
 
 
 def _fast(body: Block, analysis: Analysis, schedule: Schedule) -> Block:

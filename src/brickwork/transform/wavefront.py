@@ -6,7 +6,8 @@
 
 Legal where each dependence between two iterations leads to a later diagonal `slope * i + j`: the iterations of one
 diagonal are independent then. Only for grids, whose host launches a diagonal at a time: on a processor a diagonal walks
-through memory across the rows, and threads would meet after each.
+through memory across the rows, and threads would meet after each. The numbers of diagonals must not wrap: so the bounds
+are known to be small, and where that rests on a guard (for scalar arguments) the nest is not skewed for the others.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from itertools import count
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Loop
+from brickwork.analysis.polynomial import Polynomial, interval_of
 from brickwork.analysis.races import Facts, may_precede
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind
@@ -42,6 +44,8 @@ from brickwork.transform.places import jumps_out
 
 WAVEFRONT_NUMBERS = 3_800_000
 """Numbers of the indices made in here start from this."""
+BOUND_LIMIT = 2**60
+"""Bounds of loops beyond plus or minus this could make the numbers of diagonals wrap."""
 DEPTH = 2
 """Loops of a nest that has diagonals: with loops inside, an iteration is more than a thread should do."""
 SLOPES = (1, 2)
@@ -123,11 +127,23 @@ class _Finder:
         fixed = read_symbols(bounds) & (assigned_symbols(inner.body) | {outer.index})
         if fixed or any(isinstance(node, Load) for node in walk((*bounds, outer.start, outer.stop))):
             return False
+        if not all(self.is_small(bound) for loop in (outer, inner) for bound in self.bounds(loop)):
+            return False
         if any(map(jumps_out, inner.body)) or any(
             isinstance(node, Check | Random | Rebind | While) for node in walk(inner.body)
         ):
             return False
         return not (live_before(inner.body, NONE) | self.live.get(outer.index, NONE)) & assigned_symbols(inner.body)
+
+    def bounds(self, node: For) -> tuple[Polynomial, Polynomial]:
+        loop = self.loop(node)
+        return loop.start, loop.stop
+
+    def is_small(self, bound: Polynomial) -> bool:
+        """Whether sums of a bound and multiples of another cannot wrap."""
+        interval = interval_of(bound, self.analysis.model.intervals)
+        low, high = interval.low, interval.high
+        return low is not None and high is not None and low >= -BOUND_LIMIT and high <= BOUND_LIMIT
 
     def loop(self, node: For) -> Loop:
         return next(loop for loop in self.analysis.model.loops if loop.node.index == node.index)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from brickwork.analysis.analyse import analyse
 from brickwork.ir.dtypes import FLOAT64
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import For, Kernel, Launch, Node
@@ -111,7 +112,7 @@ def changed(function: Callable[..., None], target: Target, arguments: list[Memor
     def visit(node: Node) -> Node:
         if not isinstance(node, Launch):
             return node
-        kernels.append(reordered(node.kernel, target)[0])
+        kernels.append(reordered(node.kernel, lambda: analyse(node.kernel), target)[0])
         return Launch(kernel=kernels[0])
 
     run_program(rewrite(program_of(function, *arguments), visit), arguments, check=True)

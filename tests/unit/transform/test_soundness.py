@@ -8,6 +8,7 @@ from brickwork.analysis.verdicts import Bound
 from brickwork.ir.dtypes import INT64, UINT8
 from brickwork.ir.nodes import For, Launch, Store
 from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_kernel
 from support.lowering import memory, program_of
 from support.scheduling import AVX2, agree
@@ -138,3 +139,52 @@ def divides_what_it_reads(x: torch.Tensor, out: torch.Tensor, n: int) -> None:
 def test_what_is_read_before_a_division_fails_before_it():
     with pytest.raises(IndexError):
         agree(divides_what_it_reads, memory([], INT64), memory(ZEROS), 0)
+
+
+def cut_on_a_guard(a: torch.Tensor, b: torch.Tensor, s: int) -> None:
+    for i in range(s, a.shape[0]):
+        a[i] = b[i] * 2 + i
+        b[i] = b[i - 1] + a[i - 1]
+
+
+def accumulates_on_a_guard(a: torch.Tensor, b: torch.Tensor, s: int) -> None:
+    for i in range(s, a.shape[0]):
+        for j in range(b.shape[0]):
+            a[i] = a[i] + a[i - 1] * b[j]
+
+
+def places_on_a_guard(a: torch.Tensor, b: torch.Tensor, s: int) -> None:
+    for i in range(s, a.shape[0]):
+        b[i] = a[i - 1] + 1
+        a[i] = b[i] * 0.5 + b[i - 2]
+
+
+@pytest.mark.parametrize("target", [AVX2, cuda_target((9, 0))], ids=["processor", "grid"])
+@pytest.mark.parametrize("function", [cut_on_a_guard, accumulates_on_a_guard, places_on_a_guard])
+@pytest.mark.parametrize("start", [-2, -1, 0, 1, 2])
+@pytest.mark.parametrize("size", [5, 4, 2])
+def test_loops_are_moved_only_where_the_guards_hold(function, start, size, target):
+    if start >= 2 - size:
+        values = [1.0, 3.0, 2.0, 5.0, 4.0][:size]
+        agree(function, memory(values), memory([value + 1 for value in values]), start, target=target)
+
+
+def steps_down_and_right(a: torch.Tensor, s: int) -> None:
+    for i in range(s, s + a.shape[0] - 1):
+        for j in range(s, s + a.shape[1] - 1):
+            a[i - s + 1, j - s + 1] = a[i - s, j - s + 1] + a[i - s + 1, j - s] * 0.5
+
+
+def steps_down_from(a: torch.Tensor, s: int) -> None:
+    for i in range(s, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            a[i, j] = a[i - 1, j] + a[i, j - 1] * 0.5
+
+
+@pytest.mark.parametrize(
+    ("function", "starts"),
+    [(steps_down_and_right, (0, 2**61, 2**62 + 5, -(2**62))), (steps_down_from, (-2, 0, 1, 2**62))],
+)
+def test_diagonals_of_bounds_from_arguments(function, starts):
+    for start in starts:
+        agree(function, memory([[1.0, 2.0, 3.0], [5.0, 7.0, 9.0], [4.0, 1.0, 0.5]]), start, target=cuda_target((9, 0)))
