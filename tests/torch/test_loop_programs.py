@@ -1,6 +1,6 @@
 """The loop programs of the benchmarks: each gives what Python gives, and each loop runs as is expected of it.
 
-`REFUSED` and `UNPROVED` name what is not reached; such a test fails once it is.
+`UNPROVED` names what is not reached; such a test fails once it is.
 """
 
 # pyright: basic
@@ -18,16 +18,6 @@ from support.gpu import moved, results_of, settle
 from support.tensors import copy
 
 BY_NAME = {program.name: program for program in PROGRAMS}
-INFINITY = 'no `float("inf")`'
-NESTED = "no functions defined inside the operator"
-REFUSED = {
-    "matrix_chain": INFINITY,
-    "kmeans_step": INFINITY,
-    "bellman_ford": INFINITY,
-    "connected_components": NESTED,
-    "simpson": NESTED,
-    "heap_sort": NESTED,
-}
 ARGUMENT = "a maximum that notes its place is no reduction"
 FLAT = "indices into flat tensors are not taken apart"
 WAVE = "diagonals of nests that are not rectangles, or that keep their indices"
@@ -42,10 +32,9 @@ UNPROVED = {
 }
 
 
-def marked(reasons, more=()):
+def marked(reasons):
     """Return the programs' names as parameters; those with a reason must fail."""
-    every = {**reasons, **dict(more)}
-    marks = {name: [pytest.mark.xfail(reason=reason, strict=True)] for name, reason in every.items()}
+    marks = {name: [pytest.mark.xfail(reason=reason, strict=True)] for name, reason in reasons.items()}
     return [pytest.param(name, marks=marks.get(name, [])) for name in BY_NAME]
 
 
@@ -64,7 +53,7 @@ def test_loops_are_listed(name):
     assert [index for _, index in loop_lines(program.function)] == [loop.index for loop in program.loops]
 
 
-@pytest.mark.parametrize("name", marked(REFUSED))
+@pytest.mark.parametrize("name", BY_NAME)
 def test_compiled_is_python(name, device):
     program = BY_NAME[name]
     for sizes in program.small:
@@ -79,7 +68,7 @@ def test_compiled_is_python(name, device):
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_numpy_form_is_the_reference(name):
-    """The form on NumPy's arrays is what Python makes of the source, also of what is refused."""
+    """The form on NumPy's arrays is what Python makes of the source."""
     program = BY_NAME[name]
     function = numpy_form(program)
     for sizes in program.small:
@@ -90,16 +79,14 @@ def test_numpy_form_is_the_reference(name):
         if program.reference is not None:
             wanted = results_of(program.reference(*expected), ())
             found = [torch.as_tensor(item) for item in returned] or [given[-1]]
-        elif name not in REFUSED:
+        else:
             wanted = results_of(operator(name).python(*expected), expected)
             found = results_of(tuple(torch.as_tensor(item) for item in returned), given)
-        else:
-            continue
         for one, other in zip(found, wanted, strict=True):
             torch.testing.assert_close(one, other, check_dtype=False)
 
 
-@pytest.mark.parametrize("name", marked(UNPROVED, REFUSED))
+@pytest.mark.parametrize("name", marked(UNPROVED))
 def test_loops_run_as_expected(name):
     program = BY_NAME[name]
     found = verdicts(operator(name).explain(*program.arguments(*program.small[-1])))

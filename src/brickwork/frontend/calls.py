@@ -69,6 +69,8 @@ def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Locatio
         return arguments[0]
     if name not in {"min", "max", "abs", "int", "float", "bool", "round", "pow", "divmod"}:
         raise error("BW004", f"`{name}` cannot be compiled", loc, SUPPORTED)
+    if name == "float" and len(arguments) == 1 and isinstance(arguments[0], Opaque) and arguments[0].text:
+        return _read_float(arguments[0].text, loc)
     values = [scalar(state, item, loc) for item in arguments]
     match name:
         case "min" | "max":
@@ -121,6 +123,14 @@ def _convert(name: str, value: Value, loc: Location) -> Value:
         case _:
             kind = floating(value.type)
             return Value(cast(value.expression, kind.dtype, loc), kind.weak)
+
+
+def _read_float(text: str, loc: Location) -> Value:
+    """Return the number that a text such as "inf" says."""
+    try:
+        return _weak(float(text), loc)
+    except ValueError:
+        raise error("BW101", f"{text!r} is no number", loc, 'write a number, "inf" or "nan"') from None
 
 
 def _rounded(value: Value, operator: str, loc: Location) -> Value:

@@ -45,12 +45,13 @@ def rebound(found: Iterable[Probe]) -> list[str]:
 
 
 def _probes(source: SourceFunction) -> Iterator[Probe]:
-    function = cast("types.FunctionType", source.function)
+    function = cast("types.FunctionType", source.around or source.function)
+    inner = {item.name for item in source.inner.values()}
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for name, value in source.captured.items():
         if not (is_number(value) or isinstance(value, str) or number_items(value) or helper(value)):
             continue
-        if bound_values(value):
+        if bound_values(value) or name in inner:
             continue
         owner, _, key = name.rpartition(".")
         module = source.captured.get(owner)

@@ -13,6 +13,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, called_formula, helper, intrinsic, is_tensor, resolve
 from brickwork.frontend.heads import PARTS, is_iterable
+from brickwork.frontend.inner import with_inner
 from brickwork.frontend.rules import BUILTINS, GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, REFUSED_STATEMENTS, SUPPORTED
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import root
@@ -150,6 +151,11 @@ def find_helpers(source: SourceFunction) -> tuple[dict[types.FunctionType, Sourc
     return found, wrong
 
 
+def _parsed(source: SourceFunction, called: types.FunctionType) -> tuple[SourceFunction, list[Diagnostic]]:
+    """Return a helper's parsed form, be it defined inside the function or elsewhere."""
+    return (source.inner[called], []) if called in source.inner else with_inner(parse(called, lambdas=True))
+
+
 def _collect(
     source: SourceFunction,
     found: dict[types.FunctionType, SourceFunction],
@@ -171,8 +177,9 @@ def _collect(
                 Diagnostic(code="BW004", message=message, loc=place, help="write a loop instead of the recursion")
             )
         elif called not in found:
-            inner = found[called] = parse(called, lambdas=True)
-            wrong.extend(refusals(inner, place))
+            inner, misused = _parsed(source, called)
+            found[called] = inner
+            wrong.extend((*refusals(inner, place), *misused))
             _collect(inner, found, wrong, (*chain, inner), place)
         else:
             _collect(found[called], found, wrong, (*chain, found[called]), place)

@@ -18,6 +18,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
 from brickwork.frontend.environment import DRAWS, MISSING, intrinsic, number_items, resolve, torch_dtype
+from brickwork.frontend.inner import with_inner
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
@@ -62,8 +63,9 @@ class Definition:
 
 def define(function: Callable[..., object]) -> Definition:
     """Return what the source says; refuse what the language lacks, all of it at once."""
-    source = with_shapes(parse(function))
+    source, misused = with_inner(with_shapes(parse(function)))
     parameters, wrong = declare(source)
+    wrong.extend(misused)
     wrong.extend(refusals(source))
     helpers, wrong_helpers = find_helpers(source)
     wrong.extend(wrong_helpers)

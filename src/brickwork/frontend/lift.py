@@ -179,7 +179,8 @@ class Splitter:
                     return True
                 called = helper(resolve(item.func, self.source.captured, self.local))
                 known = self.tensors | self.lists
-                if called is not None and any(self.root(argument) in known for argument in item.args):
+                given = (*item.args, *(word.value for word in item.keywords))
+                if called is not None and any(self.root(argument) in known for argument in given):
                     return True
         return False
 

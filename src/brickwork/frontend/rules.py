@@ -12,7 +12,10 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 
 REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
-    ast.FunctionDef: ("a function cannot be defined inside an operator", "define it outside and call it here"),
+    ast.FunctionDef: (
+        "a function inside an operator is defined once, with plain parameters, without a decorator and not in a branch",
+        "define it so, or outside, and call it here",
+    ),
     ast.AsyncFunctionDef: ("an operator cannot be asynchronous", "define a plain function outside and call it here"),
     ast.ClassDef: ("a class cannot be defined inside an operator", "use plain local variables"),
     ast.AsyncFor: ("`async for` is not part of the language", "write a plain `for`"),
@@ -30,7 +33,7 @@ REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
 """Statements that are refused everywhere: message and help."""
 
 REFUSED_EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
-    ast.Lambda: ("`lambda` is not part of the language", "define a function outside and call it here"),
+    ast.Lambda: ("a `lambda` stands only behind `name =`, once for each name", "define it so, and call it"),
     ast.Dict: ("a dictionary is not part of the language", "use separate local variables"),
     ast.Set: ("a set is not part of the language", "use separate local variables"),
     ast.SetComp: ("a comprehension is not part of the language", "write a `for` loop"),

@@ -255,6 +255,8 @@ def _integer(operand: Any) -> Any:
 
 
 def _float(operand: Any) -> Any:
+    if isinstance(operand, str):
+        return float(operand)
     value = scalar(operand)
     kind = floating(value.type)
     return result(convert(value, kind.dtype), kind.dtype, weak=kind.weak)

@@ -12,7 +12,7 @@ import inspect
 import linecache
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from brickwork.diagnostics.location import Location
@@ -32,6 +32,12 @@ class SourceFunction:
     text: str
     captured: Mapping[str, object]
     function: types.FunctionType
+    inner: Mapping[types.FunctionType, SourceFunction] = field(
+        default_factory=dict["types.FunctionType", "SourceFunction"]
+    )
+    """The functions that were defined inside of it, or around and beside it."""
+    around: types.FunctionType | None = None
+    """The function that it was defined in."""
 
     @property
     def name(self) -> str:
