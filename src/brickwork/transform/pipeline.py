@@ -1,5 +1,6 @@
 """The list of transforms, in order, with the reason for the order.
 
+0. plain_indices: takes out what keeps nests from being perfect, and nothing else.
 1. distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
    first, since that makes nests perfect, whose order can be chosen.
 2. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction;
@@ -30,6 +31,7 @@ from brickwork.transform.careful import careful_analysis
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
+from brickwork.transform.indices import plain_indices
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.known import Known, holds, known_of, narrow_conditions
 from brickwork.transform.pieces import cut
@@ -63,9 +65,9 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
 
     `known` is what is known of its arguments for a grid.
     """
-    as_written = cache(lambda: analyse(kernel))
-    written = kernel
-    kernel, analysis, by_proof = _rewritten(kernel, as_written, target)
+    written = plain_indices(kernel)
+    as_written = cache(lambda: analyse(written))
+    kernel, analysis, by_proof = _rewritten(written, as_written, target)
     analysis = take_claims(kernel, analysis)
     if target.grid:
         analysis = find_updates(kernel, analysis)
