@@ -40,6 +40,7 @@ from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import (
     Assign,
     Break,
+    Cast,
     Check,
     Constant,
     Continue,
@@ -51,6 +52,7 @@ from brickwork.ir.nodes import (
     Store,
     While,
 )
+from brickwork.ir.walk import walk
 
 
 def lower_statements(state: State, frame: Frame, statements: Sequence[ast.stmt]) -> None:
@@ -229,6 +231,8 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
         rebind(state, frame, [(name, found)], loc)
         return
     found = settle(state, found)
+    if isinstance(found, Value) and _is_rounded(found.expression):
+        found = Value(state.pin(found.expression, name), found.weak)
     if isinstance(found, Items) and name in frame.several - frame.aliases and _are_numbers(found):
         keys = tuple((frame.path, f"{name}[{number}]") for number in range(len(found.items)))
         for key, item in zip(keys, found.items, strict=True):
@@ -236,6 +240,12 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
         frame.bindings[name] = Together(keys)
         return
     _bind(state, frame, name, found, loc)
+
+
+def _is_rounded(expression: Expression) -> bool:
+    """Whether an integer comes from floats: proofs about indices need one name for it, and know no more."""
+    casts = [node for node in walk(expression) if isinstance(node, Cast)]
+    return expression.dtype is INT64 and any(node.operand.dtype.is_float for node in casts)
 
 
 def _are_numbers(found: Items) -> bool:

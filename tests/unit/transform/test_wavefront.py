@@ -14,9 +14,11 @@ from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Kernel, Launch, Node
 from brickwork.ir.walk import rewrite
 from brickwork.target.cuda import cuda_target
+from brickwork.transform.indices import plain_indices
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.wavefront import diagonals, wavefront
 from support.lowering import memory, nested, program_of
+from support.scheduling import agree
 
 Tensor = torch.Tensor
 
@@ -92,3 +94,33 @@ def test_a_diagonal_is_a_launch(function: Callable[..., None]) -> None:
     analysis = schedule_kernel(kernel, cuda_target((9, 0))).analysis
     independent = [analysis.loops[loop.node.index].independent for loop in analysis.model.loops]
     assert independent[-2:] == [False, True]
+
+
+def reused(a: Tensor, b: Tensor) -> None:
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+    i = a.shape[0] - 1
+    while i > 0:
+        a[i, 0] = a[i, 0] + i
+        i -= 1
+
+
+def still_read(a: Tensor, b: Tensor) -> None:
+    last = 0
+    for i in range(1, a.shape[0]):
+        last = i
+        for j in range(1, a.shape[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+    a[0, 0] = last + 0.5
+
+
+@pytest.mark.parametrize(("function", "nests"), [(reused, 1), (still_read, 0)])
+def test_variables_that_repeat_an_index(function: Callable[..., None], nests: int) -> None:
+    kernel = next(node.kernel for node in program_of(function, *matrices(2, 2)).body if isinstance(node, Launch))
+    plain = plain_indices(kernel)
+    assert len(diagonals(kernel, analyse(kernel))) == 0
+    assert len(diagonals(plain, analyse(plain))) == nests
+    for sizes in ((1, 1), (2, 5), (6, 3)):
+        agree(function, *matrices(*sizes), target=cuda_target((9, 0)))
+        agree(function, *matrices(*sizes))
