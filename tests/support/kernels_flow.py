@@ -195,3 +195,51 @@ def rejection(n: int) -> torch.Tensor:
             v = rand()
         out[i] = v
     return out
+
+
+# ---------------------------------------------------------------- nests under conditions that elements decide
+
+
+@case(lambda n: (floats(n, n), floats(n), 6), exact=True)
+def ends_early(a: torch.Tensor, b: torch.Tensor, most: int) -> torch.Tensor:
+    x = torch.zeros(len(b))
+    last = torch.zeros(2)
+    for t in range(most):
+        total = 0.0
+        for i in range(len(b)):
+            total += x[i]
+        last[0] = t
+        last[1] = total
+        if total > 3:
+            break
+        if t % 3 == 1:
+            continue
+        for i in range(len(b)):
+            x[i] += abs(b[i])
+    for i in range(len(b)):
+        a[i, i] = x[i]
+    return last
+
+
+@case(lambda n: (floats(n, n), integers(-2, 3, n)), exact=True)
+def chosen_rows(a: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
+    counts = torch.zeros(3)
+    for r in range(len(kind)):
+        if kind[r] < 0:
+            continue
+        first = r + 1
+        if kind[r] == 0:
+            scale = 2.0
+            for j in range(first, a.shape[1]):
+                a[r, j] = scale * a[0, j]
+            counts[0] += 1
+        else:
+            for t in range(kind.shape[0] // 2):
+                if a[r, t] > 0.5:
+                    for j in range(a.shape[1]):
+                        a[r, j] = a[r, j] - 0.25
+                    if kind[r] == 2:
+                        break
+                counts[1] += t
+        counts[2] += a[r, r]
+    return counts

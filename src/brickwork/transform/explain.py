@@ -6,6 +6,7 @@ Only reads what the schedule and the analysis hold; nothing is decided here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 from brickwork.analysis.model import Access, Loop
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
@@ -14,9 +15,12 @@ from brickwork.ir.operators import Operator
 from brickwork.ir.walk import walk
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.places import launched, places_of
+from brickwork.transform.predicate import predicate
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.wavefront import diagonals
 
+_UNUSED_NUMBER = 1 << 40
+"""Numbers from here on are those of no variable."""
 _SIGNS = {
     "add": "+",
     "sub": "-",
@@ -52,8 +56,9 @@ def _alone(scheduled: ScheduledKernel) -> frozenset[Symbol]:
     """Return the indices of loops that one thread runs, since the host cannot tell whether they run."""
     if not scheduled.grid:
         return frozenset()
-    body = scheduled.kernel.body
-    return frozenset(node.index for node in walk(body) if isinstance(node, For)) - launched(body, places_of(body))
+    every = frozenset(node.index for node in walk(scheduled.kernel.body) if isinstance(node, For))
+    body = predicate(scheduled.kernel.body, count(_UNUSED_NUMBER))
+    return every - launched(body, places_of(body))
 
 
 def _skewed(scheduled: ScheduledKernel) -> frozenset[Symbol]:

@@ -52,6 +52,7 @@ from brickwork.transform.copies import copies
 from brickwork.transform.known import Known
 from brickwork.transform.piece import make_kernel
 from brickwork.transform.places import GRID, Places, in_order, outlives_check, places_of
+from brickwork.transform.predicate import predicate
 from brickwork.transform.schedule.apply import MOST_PIECES
 from brickwork.transform.schedule.in_step import runs_in_step
 from brickwork.transform.scratch import Names, identity
@@ -115,6 +116,7 @@ def _names(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> N
 
 
 def _cut_kernel(kernel: Kernel, names: Names, shared: Mapping[Symbol, Tensor], known: Known) -> Iterator[Statement]:
+    kernel = replace(kernel, body=predicate(kernel.body, names.symbols, shared))
     places = places_of(kernel.body, shared)
     found = share_locals(kernel.body, places, names)
     if found.body != kernel.body:

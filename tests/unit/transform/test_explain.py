@@ -67,13 +67,17 @@ def flagged(x: torch.Tensor) -> torch.Tensor:
         for k in range(x.shape[0]):
             out[k] = x[k, t]
         if x[0, 0] > 1.0:
+            for j in range(x.shape[0]):
+                out[j] = x[j, 1]
+        while out[0] > 1.0:
             for i in range(x.shape[0]):
-                out[i] = x[i, 1]
+                out[i] = out[i] - 1.0
     return out
 
 
-def test_loops_that_depend_on_elements_are_for_one_thread():
+def test_loops_that_elements_end_are_for_one_thread():
     said = told(flagged)
     assert said["t"][0] == "in order"
     assert said["k"][0].startswith("one thread")
+    assert said["j"][0].startswith("one thread")
     assert said["i"] == ("in order", "by one thread, since the host cannot tell whether it runs")
