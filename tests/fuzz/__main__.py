@@ -1,7 +1,8 @@
 """`python -m tests.fuzz --programs 20000 --seed 0 --workers 8`: random programs run in every way there is.
 
-`--device cuda` runs them on GPUs; `--replay FILE` and `--show SEED` look at one. The exit status is 1 if two ways to
-run a program differ; each finding is a file that `--replay` takes.
+`--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter. `--replay FILE` and
+`--show SEED` look at one. The exit status is 1 if two ways to run a program differ; each finding is a file that
+`--replay` takes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=500, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="the first one's seed")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=("cpu", "cuda", "grid"), default="cpu")
     parser.add_argument("--every-width", action="store_true", help="all widths of vectors for each program, not one")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="the folder for findings")
     parser.add_argument("--replay", type=Path, help="examine the case of a file, or of a seed")

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
+import pytest
+
+from brickwork.diagnostics.errors import CompileError, RaceError
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.target.cuda import cuda_target
+from brickwork.transform.pipeline import schedule_kernel
 from support.fuzz import campaign
 from support.fuzz.case import NumberArgument, TensorArgument
+from support.fuzz.execute import kernels_of, rewritten, signature_of
 from support.fuzz.findings import read, write
 from support.fuzz.generate import case_of_seed
 from support.fuzz.shrink import shrink
@@ -31,6 +40,10 @@ def test_programs_are_varied():
             "assert",
             "bw.rand",
             "-1, -1)",
+            "TABLE",
+            "is not None",
+            "[[0",
+            "result, torch",
         ):
             words[word] += word in body
         for item in case.arguments:
@@ -40,6 +53,32 @@ def test_programs_are_varied():
                 )
     assert min(words.values()) >= 5, words
     assert min(tensors.values()) >= 5, tensors
+
+
+def test_programs_have_what_transforms_look_for(tmp_path):
+    expected = {
+        "promoted elements",
+        "distributed loops",
+        "interchanged loops",
+        "recognised reductions",
+        "diagonals",
+    }
+    seen: Counter[str] = Counter()
+    for case in map(case_of_seed, SEEDS):
+        with suppress(CompileError, RaceError):
+            seen.update(transforms_of(case, tmp_path))
+        if seen.keys() >= expected:
+            return
+    pytest.fail(f"{seen}")
+
+
+def transforms_of(case, folder):
+    program = lower(define(case.function(folder)), replace(signature_of(case, may_alias=case.shares), device="cuda"))
+    return {
+        name
+        for kernel in kernels_of(program)
+        for name in rewritten(kernel, schedule_kernel(kernel, cuda_target((9, 0))).source)
+    }
 
 
 def test_a_seed_gives_the_same_program_each_time():

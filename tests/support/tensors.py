@@ -11,7 +11,7 @@ from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.interpret import Memory
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.scalars import Number
-from brickwork.ir.signature import ArgumentType, ListType, ScalarType
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType
 
 
 def to_memory(tensor: torch.Tensor) -> Memory:
@@ -36,6 +36,8 @@ def argument_type(value: Any) -> ArgumentType:
             axes = [axis for axis in range(value.ndim) if value.stride(axis) == 1 or value.shape[axis] <= 1]
             dtype = DTYPES[str(value.dtype).removeprefix("torch.")]
             return TensorType(dtype, value.ndim, value.is_contiguous(), axes[-1] if axes else None)
+        case None:
+            return AbsentType()
         case bool():
             return ScalarType(BOOL)
         case int():

@@ -21,6 +21,7 @@ from typing import Any, TextIO
 
 from support.fuzz.case import Case
 from support.fuzz.check import FoundError, examine
+from support.fuzz.check_grid import examine_in_pieces
 from support.fuzz.findings import write
 from support.fuzz.generate import case_of_seed
 from support.fuzz.shrink import shrink
@@ -45,6 +46,8 @@ def examiner(device: str, widths: Sequence[int]) -> Examine:
         from support.fuzz.check_cuda import examine_on_cuda  # torch starts CUDA there
 
         return examine_on_cuda
+    if device == "grid":
+        return examine_in_pieces
     return lambda case, folder: examine(case, folder, widths=widths)
 
 

@@ -50,7 +50,7 @@ class TensorArgument:
 
 @dataclass(frozen=True, slots=True)
 class NumberArgument:
-    """An int, a float, a bool, or a list of them."""
+    """An int, a float, a bool, a list of them, or None for a tensor that may be left out."""
 
     name: str
     value: Any

@@ -40,6 +40,7 @@ from support.fuzz.execute import (
     kernels_of,
     operator_of,
     outcome,
+    rewritten,
     scheduled,
     signature_of,
     small_pieces,
@@ -166,6 +167,8 @@ def _schedule(case: Case, program: Program, seen: Counter[str], target: Target) 
     roles = {node.role for kernel in made.values() for node in walk(kernel.kernel) if isinstance(node, For)}
     seen["programs with threads"] += Role.PARALLEL in roles
     seen["programs with lanes"] += Role.VECTOR in roles
+    for name in {name for kernel in kernels_of(program) for name in rewritten(kernel, made[kernel.name].source)}:
+        seen[f"programs with {name}"] += 1
     return made
 
 
@@ -196,7 +199,7 @@ def _confirm(case: Case, program: Program, refusal: RaceError) -> None:
 
 
 def _with_ones(case: Case) -> Iterator[Case]:
-    """Yield the case with all axes of one of its sizes made 1."""
+    """Yield the case with all axes of one of its sizes made 1, and with one axis of one tensor."""
     tensors = [item for item in case.arguments if isinstance(item, TensorArgument)]
     for size in sorted({extent for item in tensors for extent in item.shape}):
         yield replace(
@@ -208,6 +211,12 @@ def _with_ones(case: Case) -> Iterator[Case]:
                 for item in case.arguments
             ),
         )
+
+    for place, item in enumerate(case.arguments):
+        for axis in range(len(item.shape)) if isinstance(item, TensorArgument) else ():
+            assert isinstance(item, TensorArgument)
+            short = replace(item, shape=(*item.shape[:axis], 1, *item.shape[axis + 1 :]))
+            yield replace(case, arguments=(*case.arguments[:place], short, *case.arguments[place + 1 :]))
 
 
 def _resized(case: Case, size: int) -> Case:

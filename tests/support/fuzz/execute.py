@@ -16,13 +16,18 @@ from brickwork.codegen import parallel
 from brickwork.frontend.definition import Definition
 from brickwork.ir.dtypes import DTYPES, DType
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Kernel, Launch, Program
+from brickwork.ir.nodes import Assign, For, Kernel, Launch, Program
 from brickwork.ir.scalars import Number
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_kernel
+from brickwork.ir.walk import walk
 from brickwork.target.target import Target
+from brickwork.transform.distribute import DISTRIBUTED_NUMBERS
 from brickwork.transform.pipeline import ScheduledKernel, schedule_kernel
+from brickwork.transform.promote import PROMOTED_NUMBERS
+from brickwork.transform.recognise import RECOGNISED_NUMBERS
 from brickwork.transform.schedule import defaults
+from brickwork.transform.wavefront import WAVEFRONT_NUMBERS
 from support.fuzz.case import Case, block
 from support.tensors import argument_type
 
@@ -107,6 +112,23 @@ def scheduled(program: Program, target: Target) -> Scheduled:
     for item in made.values():
         verify_kernel(item.kernel)
     return made
+
+
+def rewritten(kernel: Kernel, after: Kernel) -> set[str]:
+    """Return what transforms have done to the loops of a kernel, told by the numbers of what they make."""
+    loops = [node.index for node in walk(after) if isinstance(node, For)]
+    numbers = {index.number for index in loops}
+    numbers |= {node.symbol.number for node in walk(after) if isinstance(node, Assign)}
+    begins = {
+        "promoted elements": PROMOTED_NUMBERS,
+        "distributed loops": DISTRIBUTED_NUMBERS,
+        "recognised reductions": RECOGNISED_NUMBERS,
+        "diagonals": WAVEFRONT_NUMBERS,
+    }
+    found = {name for name, begin in begins.items() if any(begin <= number < begin + 100_000 for number in numbers)}
+    before = [node.index for node in walk(kernel) if isinstance(node, For)]
+    moved = list(dict.fromkeys(index for index in loops if index in before))
+    return found | ({"interchanged loops"} if moved != [index for index in before if index in moved] else set())
 
 
 def with_kernels(program: Program, kernels: Mapping[str, Kernel]) -> Program:

@@ -1,7 +1,8 @@
 """Writes random programs: well-typed, with nests of every shape, index maps, reductions, casts and aliasing.
 
-A program has one to three nests (`writer.py`). One program in three is made so that indices, divisors and asserts may
-fail; one in four computes with integers alone, which may be any, as they wrap.
+A program has one to three nests, of any statements (`writer.py`) or as people write them (`patterns.py`). One in three
+is made so that indices, divisors and asserts may fail; one in four computes with integers alone, which may be any, as
+they wrap.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 from dataclasses import replace
 
 from support.fuzz.case import Argument, Case, Data, Layout, NumberArgument, TensorArgument
+from support.fuzz.patterns import pattern
 from support.fuzz.phrases import HELPERS, Phrases
 from support.fuzz.scope import Array, Scope, Whole, extent, joined
 from support.fuzz.writer import Writer
@@ -37,28 +39,35 @@ def case_of_seed(seed: int) -> Case:
     numbers = (NumberArgument("m", number), half, NumberArgument("flag", source.random() < 0.5))
     exact = not any(isinstance(item, TensorArgument) and item.data == "special" for item in arguments)
     result = _result(scope, whole=whole) if source.random() < 0.3 else None
+    given = _optional(scope, whole=whole) if source.random() < 0.25 else None
     phrases = Phrases(scope, draws=draws, exact=exact, whole=whole)
     writer = Writer(scope, phrases, claims=claims)
     for _ in range(source.choice((1, 1, 2, 2, 3))):
-        writer.nest()
+        if source.random() < 0.4:
+            pattern(writer)
+        else:
+            writer.nest()
     if not any(isinstance(item, TensorArgument) and item.base for item in arguments):
         arguments = _shared(scope, arguments, result)
-    return Case(_source(scope, writer.lines, result, whole=whole), (*arguments, *numbers), seed)
+    last = () if given is None else (given,)
+    return Case(_source(scope, writer.lines, result, whole=whole), (*arguments, *numbers, *last), seed)
 
 
 def _source(scope: Scope, lines: list[str], result: str | None, *, whole: bool) -> str:
     """Return a module with the program."""
     tensors = [array for array in scope.arrays if array.name != "result"]
     parameters = ", ".join(f"{array.name}: torch.Tensor" for array in tensors)
-    returns = "torch.Tensor" if result else "None"
-    head = f"def generated({parameters}, m: int, h: float, flag: bool) -> {returns}:"
+    optional = ", o: Optional[torch.Tensor]" if scope.optional else ""
+    both = result is not None and scope.chance(0.3)
+    returns = "tuple[torch.Tensor, torch.Tensor]" if both else "torch.Tensor" if result else "None"
+    head = f"def generated({parameters}, m: int, h: float, flag: bool{optional}) -> {returns}:"
     begin = [
         "    n, p = a.shape",
         *([f"    {result}"] if result else []),
         f"    s, t, k = {'0' if whole else '0.0'}, 0, 1",
     ]
-    end = ["    return result"] if result else []
-    imports = "import math\n\nimport torch\n\nimport brickwork as bw\n"
+    end = [f"    return {'result, torch.zeros_like(result)' if both else 'result'}"] if result else []
+    imports = "import math\nfrom typing import Optional\n\nimport torch\n\nimport brickwork as bw\n"
     return "\n".join((imports, "", HELPERS, "", head, *begin, *lines, *end, ""))
 
 
@@ -90,6 +99,18 @@ def _tensors(scope: Scope, *, failing: bool, whole: bool) -> tuple[Argument, ...
         shape = tuple(map(extent, sizes))
         arguments.append(TensorArgument(name, dtype, shape, layout, data, limit, strays, source.randrange(1000)))
     return tuple(arguments)
+
+
+def _optional(scope: Scope, *, whole: bool) -> Argument:
+    """Make the argument `o`, which is None in half of the cases."""
+    source = scope.random
+    n, p = scope.wholes[:2]
+    sizes = source.choice(((n,), (p,), (n, p), (p, n)))
+    dtype = source.choice(("int32", "int64") if whole else ("float32", "float64", "int32"))
+    scope.optional = Array("o", dtype, sizes)
+    if source.random() < 0.5:
+        return NumberArgument("o", None)
+    return TensorArgument("o", dtype, tuple(map(extent, sizes)), seed=source.randrange(1000))
 
 
 def _times(one: Whole, other: Whole) -> Whole:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from support.fuzz.scope import Array, Scope, Whole, extent, index
 
-HELPERS = '''def clamp(value, low, high):
+HELPERS = '''TABLE = (1, -2, 3, 0)
+GRID = ((1, 2), (3, -1))
+
+
+def clamp(value, low, high):
     """Return at once, or at the end."""
     if value < low:
         return low
@@ -25,10 +29,10 @@ def mix(a, b):
 
 def parity(a):
     """A while loop in a helper."""
-    a = abs(int(a)) % 8
-    while a > 1:
-        a -= 2
-    return a
+    rest = abs(int(a)) % 8
+    while rest > 1:
+        rest -= 2
+    return rest
 '''
 _EDGES = ("2**31 + 5", "-(2**31) - 1", "2**62 + 3", "2**63 - 1", "-(2**63) + 1", "7", "-3")
 
@@ -57,12 +61,15 @@ class Phrases:
     def leaf(self) -> str:
         """Return a read, a local, an argument or a literal."""
         pick = self.scope.pick
-        kind = pick(("element",) * 7 + ("local", "local", "loop", "number", "number", "argument", "draw"))
+        kind = pick(("element",) * 7 + ("local", "local", "loop", "number", "number", "argument", "draw", "table"))
         match kind:
             case "local":
                 return pick(self.locals)
             case "loop" if self.scope.loops:
                 return self.scope.loop().text
+            case "table" if self.scope.loops:
+                loop = self.scope.loop().text
+                return pick((f"TABLE[{loop} % 4]", f"TABLE[{pick(('k', loop))} % 3]", f"GRID[{loop} % 2][1]"))
             case "number":
                 return pick(("2", "-3", "1", "0", "7") if self.integers else ("2", "0.5", "-3", "1", "0", "-1.0"))
             case "argument":

@@ -63,6 +63,8 @@ class Scope:
     """Conditions that the statement being written needs."""
     guardable: bool = True
     """Whether a statement is being written that can be guarded."""
+    optional: Array | None = None
+    """A tensor that may be None in calls."""
 
     def pick(self, items: Sequence[_Item]) -> _Item:
         """Return one of several things."""

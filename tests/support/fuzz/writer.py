@@ -17,7 +17,7 @@ ITERATIONS = 900
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class Head:
     """The head of a loop: what stands after `in`, and the interval of its index."""
 
     text: str
@@ -90,7 +90,7 @@ class Writer:
         places: dict[int, str] = {}
         extra = not axes or self.scope.chance(0.1)
         if extra:
-            self.open(_Head("range(1)", (0, 0), 1))
+            self.open(Head("range(1)", (0, 0), 1))
         for axis in axes:
             size = array.sizes[axis]
             head, place = self.walk(size)
@@ -109,7 +109,7 @@ class Writer:
             self.store_to(own, update=True)
         self.close(len(axes) + extra)
 
-    def walk(self, size: Whole) -> tuple[_Head, str]:
+    def walk(self, size: Whole) -> tuple[Head, str]:
         """Return a loop that meets each place of an axis at most once, and the place for its index."""
         long = extent(size)
         whole, count = (0, long - 1) if long else None, long
@@ -118,23 +118,21 @@ class Writer:
         kind = self.scope.pick(("plain",) * 6 + ("back", "rest", "shifted", "step", "reversed", "negative", "half"))
         match kind:
             case "back":
-                return _Head(f"range({size.text} - 1, -1, -1)", whole, count), "{}"
+                return Head(f"range({size.text} - 1, -1, -1)", whole, count), "{}"
             case "rest":
-                return _Head(f"{loop}(1, {size.text})", rest, max(count - 1, 0)), self.scope.pick(("{}", "{} - 1"))
+                return Head(f"{loop}(1, {size.text})", rest, max(count - 1, 0)), self.scope.pick(("{}", "{} - 1"))
             case "shifted":
-                return _Head(f"range({size.text} - 1)", _below(long - 1), max(count - 1, 0)), "{} + 1"
+                return Head(f"range({size.text} - 1)", below(long - 1), max(count - 1, 0)), "{} + 1"
             case "step":
-                return _Head(f"range(0, {size.text}, 2)", _below(long), (count + 1) // 2), "{}"
+                return Head(f"range(0, {size.text}, 2)", below(long), (count + 1) // 2), "{}"
             case "reversed":
-                return _Head(f"{loop}({size.text})", whole, count), f"{size.text} - 1 - {{}}"
+                return Head(f"{loop}({size.text})", whole, count), f"{size.text} - 1 - {{}}"
             case "negative":
-                return _Head(f"{loop}({size.text})", whole, count), "-1 - {}"
+                return Head(f"{loop}({size.text})", whole, count), "-1 - {}"
             case "half":
-                return _Head(f"range({size.text} // 2)", _below(long // 2), count // 2), self.scope.pick(
-                    ("2 * {}", "{}")
-                )
+                return Head(f"range({size.text} // 2)", below(long // 2), count // 2), self.scope.pick(("2 * {}", "{}"))
             case _:
-                return _Head(f"{loop}({size.text})", whole, count), "{}"
+                return Head(f"{loop}({size.text})", whole, count), "{}"
 
     def reduce(self) -> None:
         """Write a nest that accumulates into a scalar, into elements, or into rows."""
@@ -167,8 +165,8 @@ class Writer:
         for size in array.sizes:
             long = extent(size)
             head = f"range({size.text} - 2, -1, -1)" if back else f"range(1, {size.text})"
-            spread = _below(long - 1) if back else ((1, long - 1) if long > 1 else None)
-            names.append(self.open(_Head(head, spread, max(long - 1, 0))).text)
+            spread = below(long - 1) if back else ((1, long - 1) if long > 1 else None)
+            names.append(self.open(Head(head, spread, max(long - 1, 0))).text)
         before = [f"{name} {'+' if back else '-'} 1" if self.scope.chance(0.6) else name for name in names]
         read = f"{array.name}[{', '.join(before)}]"
         rest = self.phrases.number(1)
@@ -182,7 +180,7 @@ class Writer:
 
     # ------------------------------------------------------------ loops
 
-    def head(self) -> _Head:
+    def head(self) -> Head:
         """Return the head of a loop over anything."""
         scope, pick = self.scope, self.scope.pick
         size = pick([whole for array in scope.arrays for whole in array.sizes] + scope.wholes[:1])
@@ -193,54 +191,54 @@ class Writer:
         loop = "bw.prange" if self.claims and scope.chance(0.3) else "range"
         match pick(kinds):
             case "rest":
-                return _Head(f"{loop}(1, {size.text})", (1, long - 1) if long > 1 else None, max(long - 1, 0))
+                return Head(f"{loop}(1, {size.text})", (1, long - 1) if long > 1 else None, max(long - 1, 0))
             case "back":
-                return _Head(f"range({size.text} - 1, -1, -1)", _below(long), long)
+                return Head(f"range({size.text} - 1, -1, -1)", below(long), long)
             case "step":
                 step = pick((2, 3, 5))
-                return _Head(f"range(0, {size.text}, {step})", _below(long), long // step + 1)
+                return Head(f"range(0, {size.text}, {step})", below(long), long // step + 1)
             case "argument":
                 high = extent(size)
-                return _Head(f"range(min(m, {size.text}))", _below(high), high)
+                return Head(f"range(min(m, {size.text}))", below(high), high)
             case "number":
-                return _Head(pick(("range(3)", "range(2)", "range(-1, 2)")), (-1, 2), 3)
+                return Head(pick(("range(3)", "range(2)", "range(-1, 2)")), (-1, 2), 3)
             case "data":
                 self.scope.guardable = False
                 data = self.phrases.element()
                 self.scope.guardable = True
-                return _Head(f"range(abs(int({data})) % 5)", (0, 3), 4)
+                return Head(f"range(abs(int({data})) % 5)", (0, 3), 4)
             case "triangle" if outer is not None:
                 return self.triangle(outer, size, long)
             case "window" if outer is not None:
                 text = f"range(max(0, {outer.text} - 1), min({size.text}, {outer.text} + 2))"
-                return _Head(text, _below(long), 3)
+                return Head(text, below(long), 3)
             case "tile" if outer is not None:
                 text = f"range(4 * {outer.text}, min(4 * {outer.text} + 4, {size.text}))"
-                return _Head(text, _below(long), 4)
+                return Head(text, below(long), 4)
             case _:
-                return _Head(f"{loop}({size.text})", _below(long), long)
+                return Head(f"{loop}({size.text})", below(long), long)
 
-    def triangle(self, outer: Whole, size: Whole, long: int) -> _Head:
+    def triangle(self, outer: Whole, size: Whole, long: int) -> Head:
         """Return a head whose bounds depend on an outer loop."""
         low, high = outer.range or (0, 0)
         text, spread = self.scope.pick(
             (
-                (f"range({outer.text})", _below(high)),
-                (f"range({outer.text} + 1)", _below(high + 1)),
+                (f"range({outer.text})", below(high)),
+                (f"range({outer.text} + 1)", below(high + 1)),
                 (f"range({outer.text}, {size.text})", (low, long - 1) if long > low else None),
                 (f"range({outer.text} + 1, {size.text})", (low + 1, long - 1) if long > low + 1 else None),
-                (f"range({outer.text} % 3, {size.text}, 3)", _below(long)),
+                (f"range({outer.text} % 3, {size.text}, 3)", below(long)),
             )
         )
-        return _Head(text, None if outer.range is None else spread, max(long, high + 1))
+        return Head(text, None if outer.range is None else spread, max(long, high + 1))
 
-    def open(self, head: _Head) -> Whole:
+    def open(self, head: Head) -> Whole:
         """Open a loop; one that would run too often is cut short."""
         name = f"i{next(self.numbers)}"
         text, spread, trips = head.text, head.range, head.trips
         if self.trips * max(trips, 1) > ITERATIONS:
             most = max(ITERATIONS // self.trips, 1)
-            text, spread, trips = f"range(min({most}, n))", _below(most), most
+            text, spread, trips = f"range(min({most}, n))", below(most), most
         self.line(f"for {name} in {text}:")
         self.trips *= max(trips, 1)
         self.level += 1
@@ -296,7 +294,7 @@ class Writer:
         self.line(f"for {name}, e in {head}:")
         self.trips *= max(long, 1)
         self.level += 1
-        self.scope.loops.append(Whole(name, _below(long)))
+        self.scope.loops.append(Whole(name, below(long)))
         self.phrases.locals.append("e")
         self.statements(budget)
         self.phrases.locals.remove("e")
@@ -304,6 +302,9 @@ class Writer:
 
     def items(self) -> None:
         """Write a local list that is filled and read."""
+        if self.scope.chance(0.3):
+            self.table()
+            return
         name, index = f"w{next(self.numbers)}", f"i{next(self.numbers)}"
         zero = "0" if self.phrases.integers else "0.0"
         self.line(f"{name} = [{zero}, {zero}, {zero}]")
@@ -317,6 +318,21 @@ class Writer:
             f"s = s + {name}[{self.scope.loop().text} % 3] - {name}[{self.scope.pick(('0', '-1', 'abs(k) % 3'))}]"
         )
 
+    def table(self) -> None:
+        """Write a nested list that is filled and read."""
+        name, one, two = f"w{next(self.numbers)}", f"i{next(self.numbers)}", f"i{next(self.numbers)}"
+        zero = "0" if self.phrases.integers else "0.0"
+        made = (f"[[{zero}, {zero}], [{zero}, {zero}]]", f"[[{zero}] * 2 for _ in range(2)]")
+        self.line(f"{name} = {self.scope.pick(made)}")
+        for index in (one, two):
+            self.line(f"for {index} in range(2):")
+            self.level += 1
+            self.scope.loops.append(Whole(index, (0, 1)))
+        self.guarded(f"{name}[{one}][{two}] = {self.phrases.number(1)}")
+        self.level -= 2
+        del self.scope.loops[-2:]
+        self.line(f"s = {name}[{self.scope.loop().text} % 2][1] - {name}[-1][{self.scope.pick(('0', 'abs(k) % 2'))}]")
+
     def pairs(self, budget: int) -> None:
         """Write a loop over two indices."""
         one, other = (
@@ -327,7 +343,7 @@ class Writer:
         names: list[Whole] = []
         for size in (one, other):
             long = extent(size)
-            names.append(Whole(f"i{next(self.numbers)}", _below(long)))
+            names.append(Whole(f"i{next(self.numbers)}", below(long)))
             trips *= max(long, 1)
         if self.trips * trips > ITERATIONS:
             self.assign()
@@ -516,5 +532,6 @@ class Writer:
             self.body_of(0, ("assign",))
 
 
-def _below(count: int) -> Range:
+def below(count: int) -> Range:
+    """Return the interval of an index that counts to `count`."""
     return (0, count - 1) if count > 0 else None

@@ -1,0 +1,73 @@
+"""What must hold of every case scheduled for a GPU, without one: in the interpreter the pieces do as Python does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+from brickwork.diagnostics.errors import CompileError, RaceError
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.frontend.reference import python_function as in_python
+from brickwork.ir.nodes import Launch
+from brickwork.ir.signature import NARROW_SIZE, Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
+from brickwork.transform import copies, split
+from brickwork.transform.pipeline import schedule_program
+from brickwork.transform.schedule import grid
+from support.fuzz.case import Case, NumberArgument
+from support.fuzz.check import breaks_its_word, compare, is_small
+from support.fuzz.execute import in_interpreter, outcome, rewritten, signature_of
+
+GPU = cuda_target((9, 0))
+
+
+def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
+    """Run the pieces of a case in the interpreter; return what was seen, or raise FoundError."""
+    seen: Counter[str] = Counter(programs=1)
+    with _small_pieces():
+        try:
+            definition = define(case.function(folder))
+            program = lower(definition, _signature(case))
+            pieces, made = schedule_program(program, GPU)
+        except (CompileError, RaceError):
+            seen["refused"] += 1
+            return seen
+        verify_program(pieces)
+        before = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
+        for name in {name for item in made for name in rewritten(before[item.source.name], item.source)}:
+            seen[f"programs with {name}"] += 1
+        expected = outcome(in_python(definition), case)
+        if not is_small(expected) or breaks_its_word(case, program, expected, seen):
+            return seen
+        found = outcome(in_interpreter(pieces), case)
+        if found.failure is None or expected.failure is None:
+            compare("pieces", found, expected, case)
+        seen["compared"] += 1
+    return seen
+
+
+def _signature(case: Case) -> Signature:
+    """Return the types of the arguments; for half of the cases also that they are aligned and narrow."""
+    numbers = [item.value or 0 for item in case.arguments if isinstance(item, NumberArgument)]
+    easy = case.seed % 2 == 0 and all(abs(value) < NARROW_SIZE for value in numbers)
+    return replace(signature_of(case, may_alias=case.shares), device="cuda", narrow=easy, aligned=easy)
+
+
+@contextmanager
+def _small_pieces() -> Generator[None]:
+    """Let small nests be split and copied, too."""
+    few = split.Limits(few=100, least=2, unit=1, enough=200, most=5)
+    with (
+        patch.multiple(grid, LIGHT_PIECE=3, SHORT=2),
+        patch.multiple(copies, MANY_UPDATES=2, RUN=2, COPIES=3),
+        patch.object(split, "THREADS", few),
+        patch.object(split, "BLOCKS", replace(few, unit=2)),
+    ):
+        yield
