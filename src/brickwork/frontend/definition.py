@@ -72,7 +72,9 @@ def define(function: Callable[..., object]) -> Definition:
     tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
     lists = frozenset(item.name for item in parameters if item.kind == "list[tensor]")
     arrays = list_names(source.node, source.captured, local_names(source.node), stored_names(source, helpers))
-    split = Splitter(source, tensors, lists, arrays).split()
+    splitter = Splitter(source, tensors, lists, arrays)
+    split = splitter.split()
+    wrong.extend(splitter.without_formula())
     mutated = stored_parameters(source, helpers) & (tensors | lists)
     reason = split.reason or foreign_helper(source, helpers)
     if reason:

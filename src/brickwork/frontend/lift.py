@@ -11,11 +11,13 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METHODS, helper, intrinsic, resolve
 from brickwork.frontend.heads import is_iterable, jumps, sources
+from brickwork.frontend.ranks import indexed, least_ranks
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, local_names
-from brickwork.language.math import METHODS, is_pointwise
+from brickwork.language.math import METHODS, is_pointwise, is_without_formula
 
 SHAPE_METHODS = frozenset({"size", "dim", "numel"})
 """Methods of a tensor that ask for its shape."""
@@ -69,6 +71,7 @@ class Splitter:
         self.tensors: set[str] = set(tensors)
         self.lists: set[str] = set(lists)
         self.arrays = arrays
+        self.ranks = least_ranks(source.node, self._is_pointwise_call)
         self.rows: set[str] = set()
         """Names that `x[i]` was assigned to: elements, or views of lower rank."""
         self.device: set[str] = set()
@@ -142,7 +145,8 @@ class Splitter:
             elif isinstance(item, ast.Compare):
                 operands += (item.left, *item.comparators)
         whole = self.tensors - self.rows
-        return any(isinstance(item, ast.Name) and item.id in whole for item in operands)
+        names = any(isinstance(item, ast.Name) and item.id in whole for item in operands)
+        return names or any(isinstance(item, ast.Subscript) and self.is_row(item) for item in operands)
 
     def root(self, node: ast.expr) -> str | None:
         """Return the name under a chain of indices."""
@@ -194,13 +198,39 @@ class Splitter:
             return True
         return any(self.is_whole(item) for item in (*node.args, *(word.value for word in node.keywords)))
 
+    def is_row(self, node: ast.expr) -> bool:
+        """Return whether `x[i]` is known to leave dimensions of a tensor."""
+        name, count = indexed(node)
+        return name in self.tensors and count < self.ranks.get(name or "", 0)
+
+    def without_formula(self) -> Iterator[Diagnostic]:
+        """Yield a refusal for each of torch's functions that is called on an element, and has no meaning there."""
+        loops = [node for node in ast.walk(self.source.node) if isinstance(node, ast.For | ast.While)]
+        calls = {id(node): node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call)}
+        for node in calls.values():
+            if is_without_formula(self.name_of(node.func)) and any(map(self._is_element, node.args)):
+                name = ast.unparse(node.func)
+                message = f"`{name}` of an element is not part of the language"
+                advice = f"call it on the whole tensor before the loop, `y = {name}(...)`, and read `y`"
+                yield Diagnostic(code="BW004", message=message, loc=self.source.location(node), help=advice)
+
+    def _is_pointwise_call(self, node: ast.Call) -> bool:
+        name = self.name_of(node.func)
+        return is_pointwise(name) or is_without_formula(name)
+
+    def _is_element(self, node: ast.expr) -> bool:
+        """Return whether an expression is an element of a tensor, as far as is known, or a variable of a loop."""
+        if isinstance(node, ast.Subscript):
+            return self.root(node) in self.tensors and not has_slice(node) and not self.is_row(node)
+        return isinstance(node, ast.Name) and node.id in self.rows and not self.ranks.get(node.id)
+
     def is_whole(self, node: ast.expr) -> bool:
         """Return whether an expression is a tensor, and not an element or a number."""
         match node:
             case ast.Name():
-                return node.id in self.tensors - self.rows
+                return node.id in self.tensors and (node.id not in self.rows or self.ranks.get(node.id, 0) > 0)
             case ast.Subscript():
-                return has_slice(node) or (self.is_whole(node.value) and self.root(node) is None)
+                return has_slice(node) or self.is_row(node) or (self.is_whole(node.value) and self.root(node) is None)
             case ast.BinOp():
                 return self.is_whole(node.left) or self.is_whole(node.right)
             case ast.UnaryOp():

@@ -98,6 +98,20 @@ FOLDED: dict[str, int | float] = {"math.gcd": 0, "math.lcm": 1, "math.hypot": 0.
 """Functions of any number of arguments: f(a, b, c) is f(f(a, b), c); and what they are of none."""
 
 
+_WITHOUT_FORMULA = frozenset(
+    "torch.angle torch.igamma torch.igammac torch.polygamma torch.mvlgamma torch.float_power torch.i0 torch.celu "
+    "torch.selu torch.hardshrink torch.softshrink torch.tanhshrink torch.threshold".split()
+)
+_OF_ROWS = frozenset("torch.special_logsumexp torch.special_softmax torch.special_log_softmax".split())
+
+
+def is_without_formula(name: str | None) -> bool:
+    """Return whether one of torch's functions works element by element, but has no meaning on elements here."""
+    if name is None or is_pointwise(name) or name in _OF_ROWS:
+        return False
+    return name in _WITHOUT_FORMULA or name.startswith("torch.special_")
+
+
 def is_pointwise(name: str | None) -> bool:
     """Return whether a function has a meaning on elements."""
     return name is not None and (name in FUNCTIONS or name in FORMULAS)
