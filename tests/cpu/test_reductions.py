@@ -113,3 +113,23 @@ def test_an_empty_extreme_is_an_error(function: Callable[..., Any], name: str) -
     kind, message = failure(function, X)
     assert kind is ValueError
     assert f"{name}() iterable argument is empty" in message
+
+
+def first_label(x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(2, dtype=x.dtype)
+    best, label = x[0], labels[-1]
+    for i in range(x.shape[0]):
+        if x[i] > best:
+            best = x[i]
+            label = labels[x.shape[0] - 1 - i]
+    out[0] = best
+    out[1] = label
+    return out
+
+
+def test_what_is_noted_of_a_place_is_read_at_all_of_them() -> None:
+    rising = torch.arange(5, dtype=torch.float64)
+    agree(first_label, rising, X)
+    kind, message = failure(first_label, rising, Y[:2])
+    assert kind is IndexError
+    assert "index 3 is out of bounds" in message

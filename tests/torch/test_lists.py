@@ -222,6 +222,23 @@ def chosen(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def exchanged(x: torch.Tensor) -> torch.Tensor:
+    """Displays that change places, beside and in loops."""
+    out = torch.empty_like(x)
+    p = [1.0, 2.0]
+    q = [3.0, 4.0]
+    for i in range(x.shape[0]):
+        a = [1.0, x[i]]
+        b = [3.0, 4.0]
+        for k in range(3):
+            a, b = b, a
+            a[k % 2] += x[i]
+        p[0] += x[i]
+        p, q = q, p
+        out[i] = a[0] + 10 * a[1] + 100 * b[0] + 1000 * b[1] + p[0] - p[1] * q[0]
+    return out
+
+
 def arguments(name: str) -> list[object]:
     make = torch.Generator().manual_seed(0)
     whole = {
@@ -251,6 +268,7 @@ PROGRAMS: list[Callable[..., object]] = [
     filled,
     time_steps,
     chosen,
+    exchanged,
 ]
 
 
@@ -331,6 +349,7 @@ def with_other_names(x: torch.Tensor):
         c = a
         for _ in range(3):
             a, b = b, a
+            a[0] += 1
         x[i] = a[0] + c[1]
 
 
@@ -349,6 +368,7 @@ def given_away_in_turns(x: torch.Tensor):
         b = [2.0, x[i]]
         for _ in range(3):
             a = b
+            a[1] += 1
         x[i] = a[0] + b[0]
 
 
@@ -376,7 +396,8 @@ def of_two_branches(x: torch.Tensor):
             h = [1.0, x[i]]
         else:
             h = [x[i], 2.0]
-        x[i] = h[i % 2]
+        h[i % 2] += 1
+        x[i] = h[0]
 
 
 REFUSED = [

@@ -14,7 +14,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import list_name, load, size_of
 from brickwork.frontend.lists import emit_loop
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.state import Binding, Frame, ListDemanded, State
+from brickwork.frontend.state import Binding, Frame, ListDemanded, State, Together
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import apply, cast, read
 from brickwork.ir.dtypes import value_dtype
@@ -42,6 +42,8 @@ def moves(state: State, frame: Frame, name: str, found: Operand) -> bool:
     if before is None or before == found or not (state.loops or frame.branches):
         return False
     lists = [item for item in (before, found) if is_array(state, item) or _may_be_array(item)]
+    if isinstance(before, Together) and not is_array(state, found):
+        return False
     return len(lists) == 2 and (frame.branches > 0 or _is_outer(state, frame, name))
 
 
@@ -50,7 +52,7 @@ def _is_outer(state: State, frame: Frame, name: str) -> bool:
 
 
 def _may_be_array(found: Binding | None) -> bool:
-    return isinstance(found, Items) and found.site is not None
+    return isinstance(found, Items | Together) and found.site is not None
 
 
 def rebind(state: State, frame: Frame, pairs: Sequence[tuple[str, Operand]], loc: Location) -> None:
@@ -101,7 +103,7 @@ def _change_places(state: State, pairs: Sequence[tuple[View, View]]) -> bool:
 
 def _demand_all(state: State, found: Sequence[Binding | None]) -> None:
     """Begin again with lists as arrays if they are not yet."""
-    sites = [item.site for item in found if isinstance(item, Items) and item.site is not None]
+    sites = [item.site for item in found if isinstance(item, Items | Together) and item.site is not None]
     if sites:
         state.arrays.update(sites)
         raise ListDemanded

@@ -54,9 +54,13 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A name that stands for a tuple with a variable for each item: it is assigned in several places."""
+    """A name that stands for a tuple with a variable for each item: it is assigned in several places.
+
+    `site` tells of the list that it was assigned last, as `Items.site` does.
+    """
 
     keys: tuple[Key, ...]
+    site: Key | None = field(default=None, compare=False)
 
 
 Binding: TypeAlias = Operand | Variable | Together
@@ -312,7 +316,7 @@ class State:
         elif isinstance(binding, Together):
             if all(key in self.assigned for key in binding.keys):
                 pairs = [(self.variable(key), self.types[key].weak) for key in binding.keys]
-                return Items(tuple(Value(read(symbol, loc), weak) for symbol, weak in pairs))
+                return Items(tuple(Value(read(symbol, loc), weak) for symbol, weak in pairs), binding.site)
         elif binding is not None:
             return binding
         if name in self.either and binding is None:

@@ -237,7 +237,7 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
         keys = tuple((frame.path, f"{name}[{number}]") for number in range(len(found.items)))
         for key, item in zip(keys, found.items, strict=True):
             state.assign(key, scalar(state, item, loc), loc)
-        frame.bindings[name] = Together(keys)
+        frame.bindings[name] = Together(keys, found.site)
         return
     _bind(state, frame, name, found, loc)
 
@@ -386,7 +386,7 @@ def _branches(
     state.assigned = set[Key].intersection(*(item[0] for item in after)) if after else assigned
     frame.bindings = _common(bindings, [item[1] for item in after])
     for name in set[str].intersection(*(set(item[1]) for item in after)) - set(frame.bindings) if after else ():
-        state.either |= {name} if all(isinstance(item[1][name], Items | View) for item in after) else set()
+        state.either |= {name} if all(isinstance(item[1][name], Items | View | Together) for item in after) else set()
     return results, ends
 
 

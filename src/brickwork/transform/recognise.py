@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
-from brickwork.analysis.verdicts import Analysis, ConflictKind
+from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
@@ -70,6 +70,7 @@ def recognise(kernel: Kernel, analysis: Analysis) -> Kernel:
     finder = _Finder(
         frozenset(loop.index for loop in blocked),
         live_after_loops(kernel.body),
+        frozenset(number for (number, _), verdict in analysis.bounds.items() if verdict.bound is not Bound.PROVED),
         count(RECOGNISED_NUMBERS),
         count(accesses + 1),
     )
@@ -94,10 +95,11 @@ class _Arm:
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    """Rewrites the loops of one kernel whose indices are `blocked`."""
+    """Rewrites the loops of one kernel whose indices are `blocked`; accesses by number in `unproved` may fail."""
 
     blocked: frozenset[Symbol]
     live: dict[Symbol, frozenset[Symbol]]
+    unproved: frozenset[int]
     numbers: Iterator[int]
     accesses: Iterator[int]
 
@@ -130,7 +132,16 @@ class _Finder:
         bounds = (loop.start, loop.stop)
         if read_symbols(bounds) & assigned_symbols(loop.body) or any(isinstance(node, Load) for node in walk(bounds)):
             return None
-        return None if read & kept else arm
+        return None if read & kept or self.may_fail(arm, ahead) else arm
+
+    def may_fail(self, arm: _Arm, ahead: list[Statement]) -> bool:
+        """Whether what is noted beside the best value reads what could be out of range, and is not read anyway.
+
+        Only the last of these reads would remain.
+        """
+        anyway = {_anonymous(node) for node in walk((*ahead, arm.value)) if isinstance(node, Load)}
+        noted = [node for item in arm.others for node in walk(item.value) if isinstance(node, Load)]
+        return any(node.access in self.unproved and _anonymous(node) not in anyway for node in noted)
 
     def place(self, loop: For, arm: _Arm) -> Block:
         """Return the loop that finds the best value, the one that finds its place, and what follows from that."""
