@@ -39,9 +39,13 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.places import jumps_out
+from brickwork.transform.schedule.in_step import runs_in_step
+from brickwork.transform.schedule.planner import trip_count
 
 DISTRIBUTED_NUMBERS = 3_000_000
 """Numbers of the indices made in here start from this."""
+FEW = 32
+"""Iterations that a thread may just as well do alone."""
 
 
 def may_distribute(kernel: Kernel) -> bool:
@@ -50,8 +54,8 @@ def may_distribute(kernel: Kernel) -> bool:
     return not kernel.may_alias and any(_is_candidate(loop) for loop in loops)
 
 
-def distribute(kernel: Kernel, analysis: Analysis) -> Kernel:
-    """Return the kernel with loops cut where that is legal and of use; `analysis` is of this kernel."""
+def distribute(kernel: Kernel, analysis: Analysis, *, grid: bool = False) -> Kernel:
+    """Return the kernel with loops cut where that is legal and of use, on a `grid` or not; `analysis` is of it."""
     if kernel.may_alias:
         return kernel
     cutter = _Cutter(
@@ -59,6 +63,7 @@ def distribute(kernel: Kernel, analysis: Analysis) -> Kernel:
         analysis,
         live_after_loops(kernel.body),
         count(DISTRIBUTED_NUMBERS),
+        grid,
     )
     body = rewrite_statements(kernel.body, cutter.statement)
     return kernel if body == kernel.body else replace(kernel, body=body)
@@ -73,12 +78,13 @@ def _is_candidate(loop: For) -> bool:
 
 @dataclass(slots=True)
 class _Cutter:
-    """Cuts the loops of one kernel; `numbers` yields numbers for new indices."""
+    """Cuts the loops of one kernel, for a `grid` or not; `numbers` yields numbers for new indices."""
 
     facts: Facts
     analysis: Analysis
     live: dict[Symbol, frozenset[Symbol]]
     numbers: Iterator[int]
+    grid: bool
 
     def statement(self, statement: Statement) -> Block:
         """Return a loop as it is, or as several."""
@@ -158,10 +164,25 @@ class _Cutter:
         """
         if _is_deep(one) or _is_deep(other):
             return True
+        if self.grid and self.frees(statement, (*one, *other)):
+            return True
         first, second = self.independent(statement, loop, one), self.independent(statement, loop, other)
         if first and second:
             return not self.independent(statement, loop, (*one, *other))
         return (first and _depth(one) >= _depth(other)) or (second and _depth(other) >= _depth(one))
+
+    def frees(self, statement: For, body: Block) -> bool:
+        """Whether a cut lets threads share out an independent loop together with the one around.
+
+        A block of threads for each iteration could do that, too, unless it reads at once what it stores into.
+        """
+        inner = [item for item in body if any(isinstance(node, For) for node in walk(item))]
+        if len(inner) != 1 or not isinstance(loop := inner[0], For) or any(isinstance(item, For) for item in loop.body):
+            return False
+        count = trip_count(loop)
+        verdicts = [self.analysis.loops[index] for index in (statement.index, loop.index)]
+        free = all(verdict.independent and not verdict.reductions for verdict in verdicts)
+        return free and (count is None or count >= FEW) and not runs_in_step(body, frozenset({loop.index}))
 
     def independent(self, statement: For, loop: Loop, part: Block) -> bool:
         """Whether a loop over a part of the body could run in parallel."""

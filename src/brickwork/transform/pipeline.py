@@ -7,7 +7,7 @@
    after the order is chosen, since that says which loops accumulate.
 3. analyse; recognise, which has to know what runs in parallel, makes reductions of loops that look like none; then the
    user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
-4. sink (only for grids): after the analysis, which holds for the nests that it makes perfect, and before the schedule.
+4. sink, rectangle (only for grids): after the analysis, which holds for the nests that they make; the schedule follows.
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
@@ -37,6 +37,7 @@ from brickwork.transform.known import Known, holds, known_of, narrow_conditions
 from brickwork.transform.pieces import cut
 from brickwork.transform.promote import apart_in, promote
 from brickwork.transform.recognise import recognise
+from brickwork.transform.rectangle import rectangle
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
@@ -74,7 +75,7 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
         assumptions = tuple(item for item in analysis.assumptions if known is None or not holds(item, known))
         analysis = replace(analysis, assumptions=assumptions)
         if not kernel.may_alias:
-            kernel = replace(kernel, body=sink(kernel.body, analysis))
+            kernel = replace(kernel, body=rectangle(sink(kernel.body, analysis), analysis))
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
     fast = _fast(kernel.body, analysis, schedule)
     conditions = flat_conditions(kernel.body, analysis, schedule)
@@ -121,7 +122,7 @@ def reordered(kernel: Kernel, as_written: Callable[[], Analysis], target: Target
     if not (may_distribute(kernel) or may_interchange(kernel)):
         return kernel, None
     analysis = as_written()
-    if (cut_up := distribute(kernel, analysis)) is not kernel:
+    if (cut_up := distribute(kernel, analysis, grid=target.grid)) is not kernel:
         kernel, analysis = cut_up, analyse(cut_up)
     exchanged = interchange(kernel, analysis, grid=target.grid)
     return exchanged, analysis if exchanged is kernel else None

@@ -134,3 +134,20 @@ def test_orders(function: Callable[..., None], target: Target) -> None:
     assert results == [nested(item) for item in plain]
     if target is not GRID:
         assert names == EXPECTED[function]
+
+
+def scaled_first(a: Tensor) -> None:
+    n = a.shape[0]
+    for k in range(n):
+        for i in range(k + 1, n):
+            a[i, k] = a[i, k] / a[k, k]
+            for j in range(k + 1, n):
+                a[i, j] = a[i, j] - a[i, k] * a[k, j]
+
+
+@pytest.mark.parametrize(("target", "count"), [(GRID, 2), (host_target(), 1)])
+def test_what_keeps_a_nest_from_being_perfect_has_a_loop_of_its_own_on_a_grid(target, count):
+    program = program_of(scaled_first, memory([[1.0] * 3] * 3, FLOAT64))
+    kernel = next(node for node in walk(program) if isinstance(node, Kernel))
+    outer = next(node for node in walk(reordered(kernel, target)[0].body) if isinstance(node, For))
+    assert len(outer.body) == count

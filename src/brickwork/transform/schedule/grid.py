@@ -19,6 +19,7 @@ from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Load
 from brickwork.ir.walk import walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
+from brickwork.transform.rectangle import is_rectangle
 from brickwork.transform.schedule.in_step import runs_in_step
 from brickwork.transform.schedule.planner import Planner, access_cost, trip_count, varies_with
 from brickwork.transform.schedule.schedule import (
@@ -113,10 +114,12 @@ class GridPlanner(Planner):
             yield from self.split(band[-1])
             return
         innermost = min(reversed(band), key=lambda node: self.cost(loop, (node,)))
-        sharing = self.sharing(band, innermost) if self.wide else None
+        # What an iteration does depends on a condition: neighbours do not go together.
+        apart = any(is_rectangle(node, self.analysis) for node in band)
+        sharing = self.sharing(band, innermost) if self.wide and not apart else None
         across = find_across(self.inside(innermost), band, innermost)
         order = [*(node for node in band if node is not innermost), innermost]
-        width = self.width(innermost, band[-1], across)
+        width = 1 if apart else self.width(innermost, band[-1], across)
         if across is not None:
             yield Tile(loop.index, across.index, min(width, JAMMED))
         if order != band:

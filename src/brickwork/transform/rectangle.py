@@ -1,0 +1,101 @@
+"""Makes rectangles of triangular nests, so that a grid has one range of iterations to share out.
+
+    for i in range(n):                            for i in range(n):
+        for j in range(i + 1):         ->             for j in range(n):
+            ...                                           if j < i + 1: ...
+
+Half of the threads of a triangle have nothing to do, and are done at once: worth it where an iteration holds a loop,
+and so takes long, unless the threads of a block for each row share its iterations out. Invariant: the same iterations
+run; the analysis is of the nest as it was, and holds for this one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.nodes import Apply, Block, Constant, Expression, For, If, Load, Read, Statement, Symbol, While
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, walk
+from brickwork.transform.schedule.in_step import runs_in_step
+from brickwork.transform.schedule.planner import Planner
+
+
+def rectangle(block: Block, analysis: Analysis) -> Block:
+    """Return the block with rectangles where they can be made."""
+
+    def visit(statement: Statement) -> Block:
+        return (_bounded(statement, analysis) if isinstance(statement, For) else statement,)
+
+    return rewrite_statements(block, visit)
+
+
+def is_rectangle(loop: For, analysis: Analysis) -> bool:
+    """Whether a loop was made longer, so that its body asks which of its iterations are the source's."""
+    found = next((item.node for item in analysis.model.loops if item.node.index == loop.index), loop)
+    return (found.start, found.stop) != (loop.start, loop.stop)
+
+
+def _bounded(loop: For, analysis: Analysis) -> For:
+    if len(loop.body) != 1 or not isinstance(inner := loop.body[0], For):
+        return loop
+    verdicts = [analysis.loops[item.index] for item in (loop, inner)]
+    if any(not verdict.independent or verdict.reductions or verdict.updates for verdict in verdicts):
+        return loop
+    bounds = (inner.start, inner.stop)
+    if loop.index not in read_symbols(bounds) or any(isinstance(node, Load) for node in walk(bounds)):
+        return loop
+    long = any(isinstance(node, For | While) for node in walk(inner.body))
+    if not long or read_symbols(bounds) & assigned_symbols(inner.body):
+        return loop
+    if inner in Planner(analysis).lanes([loop]) and runs_in_step(loop.body, frozenset({inner.index})):
+        return loop
+    start, stop = _least(inner.start, loop), _most(inner.stop, loop)
+    if start is None or stop is None:
+        return loop
+    at = build.read(inner.index)
+    conditions = [build.apply("ge", at, inner.start)] if start is not inner.start else []
+    conditions += [build.apply("lt", at, inner.stop)] if stop is not inner.stop else []
+    body = inner.body
+    for condition in reversed(conditions):
+        body = (If(condition=condition, then=body, loc=inner.loc),)
+    return replace(loop, body=(replace(inner, start=start, stop=stop, body=body),))
+
+
+def _least(bound: Expression, loop: For) -> Expression | None:
+    """Return the least value of a bound in the iterations of a loop; itself if it is the same in all."""
+    return _at_end(bound, loop, last=_slope(bound, loop.index) == -1)
+
+
+def _most(bound: Expression, loop: For) -> Expression | None:
+    """Return the largest value of a bound in the iterations of a loop; itself if it is the same in all."""
+    return _at_end(bound, loop, last=_slope(bound, loop.index) == 1)
+
+
+def _at_end(bound: Expression, loop: For, *, last: bool) -> Expression | None:
+    slope = _slope(bound, loop.index)
+    if not slope:
+        return bound if slope == 0 else None
+    end = build.sub(loop.stop, build.integer(1)) if last else loop.start
+    return substitute(bound, {loop.index: end})
+
+
+def _slope(expression: Expression, index: Symbol) -> int | None:
+    """Return 1 or -1 for what never falls or never rises with a loop's index, 0 for what is fixed, None for others."""
+    match expression:
+        case Read(symbol=symbol) if symbol == index:
+            return 1
+        case _ if index not in read_symbols(expression):
+            return 0
+        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "minimum", "maximum"}:
+            slopes = {_slope(left, index), _slope(right, index)} - {0}
+            return slopes.pop() if len(slopes) == 1 else None
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "sub":
+            other = _slope(right, index)
+            slopes = {_slope(left, index), None if other is None else -other} - {0}
+            return slopes.pop() if len(slopes) == 1 else None
+        case Apply(operator=operator, operands=(Constant(value=factor), operand)) if operator.name == "mul":
+            slope = _slope(operand, index)
+            return None if slope is None or factor == 0 else slope if factor > 0 else -slope
+        case _:
+            return None
