@@ -149,5 +149,7 @@ def scaled_first(a: Tensor) -> None:
 def test_what_keeps_a_nest_from_being_perfect_has_a_loop_of_its_own_on_a_grid(target, count):
     program = program_of(scaled_first, memory([[1.0] * 3] * 3, FLOAT64))
     kernel = next(node for node in walk(program) if isinstance(node, Kernel))
-    outer = next(node for node in walk(reordered(kernel, target)[0].body) if isinstance(node, For))
+    outer = next(
+        node for node in walk(reordered(kernel, lambda: analyse(kernel), target)[0].body) if isinstance(node, For)
+    )
     assert len(outer.body) == count
