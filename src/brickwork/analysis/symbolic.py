@@ -8,9 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from brickwork.analysis.formula import Comparison, Formula, negate
+from brickwork.analysis.formula import Comparison, Formula, at_least, both, negate
+from brickwork.analysis.invariants import Limits, candidates, kept, still_hold, turns_early, within
+from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Access, Axis, Loop, Model
-from brickwork.analysis.polynomial import Atom, IndexAtom, Interval, Polynomial, ScalarAtom, SizeAtom, of_atom, order_of
+from brickwork.analysis.polynomial import (
+    Atom,
+    IndexAtom,
+    Interval,
+    Polynomial,
+    ScalarAtom,
+    SizeAtom,
+    number,
+    of_atom,
+    order_of,
+)
 from brickwork.analysis.values import Environment, Values, is_literal
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
@@ -54,18 +66,7 @@ def model_kernel(kernel: Kernel) -> tuple[Model, dict[Atom, Interval]]:
         else:
             assumed, walker = sizes, _Walker(kernel, sizes)
             walker.block(kernel.body)
-    values = walker.values
-    model = Model(
-        loops=tuple(walker.loops),
-        accesses=tuple(walker.accesses),
-        definitions=values.definitions,
-        intervals=values.intervals,
-        quotients=values.quotients,
-        loose=frozenset(values.loose),
-        context=tuple(walker.context),
-        scalars=frozenset(values.used),
-    )
-    return model, assumed
+    return walker.model(), assumed
 
 
 def _small(values: Values, kind: type[SizeAtom | ScalarAtom]) -> dict[Atom, Interval]:
@@ -88,6 +89,8 @@ class _Walker:
         self.loops: list[Loop] = []
         self.accesses: list[Access] = []
         self.context: list[Formula] = []
+        self.solver = Solver()
+        self.trial = False
         for fact in kernel.facts:
             self._fact(fact)
 
@@ -108,6 +111,20 @@ class _Walker:
                 self.values.replace(atom, rest)
                 return True
         return False
+
+    def model(self) -> Model:
+        """Return what has been found so far."""
+        values = self.values
+        return Model(
+            loops=tuple(self.loops),
+            accesses=tuple(self.accesses),
+            definitions=values.definitions,
+            intervals=values.intervals,
+            quotients=values.quotients,
+            loose=frozenset(values.loose),
+            context=tuple(self.context),
+            scalars=frozenset(values.used),
+        )
 
     # ------------------------------------------------------------ statements
 
@@ -186,15 +203,61 @@ class _Walker:
 
     def while_loop(self, statement: While) -> None:
         changed = assigned_symbols((*statement.prelude, *statement.body))
+        limits = self.limits(statement, changed)
         self.enter(changed)
+        self.take(limits)
         held = len(self.conditions)
+        self.turn(statement)
+        del self.conditions[held:]
+        self.leave(changed)
+        if not leaves_loop(statement.prelude) and not leaves_loop(statement.body):
+            self.take(limits)
+
+    def turn(self, statement: While) -> None:
+        """Run a `while` once; what holds in its body stays among the conditions."""
         for inner in statement.prelude:
             self.statement(inner)
         self.record_expression(statement.condition)
         self.conditions.append(self.values.condition(statement.condition, self.environment, self.depth))
         self.block(statement.body)
-        del self.conditions[held:]
-        self.leave(changed)
+
+    def limits(self, statement: While, changed: Iterable[Symbol]) -> Limits:
+        """Return what a `while` keeps true of its variables; in a trial run, nothing."""
+        if self.trial or turns_early((*statement.prelude, *statement.body)):
+            return ()
+        if not any(isinstance(node, Load | Store) for node in walk(statement)):
+            return ()
+        entry = {
+            symbol: value
+            for symbol in sorted(changed, key=lambda symbol: symbol.number)
+            if symbol.dtype is INT64 and isinstance(value := self.environment.get(symbol), Polynomial)
+        }
+        return kept(candidates(entry, self.values.intervals), lambda limits: self.tried(statement, changed, limits))
+
+    def tried(self, statement: While, changed: Iterable[Symbol], limits: Limits) -> Limits:
+        """Return which of the limits that hold before a turn hold after it; nothing else comes of the run."""
+        if not limits:
+            return ()
+        environment, held, marks = self.environment, len(self.conditions), (len(self.loops), len(self.accesses))
+        self.trial = True
+        with self.values.trial():
+            self.enter(changed)
+            self.take(limits)
+            self.turn(statement)
+            values = {symbol: value for symbol, value in self.environment.items() if isinstance(value, Polynomial)}
+            path = (*(part for loop in self.nest for part in loop.domain), *self.conditions)
+            result = still_hold(limits, values, path, self.model(), self.solver)
+        self.trial, self.depth, self.environment = False, self.depth - 1, environment
+        del self.conditions[held:], self.loops[marks[0] :], self.accesses[marks[1] :]
+        return result
+
+    def take(self, limits: Limits) -> None:
+        """Let variables be new unknowns within limits."""
+        for symbol in dict.fromkeys(limit.symbol for limit in limits):
+            own = [limit for limit in limits if limit.symbol == symbol]
+            value = self.values.unknown(self.depth, within(own, self.values.intervals))
+            self.values.restrict(value, both(*(at_least(limit.slack(value), number(0)) for limit in own)))
+            self.environment[symbol] = value
 
     def enter(self, changed: Iterable[Symbol]) -> None:
         self.depth += 1

@@ -7,7 +7,8 @@ Invariant: an unknown's definition holds in every state that the kernel can reac
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Generator, Hashable, Iterable, Mapping
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from brickwork.analysis import formula as logic
@@ -66,6 +67,18 @@ class Values:
         atom = UnknownAtom(self._count, depth)
         self.intervals[atom] = interval
         return of_atom(atom)
+
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """Forget afterwards what was derived meanwhile: it may rest on limits that turn out not to hold."""
+        made, wrapped = {**self._made}, self.wrapped
+        yield
+        self._made, self.wrapped = made, wrapped
+
+    def restrict(self, unknown: Polynomial, condition: Formula) -> None:
+        """Note that a condition holds for an unknown, which does not fix it."""
+        self._define(unknown, condition)
+        self.loose |= unknown.atoms()
 
     def forget(self, environment: Environment, changed: Iterable[Symbol], depth: int) -> Environment:
         """Return the environment with new unknowns for the changed symbols."""

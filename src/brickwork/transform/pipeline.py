@@ -11,8 +11,9 @@
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
-7. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source.
-8. pieces (only for grids): cuts whole programs, once all kernels are scheduled.
+7. hoist (only for processors): tests the checks of innermost loops before them; needs the loops as they are run.
+8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source.
+9. pieces (only for grids): cuts whole programs, once all kernels are scheduled.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from brickwork.transform.careful import careful_analysis
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
+from brickwork.transform.hoist import hoist_checks
 from brickwork.transform.indices import plain_indices
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.known import Known, holds, known_of, narrow_conditions
@@ -77,7 +79,7 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
         if not kernel.may_alias:
             kernel = replace(kernel, body=rectangle(sink(kernel.body, analysis), analysis))
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
-    fast = _fast(kernel.body, analysis, schedule)
+    fast = _fast(kernel.body, analysis, schedule, target)
     conditions = flat_conditions(kernel.body, analysis, schedule)
     if target.grid:
         conditions = (*conditions, *lane_conditions(kernel.body, analysis, schedule))
@@ -88,7 +90,7 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
             )
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
-        fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested))
+        fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested, target))
     held = guards(analysis)
     if by_proof and held:
         careful = _careful(written, believe_claims(written, as_written()), target)
@@ -137,8 +139,9 @@ def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> Block:
     return apply_schedule(body, default_schedule(kernel.body, slow, target, flat=False), slow)
 
 
-def _fast(body: Block, analysis: Analysis, schedule: Schedule) -> Block:
-    return specialise(apply_schedule(fast_body(body, analysis), schedule, analysis), guards(analysis))
+def _fast(body: Block, analysis: Analysis, schedule: Schedule, target: Target) -> Block:
+    applied = apply_schedule(fast_body(body, analysis), schedule, analysis)
+    return specialise(applied if target.grid else hoist_checks(applied), guards(analysis))
 
 
 def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[ScheduledKernel, ...]]:

@@ -1,0 +1,260 @@
+"""Tests the checks of a loop once, before it, where the ends of what an index runs through can be computed there.
+
+    for i in range(a, b):          ->   if 0 <= a + w and b - 1 + w < size: the loop without the check
+        check(0 <= i + w < size)        else: the loop as it is
+
+That is for loops in which no long loop stands, of processors: each is emitted twice. Indices are sums of the loop's
+index and of what the loop does not change, times constants, and remainders. Invariant: the test holds only if no check
+that it stands for could fail, whatever wraps; an index is not negative then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from brickwork.analysis.symbolic import unwrapped
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Check,
+    Constant,
+    Expression,
+    FailureKind,
+    For,
+    If,
+    Load,
+    Node,
+    Read,
+    Role,
+    Statement,
+    Store,
+    Symbol,
+    While,
+)
+from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, walk
+from brickwork.transform.guard import conjunction
+
+LEAF = 2**40
+"""What the loop does not change is tested to lie within plus or minus this, so that no sum of it wraps."""
+MOST = 2**62
+SHORT = 8
+"""A loop of so many iterations does not count as one."""
+TEST_LIMIT = 24
+"""Comparisons of a test beyond which checking is thought cheaper."""
+
+
+def hoist_checks(block: Block, *, lanes: bool = False) -> Block:
+    """Return the block with the checks of its innermost loops tested before them; in `lanes` nothing is."""
+    return tuple(_hoisted(statement, lanes=lanes) for statement in block)
+
+
+def _hoisted(statement: Statement, *, lanes: bool) -> Statement:
+    match statement:
+        case For() if not lanes and _is_innermost(statement):
+            return _versions(statement)
+        case For(role=role, body=body):
+            inner = hoist_checks(body, lanes=lanes or role is Role.VECTOR)
+            return statement if inner == body else replace(statement, body=inner)
+        case If(then=then, otherwise=otherwise):
+            return replace(
+                statement, then=hoist_checks(then, lanes=lanes), otherwise=hoist_checks(otherwise, lanes=lanes)
+            )
+        case While(body=body):
+            return replace(statement, body=hoist_checks(body, lanes=lanes))
+        case _:
+            return statement
+
+
+def _is_innermost(loop: For) -> bool:
+    if loop.role not in {Role.SEQUENTIAL, Role.VECTOR} or _is_short(loop):
+        return False
+    inner = [node for node in walk(loop.body) if isinstance(node, For | While)]
+    return all(isinstance(node, For) and _is_short(node) for node in inner)
+
+
+def _is_short(loop: For) -> bool:
+    length = build.sub(loop.stop, loop.start)
+    return isinstance(length, Constant) and length.value <= SHORT
+
+
+def _versions(loop: For) -> Statement:
+    """Return the loop without the checks that are tested before it, or with them."""
+    if any(isinstance(node, Load) for node in walk((loop.start, loop.stop))):
+        return loop
+    pass_ = _Pass(loop)
+    body = pass_.block(loop.body, {}, frozenset())
+    tests = tuple(pass_.tests)
+    if not tests or len(tests) > TEST_LIMIT:
+        return loop
+    return If(condition=conjunction(tests), then=(replace(loop, body=body),), otherwise=(loop,), loc=loop.loc)
+
+
+class Range(NamedTuple):
+    """The least and the greatest value of an index, computed before the loop, and what neither exceeds if tested."""
+
+    low: Expression
+    high: Expression
+    limit: int
+
+
+Definitions = Mapping[Symbol, Expression]
+Places = frozenset[tuple[Expression, Expression]]
+"""Indices and the sizes that they are below, and not negative."""
+
+
+@dataclass(slots=True)
+class _Pass:
+    loop: For
+    tests: dict[Expression, None] = field(default_factory=dict[Expression, None])
+    changing: frozenset[Symbol] = frozenset()
+    once: frozenset[Symbol] = frozenset()
+
+    def __post_init__(self) -> None:
+        assigned = [node.symbol for node in walk(self.loop.body) if isinstance(node, Assign)]
+        self.changing = assigned_symbols(self.loop.body) | {self.loop.index}
+        self.once = frozenset(symbol for symbol in assigned if assigned.count(symbol) == 1)
+
+    # ------------------------------------------------------------ statements
+
+    def block(self, block: Block, known: Definitions, inside: Places) -> Block:
+        """Return a block without the checks that are tested before the loop."""
+        result: list[Statement] = []
+        known, places = dict(known), set(inside)
+        for statement in block:
+            match statement:
+                case Check() if (place := _place(statement)) is not None and self.tested(place, known):
+                    places.add(place)
+                    continue
+                case If(then=then, otherwise=otherwise):
+                    plain = _plain(statement.condition, places)
+                    blocks = [self.block(part, known, frozenset(places)) for part in (then, otherwise)]
+                    result.append(replace(statement, condition=plain, then=blocks[0], otherwise=blocks[1]))
+                case For(body=body):
+                    result.append(replace(statement, body=self.block(body, known, frozenset(places))))
+                case _:
+                    result.append(_plain(statement, places))
+            if isinstance(statement, Assign) and statement.symbol in self.once:
+                known[statement.symbol] = statement.value
+        return tuple(result)
+
+    def tested(self, place: tuple[Expression, Expression], known: Definitions) -> bool:
+        """Note the test of an index against a size; False if there is none."""
+        before = dict(self.tests)
+        index, size = place
+        found = self.range(index, known)
+        if found is None or found.limit > MOST:
+            self.tests = before
+            return False
+        self.test("ge", found.low, build.integer(0))
+        self.test("lt", found.high, size)
+        return True
+
+    def test(self, name: str, left: Expression, right: Expression) -> None:
+        """Note a comparison, unless it is sure to hold."""
+        condition = build.apply(name, left, right)
+        if not (isinstance(condition, Constant) and condition.value):
+            self.tests[condition] = None
+
+    # ------------------------------------------------------------ what an index runs through
+
+    def range(self, index: Expression, known: Definitions) -> Range | None:
+        """Return the range of an int64 expression over all iterations."""
+        if not any(isinstance(node, Read) and node.symbol in self.changing for node in walk(index)):
+            return self.leaf(index, index)
+        match index:
+            case Read(symbol=symbol) if symbol == self.loop.index:
+                return self.leaf(self.loop.start, build.sub(self.loop.stop, build.integer(1)))
+            case Read(symbol=symbol) if symbol in known:
+                return self.range(known[symbol], known)
+            case Apply(operator=operator, operands=operands) if index.dtype is INT64:
+                return self.apply(operator.name, operands, known)
+            case _:
+                return None
+
+    def leaf(self, low: Expression, high: Expression) -> Range | None:
+        """Return the range of what is computed before the loop, which is tested to be small."""
+        for value in dict.fromkeys((low, high)):
+            if any(isinstance(node, Load) or _may_divide_by_zero(node) for node in walk(value)):
+                return None
+            self.test("ge", value, build.integer(-LEAF))
+            self.test("le", value, build.integer(LEAF))
+        return Range(low, high, LEAF)
+
+    def apply(self, name: str, operands: tuple[Expression, ...], known: Definitions) -> Range | None:
+        """Return the range of an operator's results."""
+        match name, operands:
+            case "mul", (Constant(value=factor), other) | (other, Constant(value=factor)):
+                return _scaled(self.range(other, known), int(factor))
+            case "neg", (operand,):
+                return _scaled(self.range(operand, known), -1)
+            case "mod", (_, divisor):
+                rest = self.range(divisor, known)
+                if rest is None or rest.low != rest.high:
+                    return None
+                self.test("gt", rest.low, build.integer(0))
+                return Range(build.integer(0), build.sub(rest.low, build.integer(1)), rest.limit)
+            case (("add" | "sub"), (left, right)):
+                first, second = self.range(left, known), self.range(right, known)
+                second = _scaled(second, -1) if name == "sub" else second
+                if first is None or second is None:
+                    return None
+                return Range(
+                    build.add(first.low, second.low), build.add(first.high, second.high), first.limit + second.limit
+                )
+            case _:
+                return None
+
+
+def _scaled(found: Range | None, factor: int) -> Range | None:
+    if found is None or abs(factor) * found.limit > MOST:
+        return None
+    ends = (found.low, found.high) if factor >= 0 else (found.high, found.low)
+    low, high = (end if factor == 1 else build.mul(build.integer(factor), end) for end in ends)
+    return Range(low, high, abs(factor) * found.limit)
+
+
+def _may_divide_by_zero(node: Node) -> bool:
+    match node:
+        case Apply(operator=operator, operands=(_, divisor)) if operator.name in {"floordiv", "mod", "div"}:
+            return not (isinstance(divisor, Constant) and divisor.value)
+        case _:
+            return False
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _place(check: Check) -> tuple[Expression, Expression] | None:
+    """Return the index and the size of a check of an index."""
+    if check.failure.kind is not FailureKind.INDEX:
+        return None
+    match check.condition:
+        case Apply(operator=both, operands=(Apply(operator=least), Apply(operator=below, operands=(index, size)))) if (
+            both.name,
+            least.name,
+            below.name,
+        ) == ("logical_and", "ge", "lt"):
+            return index, size
+        case _:
+            return None
+
+
+def _plain(node: NodeType, places: set[tuple[Expression, Expression]]) -> NodeType:
+    """Leave out the resolution of negative indices where the test shows that there are none."""
+
+    def visit(item: Node) -> Node:
+        if not isinstance(item, Load | Store):
+            return item
+        indices: list[Expression] = []
+        for axis, index in enumerate(item.indices):
+            inner = unwrapped(index, item.tensor, axis)
+            plain = inner is not None and (inner, build.size(item.tensor, axis)) in places
+            indices.append(inner if plain and inner is not None else index)
+        return item if tuple(indices) == item.indices else replace(item, indices=tuple(indices))
+
+    return rewrite(node, visit) if places else node
