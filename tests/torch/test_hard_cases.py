@@ -319,3 +319,18 @@ def test_a_racy_prange_is_refuted_with_two_iterations(device):
     assert "i=0" in str(caught.value)
     assert "i=1" in str(caught.value)
     assert "x[1]" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_cubes_are_products_as_in_torch(dtype: torch.dtype) -> None:
+    @bw.op
+    def cubes(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        for i in range(len(x)):
+            out[i] = x[i] ** 3
+        return out
+
+    x = torch.linspace(-3.0, 7.0, 1001, dtype=dtype)
+    assert torch.equal(cubes(x), x * x * x)
+    assert torch.equal(cubes.python(x), x * x * x)
+    assert torch.equal(x**3, x * x * x)

@@ -123,9 +123,10 @@ def _power(state: State, left: Value, right: Value, kind: ValueType, loc: Locati
     if kind.dtype.is_integer and isinstance(exponent, Constant) and exponent.value < 0:
         kind = ValueType(FLOAT64, weak=True)
     base = cast(left.expression, kind.dtype, loc)
-    if is_constant(exponent, 2):
+    if is_constant(exponent, 2) or (is_constant(exponent, 3) and kind.dtype.is_float):
         base = base if isinstance(base, Constant | Read) else state.pin(base)
-        return Value(apply("mul", base, base, loc=loc), kind.weak)
+        square = apply("mul", base, base, loc=loc)
+        return Value(square if is_constant(exponent, 2) else apply("mul", square, base, loc=loc), kind.weak)
     exponent = cast(exponent, kind.dtype, loc)
     if kind.dtype.is_integer:
         natural = apply("ge", exponent, constant(0, kind.dtype, loc), loc=loc)

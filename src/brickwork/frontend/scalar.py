@@ -152,6 +152,9 @@ def _power(values: tuple[Scalar, Scalar], kind: ValueType) -> Any:
         if not exponent.weak:
             raise ValueError("a negative power of an integer; write float(...) around the base")
         kind = ValueType(FLOAT64, weak=True)
+    if kind.dtype.is_float and exponent.value == 3:
+        factor = result(convert(base, kind.dtype), kind.dtype, weak=kind.weak)
+        return binary("mul", binary("mul", factor, factor), factor)
     return _apply("pow", (base, exponent), kind)
 
 
