@@ -24,7 +24,7 @@ from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
 from brickwork.frontend.sites import place
 from brickwork.frontend.state import Arguments, Frame, State, describe, truth
-from brickwork.frontend.tables import pick
+from brickwork.frontend.tables import looked_up, pick
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View, is_none, join
 from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
@@ -155,17 +155,35 @@ def index_operands(state: State, frame: Frame, node: ast.Subscript) -> Sequence[
 
 
 def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Operand:
+    table = _table(state, frame, node, loc)
+    if table is not None:
+        return table
     owner = operand(state, frame, node.value)
-    position = len(state.block)
     indices = index_operands(state, frame, node)
     if isinstance(owner, View):
-        del position
         return index(state, owner, indices, loc)
     if isinstance(owner, Items):
         if len(indices) != 1:
             raise error("BW103", "a tuple takes one index", loc, "write `w[i][j]`")
-        return pick(state, owner.items, scalar(state, indices[0], loc), loc)
+        name = node.value.id if isinstance(node.value, ast.Name) else "tuple"
+        return pick(state, owner.items, scalar(state, indices[0], loc), loc, name)
     raise error("BW003", f"{describe(owner)} cannot be indexed", loc, "index a tensor")
+
+
+def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Value | None:
+    """Return `W[i][j]` of a captured table of numbers; None of anything else."""
+    owner, nodes = node.value, [node.slice]
+    while isinstance(owner, ast.Subscript):
+        nodes.insert(0, owner.slice)
+        owner = owner.value
+    captured = number_items(resolve(owner, frame.source.captured, frame.local))
+    if len(nodes) == 1 or captured is None or any(isinstance(item, ast.Tuple | ast.Slice) for item in nodes):
+        return None
+    items = captured_operand(captured, "table", loc)
+    indices = [scalar(state, item, loc) for item in operands(state, frame, nodes)]
+    if not isinstance(items, Items) or all(isinstance(item.expression, Constant) for item in indices):
+        return None
+    return looked_up(state, items.items, indices, loc, ast.unparse(owner))
 
 
 def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Operand:
