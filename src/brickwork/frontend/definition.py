@@ -129,7 +129,8 @@ def _wrong_returns(
 
     annotation = source.node.returns
     if annotation is not None and ast.unparse(annotation).strip("'\"") in {"int", "float", "bool"}:
-        refuse("an operator returns tensors, not Python numbers", annotation, "annotate it as `-> torch.Tensor`")
+        advice = "annotate it as `-> torch.Tensor`: a number that is returned becomes a tensor without dimensions"
+        refuse("an operator returns tensors, not Python numbers", annotation, advice)
     names = {item.name for item in parameters}
     counts = {len(_result_expressions(node)) for node in returns}
     if len(counts) > 1:

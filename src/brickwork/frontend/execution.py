@@ -165,6 +165,13 @@ class Execution:
         """Return an element to update."""
         return Held(owner, indices, name)
 
+    def item(self, value: Any) -> Any:
+        """Return `value.item()`: the number itself, in its type; of anything else, what its method gives."""
+        if not is_scalar(value):
+            return value.item()
+        found = scalar(value)
+        return result(found.value, found.dtype, weak=found.weak)
+
     # ------------------------------------------------------------ calls
 
     def call(self, function: Any, place: Place, *arguments: Any, **named: Any) -> Any:

@@ -17,9 +17,10 @@ from itertools import starmap
 from typing import Any, TypeAlias, cast
 
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.lower import lower
 from brickwork.frontend.parameters import ParameterDeclaration
-from brickwork.frontend.source import Frozen
+from brickwork.frontend.source import Frozen, local_names
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import Return, TensorType
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
@@ -70,7 +71,7 @@ def _cell(definition: Definition, position: int, arguments: tuple[Any, ...]) -> 
     program = lower(definition, Signature(types))
     returned = next(node for node in program.body if isinstance(node, Return))
     dtype = getattr(sys.modules["torch"], returned.tensors[position].type.dtype.name)
-    return tensors[0].new_empty((), dtype=dtype)
+    return tensors[0].new_empty((), dtype=dtype) if tensors else sys.modules["torch"].empty((), dtype=dtype)
 
 
 def _argument_type(declaration: ParameterDeclaration, argument: Any) -> ArgumentType:
@@ -135,9 +136,11 @@ def _without(body: list[ast.stmt], lifted: set[Place]) -> list[ast.stmt]:
 
 
 class _Results(ast.NodeTransformer):
-    """Replaces returned scalars by cells."""
+    """Replaces returned numbers by cells."""
 
     def __init__(self, definition: Definition, parameters: list[str]) -> None:
+        self.source = definition.source
+        self.local = local_names(definition.source.node)
         self.split = definition.split
         self.parameters = parameters
 
@@ -150,10 +153,17 @@ class _Results(ast.NodeTransformer):
         return node
 
     def _result(self, position: int, node: ast.expr) -> ast.expr:
-        computed = self.split.device | self.split.arrays
-        device = any(isinstance(item, ast.Name) and item.id in computed for item in ast.walk(node))
-        element = isinstance(node, ast.Subscript)
-        if not device and not element:
+        if self._is_tensor(node) or (isinstance(node, ast.Constant) and node.value is None):
             return node
         arguments = ast.Tuple([ast.Name(name, ast.Load()) for name in self.parameters], ast.Load())
         return ast.Call(ast.Name(CELLS, ast.Load()), [ast.Constant(position), arguments], [])
+
+    def _is_tensor(self, node: ast.expr) -> bool:
+        """Return whether a result is a tensor that the host has: under a name, or just made."""
+        if isinstance(node, ast.Name):
+            return node.id in self.split.tensors - self.split.device - self.split.arrays
+        if not isinstance(node, ast.Call):
+            return False
+        found = resolve(node.func, self.source.captured, self.local)
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        return intrinsic(found) in ALLOCATIONS or (found is MISSING and method in NEW_METHODS)

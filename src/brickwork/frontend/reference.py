@@ -36,7 +36,8 @@ def python_function(definition: Definition) -> Callable[..., Any]:
     """Return the operator as a Python function; it also takes `out=`, and `key=` or `generator=` if it draws."""
     source = definition.source
     helpers = {found: _compiled(item, None, frozenset()) for found, item in definition.helpers.items()}
-    body = _compiled(source, definition.split.lifted, definition.split.device)
+    ruled = None if definition.host == "native" else definition.split.lifted
+    body = _compiled(source, ruled, definition.split.device)
     sites = draw_sites(definition.whole or source, definition.helpers)
     options = {"out", *(("key", "generator") if definition.draws_random else ())}
 
@@ -214,6 +215,8 @@ class _Rewriter(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+            return self._run("item", node, self._visited(node.func.value))
         position = ast.Tuple(elts=[ast.Constant(value=number) for number in place(node)], ctx=ast.Load())
         made = self._run("call", node, self._visited(node.func), position, *map(self._visited, node.args))
         made.keywords = [ast.keyword(arg=item.arg, value=self._visited(item.value)) for item in node.keywords]

@@ -111,7 +111,9 @@ class PythonHost:
     def _body(self, launcher: _Launcher, *arguments: Any, **named: Any) -> Any:
         """Run the body; what it makes without naming a device is where the arguments are."""
         with allocating_like((*arguments, *named.values())):
-            return self._python_body(launcher, *arguments, **named)
+            returned = self._python_body(launcher, *arguments, **named)
+            several = isinstance(returned, tuple | list)
+            return tuple(map(_cell, cast("Sequence[Any]", returned))) if several else _cell(returned)
 
     def run(self, overload: str) -> Callable[..., Any]:
         """Return the implementation of an overload."""
@@ -358,6 +360,21 @@ class _DryRun(_Launcher):
         operator, arguments = self.host.piece(number, values)
         operator.prepare(arguments, self._place)
         return self.results(number, operator.call(*arguments))
+
+
+def _cell(value: Any) -> Any:
+    """Return the tensor without dimensions for a number, as native code makes it; anything else as it is."""
+    match value:
+        case bool() | torch.SymBool():
+            dtype = torch.bool
+        case int() | torch.SymInt():
+            dtype = torch.int64
+        case float() | torch.SymFloat():
+            dtype = torch.float32
+        case _:
+            return value
+    known = isinstance(value, bool | int | float)
+    return torch.tensor(value, dtype=dtype) if known else torch.empty((), dtype=dtype)
 
 
 def _input(name: str, value: Any, is_number: bool) -> Input:
