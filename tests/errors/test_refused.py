@@ -168,3 +168,23 @@ def test_lists_that_grow_are_refused_at_definition():
             found.append(x[i])
     """
     assert refused(body) == [("BW011", "found.append(x[i])", "`found.append`: lists are of a fixed length here")]
+
+
+@pytest.mark.parametrize(
+    ("before", "assignment", "kind"),
+    [
+        ("torch.zeros(())", "s += x[i]", "a tensor with 0 dimensions"),
+        ("x", "s = x[i]", "a tensor with 1 dimension"),
+        ("None", "s = x[i] if s is None else max(s, x[i])", "None"),
+        ("(1.0, 2.0)", "s = x[i]", "a tuple"),
+    ],
+)
+def test_a_number_in_a_loop_for_a_name_of_something_else_is_refused(before: str, assignment: str, kind: str):
+    body = f"""
+    def f(x: torch.Tensor) -> None:
+        s = {before}
+        for i in range(x.shape[0]):
+            {assignment}
+    """
+    found = refused(body, memory([1.0]))
+    assert ("BW901", assignment, f"`s` is {kind} before the loop, and a number in it") in found

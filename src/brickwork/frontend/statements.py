@@ -34,7 +34,7 @@ from brickwork.frontend.state import (
     Variable,
     describe,
 )
-from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.frontend.typing import Items, Operand, Value, View, is_none
 from brickwork.ir.build import add, cast, integer, logical_not, read
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import (
@@ -223,6 +223,7 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
     if isinstance(found, View) and found.is_element:
         found = load(state, found, loc)
     if isinstance(found, Value) and name not in frame.aliases:
+        _refuse_number(state, frame, name, loc)
         key = (frame.path, name)
         state.assign(key, found, loc)
         frame.bindings[name] = Variable(key)
@@ -246,6 +247,21 @@ def _is_rounded(expression: Expression) -> bool:
     """Whether an integer comes from floats: proofs about indices need one name for it, and know no more."""
     casts = [node for node in walk(expression) if isinstance(node, Cast)]
     return expression.dtype is INT64 and any(node.operand.dtype.is_float for node in casts)
+
+
+def _refuse_number(state: State, frame: Frame, name: str, loc: Location) -> None:
+    """Refuse a number for a name that stands for something else before a loop around: later turns would not see it."""
+    for level in state.loops:
+        before = level.outer.get(name) if level.frame_path == frame.path else None
+        if before is None or isinstance(before, Value | Variable):
+            continue
+        advice = "use another name"
+        if isinstance(before, View):
+            advice = f"store into it, `{name}[()] = ...`, or use another name" if not before.rank else advice
+        elif not isinstance(before, Together) and is_none(before):
+            advice = f"give `{name}` a number before the loop, and say in another variable whether it counts"
+        what = "a tuple" if isinstance(before, Together) else describe(before)
+        raise unsupported(f"`{name}` is {what} before the loop, and a number in it", loc, advice)
 
 
 def _are_numbers(found: Items) -> bool:
