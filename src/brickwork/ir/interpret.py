@@ -259,8 +259,10 @@ def _element(
         sizes = (*memory.sizes[:-1], math.prod(memory.sizes)) if flat else memory.sizes
         for axis, (value, size) in enumerate(zip(values, sizes, strict=True)):
             if not 0 <= value < size:
-                where = f"dimension {axis} of tensor '{tensor.name}' with size {size} (shape {memory.sizes})"
-                raise IndexError(f"index {value} is out of bounds for {where} ({chain(node.loc)})")
+                name = f"{'list' if tensor.is_local else 'tensor'} '{tensor.name}'"
+                given = value - size if value < 0 else value  # A negative index counts from the end.
+                where = f"dimension {axis} of {name} with size {size} (shape {memory.sizes})"
+                raise IndexError(f"index {given} is out of bounds for {where} ({chain(node.loc)})")
         position = memory.position(values)
         if state.detector is not None:
             now = Access(0, tensor, values, writes, combine, node.loc)

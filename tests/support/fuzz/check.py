@@ -8,6 +8,7 @@ refuted has one for some arguments.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -64,6 +65,8 @@ _WORDS = (
 )
 _EITHER = {IndexError, ZeroDivisionError}
 """Failures of one expression: divisors are tested before elements are read."""
+_PLACE = re.compile(r" \([^()]*\.py:\d+\)$")
+"""The place that a message ends with."""
 THREADS = (1, 2, 7)
 WIDTHS = (4, 16, 32, 64)
 """Bytes of a vector; 4 means none."""
@@ -151,6 +154,7 @@ def breaks_its_word(case: Case, program: Program, expected: Outcome, seen: Count
         seen["fails with what comes later in the statement"] += 1
         return True
     compare("interpreter", found, expected, case)
+    compare_words("interpreter", found, expected, case)
     return False
 
 
@@ -270,7 +274,10 @@ def _compiled(case: Case, definition: Definition, expected: Outcome, seen: Count
             for threads in THREADS:
                 torch.set_num_threads(threads)
                 where = f"width {width}, {threads} threads"
-                compare("machine code", outcome(operator, case), expected, case, where)
+                found = outcome(operator, case)
+                compare("machine code", found, expected, case, where)
+                if threads == 1:
+                    compare_words("machine code", found, expected, case, where)
                 seen["runs of machine code"] += 1
     except RaceError as error:
         if not case.claims:
@@ -295,6 +302,16 @@ def compare(kind: str, found: Outcome, expected: Outcome, case: Case, where: str
     for number, (left, right) in enumerate(pairs):
         if not _same(left, right):
             raise FoundError(f"{kind}: values", f"{where}: tensor {number} is\n{left}\nnot\n{right}")
+
+
+def compare_words(kind: str, found: Outcome, expected: Outcome, case: Case, where: str = "") -> None:
+    """Raise FoundError unless two failures say the same, but for the place, which Python says elsewhere.
+
+    A list is Python's own there, and `x[i][j]` an element of a row.
+    """
+    told = "list " in found.words or "][" in case.source.partition(f"def {NAME}")[2]
+    if not told and _PLACE.sub("", found.words) != _PLACE.sub("", expected.words):
+        raise FoundError(f"{kind}: words", f"{where}: {found.words!r}, not {expected.words!r}")
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -177,11 +177,11 @@ def _elimination(writer: Writer) -> None:
     row = _from(writer, outer, rows, pick((1, 1, 0)))
     if chance(0.5):
         pivot = _element(writer, array, [row, outer])
-        writer.guarded(f"{pivot} = ({pivot} {pick('+-*')} {_element(writer, array, [outer, outer])}) % 3")
+        writer.guarded(f"{pivot} = ({pivot} {pick('+-*')} {_element(writer, array, [outer, outer])}) // 1 % 3")
     column = _from(writer, outer, columns, pick((1, 1, 0)))
     own = _element(writer, array, [row, column])
     value = f"{own} - {_element(writer, array, [row, outer])} * {_element(writer, array, [outer, column])}"
-    writer.guarded(f"{own} = ({value}) % 5")
+    writer.guarded(f"{own} = ({value}) // 1 % 5")
     writer.close(2)
     if chance(0.2):
         swap = _over(writer, columns)

@@ -102,9 +102,9 @@ def test_stores_narrow_to_the_element():
     assert memory.data == [44]
 
 
-@pytest.mark.parametrize("index", [-1, 3])
-def test_an_index_out_of_range_is_an_index_error(index):
-    with pytest.raises(IndexError, match=rf"index {index} is out of bounds for dimension 0 of tensor 'x' .*k\.py:7\)"):
+@pytest.mark.parametrize(("index", "given"), [(-1, -4), (3, 3)])
+def test_an_index_out_of_range_is_an_index_error(index, given):
+    with pytest.raises(IndexError, match=rf"index {given} is out of bounds for dimension 0 of tensor 'x' .*k\.py:7\)"):
         run_kernel(kernel(store(Y, integer(0), load(X, integer(index)))), [vector(1.0, 2.0, 3.0), vector(0.0)])
 
 

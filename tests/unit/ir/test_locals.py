@@ -63,7 +63,7 @@ def test_a_table_has_its_values_and_indices_are_checked():
     table = Local(tensor=HELD, values=(5.0, 6.0))
     run_kernel(kernel((Y,), table, store(Y, (1,), load(HELD, 1))), [y])
     assert y.data == [0.0, 6.0]
-    with pytest.raises(IndexError, match="index 2 is out of bounds"):
+    with pytest.raises(IndexError, match="index 2 is out of bounds for dimension 0 of list"):
         run_kernel(kernel((Y,), table, store(Y, (1,), load(HELD, 2))), [y])
 
 
