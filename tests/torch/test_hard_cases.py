@@ -159,6 +159,22 @@ def test_a_scatter_under_prange(device):
     assert torch.equal(out[where], torch.arange(3000.0))
 
 
+def claimed_updates(out: torch.Tensor, where: torch.Tensor, x: torch.Tensor) -> None:
+    for i in bw.prange(x.shape[0]):
+        out[where[i]] += x[i]
+
+
+claimed_updates_op = bw.op("hard_cases::claimed_updates")(claimed_updates)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.float64, torch.float32])
+def test_updates_under_prange_lose_nothing(device, dtype):
+    where, out = torch.arange(200_000) % 7, torch.zeros(7, dtype=dtype)
+    claimed_updates_op(out, where, torch.ones(200_000, dtype=dtype))
+    settle(device)
+    assert torch.equal(out, torch.bincount(where).to(dtype))
+
+
 def running(x: torch.Tensor, y: torch.Tensor) -> None:
     for i in range(1, x.shape[0]):
         x[i] = x[i - 1] + y[i]

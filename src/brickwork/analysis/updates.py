@@ -37,8 +37,11 @@ from brickwork.ir.walk import read_symbols, rewrite, substitute, walk
 _COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
 
 
-def find_updates(kernel: Kernel, analysis: Analysis) -> Analysis:
-    """Return the analysis with the loops independent that only updates are in the way of."""
+def find_updates(kernel: Kernel, analysis: Analysis, *, claimed: bool = False) -> Analysis:
+    """Return the analysis with the loops independent that only updates are in the way of; if `claimed`, only `prange`s.
+
+    A `prange` is one of them although its writer says that iterations never meet: a wrong word loses no update.
+    """
     if kernel.may_alias:
         return analysis
     live = live_after_loops(kernel.body)
@@ -46,7 +49,8 @@ def find_updates(kernel: Kernel, analysis: Analysis) -> Analysis:
     loops = dict(analysis.loops)
     for loop in analysis.model.loops:
         verdict = loops[loop.node.index]
-        if verdict.conflict is not None and verdict.conflict.kind is ConflictKind.ELEMENTS and not verdict.independent:
+        blocked = verdict.conflict is not None and verdict.conflict.kind is ConflictKind.ELEMENTS
+        if blocked and (loop.node.claimed or not (claimed or verdict.independent)):
             tensors = _in_conflict(loop, analysis, solver)
             if tensors:
                 reductions, _ = scalar_verdict(loop.node, live[loop.node.index])
@@ -55,13 +59,16 @@ def find_updates(kernel: Kernel, analysis: Analysis) -> Analysis:
 
 
 def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor, ...]:
-    """Return the tensors without which a loop has no conflict, if it does nothing but update them; else none."""
+    """Return the tensors without which a loop has no conflict, if it does nothing but update them; else none.
+
+    What else is in the way of a `prange` is its writer's word.
+    """
     stores = (node for node in walk(loop.node.body) if isinstance(node, Store))
     stored = dict.fromkeys(node.tensor for node in stores if not node.tensor.is_local)
     updated = [tensor for tensor in stored if update_operator(loop.node, tensor) is not None]
     found = tuple(tensor for tensor in updated if not _apart(loop, analysis, solver, {tensor}))
     rest = stored.keys() - found
-    return found if found and _apart(loop, analysis, solver, rest) else ()
+    return found if found and (loop.node.claimed or _apart(loop, analysis, solver, rest)) else ()
 
 
 def _apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Tensor]) -> bool:

@@ -72,8 +72,8 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
     as_written = cache(lambda: analyse(written))
     kernel, analysis, by_proof = _rewritten(written, as_written, target)
     analysis = take_claims(kernel, analysis)
+    analysis = find_updates(kernel, analysis, claimed=not target.grid)
     if target.grid:
-        analysis = find_updates(kernel, analysis)
         assumptions = tuple(item for item in analysis.assumptions if known is None or not holds(item, known))
         analysis = replace(analysis, assumptions=assumptions)
         if not kernel.may_alias:

@@ -78,6 +78,8 @@ class _Processor(Planner):
 
     def nest(self, loop: For) -> Iterator[Directive]:
         """Schedule a loop that stands in no parallel one."""
+        if self.analysis.loops[loop.index].independent:
+            yield from self.updates(loop)
         flat = find_flat(loop, self.analysis) if self.flat else None
         if flat is not None:
             yield Flatten(loop.index, flat.loops[1:])

@@ -34,7 +34,6 @@ from brickwork.transform.schedule.schedule import (
     Split,
     Threads,
     Tile,
-    Update,
     Vectorise,
 )
 from brickwork.transform.schedule.tile import find_across
@@ -91,12 +90,6 @@ class GridPlanner(Planner):
             yield from self.reduction(loop)
         else:
             yield from self.independent(loop, inside=inside)
-
-    def updates(self, loop: For) -> Iterator[Directive]:
-        """Make the updates in a nest indivisible that iterations may meet on."""
-        for node in walk(loop):
-            if isinstance(node, For):
-                yield from (Update(node.index, tensor.name) for tensor in self.analysis.loops[node.index].updates)
 
     # ------------------------------------------------------------ independent loops
 

@@ -28,6 +28,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import read_symbols, walk
+from brickwork.transform.schedule.schedule import Directive, Update
 
 LONG_OPERATORS = frozenset(
     {
@@ -79,6 +80,12 @@ class Planner:
                 return
             fixed.add(node.index)
             yield node
+
+    def updates(self, loop: For) -> Iterator[Directive]:
+        """Make the updates in a nest indivisible that iterations may meet on."""
+        for node in walk(loop):
+            if isinstance(node, For):
+                yield from (Update(node.index, tensor.name) for tensor in self.analysis.loops[node.index].updates)
 
     def accumulates(self, loop: For, symbols: set[Symbol]) -> bool:
         """Whether a loop accumulates into these variables and is independent otherwise."""
