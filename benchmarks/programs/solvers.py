@@ -322,7 +322,6 @@ PROGRAMS = (
         large=(4000, 15),
         loops=loops("i reduction, it in order, i* parallel, j reduction, i reduction, i reduction, i* parallel"),
         bound="bandwidth",
-        device=(300, 10),
         reference=lambda A, b, *_: torch.linalg.solve(A, b),
     ),
     LoopProgram(

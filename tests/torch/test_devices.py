@@ -56,7 +56,7 @@ def two(monkeypatch):
 
 
 def artifact():
-    return Artifact(b"", EntryDescription("ns::op", "entry", ()), "", {"ptx": ".target sm_90\n"}, ("kernel",))
+    return Artifact(b"", EntryDescription("ns::op", "entry", ()), "", {"ptx": ".target sm_90\n"}, kernels=("kernel",))
 
 
 def test_a_gpu_is_made_ready_when_it_is_first_needed(two):
