@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import keyword
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -108,7 +109,7 @@ class Op:
 
     # ------------------------------------------------------------ calls
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call the operator with the function's arguments; also `out=`, and `generator=` or `key=` if it draws."""
         try:
             if self._schema.unsaid:
@@ -218,7 +219,7 @@ class Op:
 
     # ------------------------------------------------------------ what the user asks
 
-    def python(self, *arguments: Any, **named: Any) -> Any:
+    def python(self, /, *arguments: Any, **named: Any) -> Any:
         """Run the body as Python, with element reads as values: slow, and the reference for compiled code."""
         if self._schema.random and named.get(KEY) is None:
             device, generator = device_of((*arguments, *named.values())), named.get("generator")
@@ -233,7 +234,7 @@ class Op:
             return self._python_host.reference
         return importlib.import_module("brickwork.frontend.reference").python_function(self.definition)
 
-    def explain(self, *arguments: Any, **named: Any) -> str:
+    def explain(self, /, *arguments: Any, **named: Any) -> str:
         """Say how each loop runs and why, and which accesses are checked; without arguments, as last compiled.
 
         `device=` is as in `warmup`.
@@ -246,7 +247,7 @@ class Op:
             return f"{self.name} is not compiled yet: pass arguments to explain"
         return artifact.explanation
 
-    def inspect(self, stage: Stage, *arguments: Any, **named: Any) -> str:
+    def inspect(self, stage: Stage, /, *arguments: Any, **named: Any) -> str:
         """Return a stage of the compilation for these arguments; without arguments, of the last one.
 
         `device=` is as in `warmup`.
@@ -271,7 +272,7 @@ class Op:
         more = ("sass", "resources") if artifact.kernels else ()
         raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")
 
-    def warmup(self, *arguments: Any, **named: Any) -> None:
+    def warmup(self, /, *arguments: Any, **named: Any) -> None:
         """Compile for arguments like these, which may be meta or fake tensors; nothing is run.
 
         Code is made for the device that real tensors are on; `device=` names another one (`cuda`, `cuda:1`), or an
@@ -280,7 +281,7 @@ class Op:
         with OwnFramesHidden():
             self._artifact(arguments, named)
 
-    def check(self, *arguments: Any, **named: Any) -> None:
+    def check(self, /, *arguments: Any, **named: Any) -> None:
         """Compare with the reference on these arguments, and run `torch.library.opcheck`; raise if anything differs."""
         if self._schema.unsaid:
             more = {name: value for name, value in named.items() if name not in self.__signature__.parameters}
@@ -317,7 +318,8 @@ class Op:
         own = DEVICE in {parameter.name for parameter in self.definition.parameters}
         device = None if own else named.pop(DEVICE, None)
         out = named.pop(OUT, None) if self._schema.out is not None else None
-        named.pop(KEY, None)
+        if self._schema.random:
+            named.pop(KEY, None)
         bound = self.__signature__.bind(*arguments, **named)
         bound.apply_defaults()
         return [bound.arguments[parameter.name] for parameter in self.definition.parameters], out, device
@@ -391,8 +393,13 @@ def _own_name(function: Callable[..., Any]) -> str:
 
 
 def _checked(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name):
+    if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name, re.ASCII):
         raise ValueError(f'an operator is named "namespace::name", not {name!r}')
+    for part in name.split("::"):
+        if keyword.iskeyword(part) or part.startswith("__"):
+            raise ValueError(
+                f"an operator cannot be named {name!r}: {part!r} has a meaning of its own; choose another name"
+            )
     return name
 
 

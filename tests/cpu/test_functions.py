@@ -168,3 +168,24 @@ def test_what_has_no_value_is_a_value_error() -> None:
     kind, message = failure(negative_factorial, torch.tensor([3, -1]))
     assert kind is ValueError
     assert "factorial() not defined for negative values" in message
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_inverse_hyperbolic_functions_of_large_numbers(dtype: torch.dtype) -> None:
+    def large(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty((x.shape[0], 2), dtype=x.dtype)
+        for i in range(x.shape[0]):
+            out[i, 0] = math.asinh(x[i])
+            out[i, 1] = torch.acosh(x[i])
+        return out
+
+    most = torch.finfo(dtype).max
+    near = [1e11, 9.9e11, 1.1e12, 1e15, 3e19, 1e30, most, math.inf, math.nan, 0.0, -0.0, 1.0, 2.0, 0.5, 1e-30]
+    values = [*near, *(-item for item in near), *([1e99, 1.1e100, 1e200] if dtype is torch.float64 else [])]
+    x = torch.tensor(values, dtype=dtype)
+    operator = bw.op(f"functions::inverse_hyperbolic_{str(dtype)[6:]}")(large)
+    expected = torch.stack([torch.asinh(x.double()), torch.acosh(x.double())], 1).to(dtype)
+    found = operator(x)
+    torch.testing.assert_close(found, expected, rtol=3 * torch.finfo(dtype).eps, atol=0, equal_nan=True)
+    torch.testing.assert_close(found.signbit()[:, 0][~x.isnan()], x.signbit()[~x.isnan()])
+    torch.testing.assert_close(operator(x[5:6]), found[5:6], equal_nan=True, rtol=0, atol=0)

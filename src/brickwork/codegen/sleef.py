@@ -6,11 +6,13 @@ is put into a vector of its own. Variants are those of eager torch (errors of ab
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from brickwork.codegen import libdevice, trigonometry
+from brickwork.codegen.builder import float_constant
 from brickwork.codegen.state import State, unlikely
-from brickwork.codegen.values import vector_type
+from brickwork.codegen.values import type_suffix, vector_type
 
 _SLEEF = {
     "u10": "cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf "
@@ -24,6 +26,9 @@ _VARIANTS = {name: variant for variant, names in _SLEEF.items() for name in name
 FUNCTIONS = frozenset(_VARIANTS) - {"tgamma"} | frozenset(_NAMES)
 """Operators on floats that are functions of the library."""
 
+LARGE = {"float": 1e12, "double": 1e100}
+"""From here on 1 is nothing beside the square of a number, which the library can still compute."""
+
 
 def call_function(state: State, name: str, scalar: str, operands: Sequence[str], width: int) -> str:
     """Return a library function of operands of `width` lanes of `scalar` (`float` or `double`)."""
@@ -32,6 +37,8 @@ def call_function(state: State, name: str, scalar: str, operands: Sequence[str],
     stem = _NAMES.get(name, name)
     if stem in {"sin", "cos"} and scalar == "float" and state.target.fused:
         return _trigonometric(state, stem, operands[0], width)
+    if stem in {"asinh", "acosh"} and state.target.vector_library == "sleef":
+        return _inverse_hyperbolic(state, stem, scalar, operands[0], width)
     return _call_library(state, stem, scalar, operands, width)
 
 
@@ -48,6 +55,34 @@ def _trigonometric(state: State, stem: str, text: str, width: int) -> str:
     end = writer.block
     writer.place(after)
     return writer.emit(f"phi {kind} [{near}, %{start}], [{answer}, %{end}]")
+
+
+def _inverse_hyperbolic(state: State, stem: str, scalar: str, text: str, width: int) -> str:
+    """Return asinh or acosh; of a large number, whose square is beyond the library, it is log(2 x)."""
+    writer, kind, flags = state.writer, vector_type(scalar, width), vector_type("i1", width)
+    limit, shift = (_literal(value, scalar, width) for value in (LARGE[scalar], math.log(2)))
+    suffix = type_suffix(scalar, width)
+    near = _call_library(state, stem, scalar, (text,), width)
+    size = writer.emit(f"call {kind} @llvm.fabs.{suffix}({kind} {text})") if stem == "asinh" else text
+    large = writer.emit(f"fcmp ogt {kind} {size}, {limit}")
+    some = large
+    if width > 1:
+        some = writer.emit(f"icmp ne i{width} {writer.emit(f'bitcast {flags} {large} to i{width}')}, 0")
+    start, far, after = writer.block, writer.label("far"), writer.label("near")
+    writer.branch_if(some, far, after, unlikely(state.module))
+    writer.place(far)
+    answer = writer.emit(f"fadd {kind} {_call_library(state, 'log', scalar, (size,), width)}, {shift}")
+    if stem == "asinh":
+        answer = writer.emit(f"call {kind} @llvm.copysign.{suffix}({kind} {answer}, {kind} {text})")
+    answer = writer.emit(f"select {flags} {large}, {kind} {answer}, {kind} {near}")
+    end = writer.block
+    writer.place(after)
+    return writer.emit(f"phi {kind} [{near}, %{start}], [{answer}, %{end}]")
+
+
+def _literal(value: float, scalar: str, width: int) -> str:
+    text = float_constant(value, scalar)
+    return text if width == 1 else f"splat ({scalar} {text})"
 
 
 def _call_library(state: State, stem: str, scalar: str, operands: Sequence[str], width: int) -> str:

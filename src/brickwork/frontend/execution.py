@@ -174,7 +174,7 @@ class Execution:
 
     # ------------------------------------------------------------ calls
 
-    def call(self, function: Any, place: Place, *arguments: Any, **named: Any) -> Any:
+    def call(self, function: Any, place: Place, /, *arguments: Any, **named: Any) -> Any:
         """Call a function: a draw, a function with a ruling, a helper, or anything of the host."""
         name = intrinsic(function)
         if name in DRAWS:
@@ -211,7 +211,7 @@ class Execution:
 
     # ------------------------------------------------------------ loops
 
-    def head(self, function: Any, *arguments: Any, **named: Any) -> Turns | Nest:
+    def head(self, function: Any, /, *arguments: Any, **named: Any) -> Turns | Nest:
         """Return what a loop runs over: `range` and its like, and `enumerate`, `zip` and `reversed` of items."""
         match intrinsic(function):
             case "brickwork.indices":

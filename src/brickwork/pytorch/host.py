@@ -108,7 +108,7 @@ class PythonHost:
         self._operators: dict[tuple[int, tuple[Input, ...]], PieceOperator] = {}
         self._lock = threading.RLock()
 
-    def _body(self, launcher: _Launcher, *arguments: Any, **named: Any) -> Any:
+    def _body(self, launcher: _Launcher, /, *arguments: Any, **named: Any) -> Any:
         """Run the body; what it makes without naming a device is where the arguments are."""
         with allocating_like((*arguments, *named.values())):
             returned = self._python_body(launcher, *arguments, **named)
@@ -123,7 +123,7 @@ class PythonHost:
         """Return the fake implementation of an overload."""
         return self._fake_default if overload == DEFAULT else self._fake_out
 
-    def reference(self, *arguments: Any, **named: Any) -> Any:
+    def reference(self, /, *arguments: Any, **named: Any) -> Any:
         """Run the body with its pieces as Python under the rulings: `op.python`."""
         declared = {item.name for item in self.definition.parameters}
         given = {name: named.pop(name) for name in ("out", KEY, "generator") if name in named and name not in declared}
@@ -198,13 +198,13 @@ class PythonHost:
 
     # ------------------------------------------------------------ implementations
 
-    def _run_default(self, *arguments: Any, **named: Any) -> Any:
+    def _run_default(self, /, *arguments: Any, **named: Any) -> Any:
         results = self._results(arguments, named)
         if not self.definition.results:
             return None
         return results[0] if self.definition.results == 1 else tuple(results)
 
-    def _run_out(self, *arguments: Any, **named: Any) -> None:
+    def _run_out(self, /, *arguments: Any, **named: Any) -> None:
         outputs = self._outputs()
         given = [named.pop(name) for name in outputs]
         tensors = tensors_of((*arguments, *named.values()))
@@ -230,7 +230,7 @@ class PythonHost:
         runner.refuse_shared(results)
         return results
 
-    def _fake_default(self, *arguments: Any, **named: Any) -> Any:
+    def _fake_default(self, /, *arguments: Any, **named: Any) -> Any:
         named.pop(KEY, None)
         check_devices(self.definition.name, tensors_of((*arguments, *named.values())))
         results = self._checked(self._body(_FakeRun(self), *arguments, **named))
@@ -238,7 +238,7 @@ class PythonHost:
             return None
         return results[0] if self.definition.results == 1 else tuple(results)
 
-    def _fake_out(self, *arguments: Any, **named: Any) -> None:
+    def _fake_out(self, /, *arguments: Any, **named: Any) -> None:
         outputs = self._outputs()
         given = [named.pop(name) for name in outputs]
         check_devices(self.definition.name, tensors_of((*arguments, *given)))
