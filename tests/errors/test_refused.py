@@ -96,7 +96,12 @@ def test_parameters_that_are_not_understood():
 
 LOWERED = [
     ("if x[i] > 0:\n            s = 1\n        x[i] = s", "BW005", "s", "`s` may be read before it is assigned"),
-    ("for j in range(2):\n            k = j\n        x[i] = k", "BW005", "k", "`k` may be read before it is assigned"),
+    (
+        "for j in range(x.shape[0]):\n            k = j\n        x[i] = k",
+        "BW005",
+        "k",
+        "`k` may be read before it is assigned",
+    ),
     ("x[i, 0] = 1", "BW102", "x[i, 0]", "`x` has 1 dimension, but 2 indices"),
     ("x[0.5] = 1", "BW103", "0.5", "an index of `x` is a Python float, not an integer"),
     ("x[i] = math.fsum(3.0)", "BW004", "math.fsum(3.0)", "`math.fsum` is not part of the language"),

@@ -48,7 +48,8 @@ class Loop:
     """A loop without its body: the names in its head, its axes, and how it is left.
 
     `claimed` is the user's word that iterations are independent; `tuples`: the loop yields a tuple of its axes' items.
-    `jumps` says that a `break` or `continue` of the body belongs to it; a `break` sets `flag`, if there is one.
+    `jumps` says that a `break` or `continue` of the body belongs to it, `continues` that a `continue` does; a `break`
+    sets `flag`, if there is one.
     """
 
     target: ast.expr
@@ -58,6 +59,7 @@ class Loop:
     tuples: bool = False
     jumps: bool = False
     flag: Symbol | None = None
+    continues: bool = False
 
 
 def lower_for(state: State, frame: Frame, node: ast.For, *, assign: AssignTarget, body: LowerBody) -> None:
@@ -67,8 +69,8 @@ def lower_for(state: State, frame: Frame, node: ast.For, *, assign: AssignTarget
     broken = breaks(node.body)
     several = len(head.axes) > 1 or _is_unrolled(head.axes, loc)
     flag = new_flag(state, loc) if broken and (several or node.orelse) else None
-    jumps = broken or _continues(node.body)
-    loop = Loop(node.target, head.axes, loc, head.claimed, head.tuples, jumps, flag)
+    continues = _continues(node.body)
+    loop = Loop(node.target, head.axes, loc, head.claimed, head.tuples, broken or continues, flag, continues)
     position = len(state.block)
     exits = lower_loop(state, frame, loop, lambda: body(state, frame, node.body), assign)
     if node.orelse:
@@ -147,7 +149,7 @@ def enter(state: State, frame: Frame, level: LoopLevel) -> Saved:
 
 
 def leave(state: State, frame: Frame, saved: Saved) -> None:
-    """End a loop: it may not have run, so that only what was assigned before is assigned."""
+    """End a loop: it may not have run, so that at first only what was assigned before is assigned."""
     state.loops.pop()
     for name in saved[1].keys() - frame.bindings.keys():
         if name in state.moved:
@@ -175,9 +177,10 @@ def lower_loop(
     block: list[Statement] = []
     with state.into(block):
         items = tuple(make() for _, make in heads)
-        found = Items(items if loop.axes else ()) if loop.tuples else items[0]
-        bind_target(state, frame, loop.target, found, assign)
+        turn = Items(items if loop.axes else ()) if loop.tuples else items[0]
+        bind_target(state, frame, loop.target, turn, assign)
         body()
+        found = [*level.exits, *(() if state.ended else (set(state.assigned),))]
         restore(state, frame, level.outer, loop.loc)
     for depth, (head, _) in reversed(list(enumerate(heads))):
         leave(state, frame, saved.pop())
@@ -185,8 +188,17 @@ def lower_loop(
         block = [made]
         if loop.flag is not None and depth > 0:
             block.append(If(condition=read(loop.flag, loc), then=(Break(loc=loc),), loc=loc))
+    if found and not loop.continues and all(_surely_turns(axis, loc) for axis in axes):
+        given = set[Key].intersection(*found) - state.assigned
+        state.given |= given
+        keep_assigned(state, frame, given & state.kept, len(state.block), loc)
     state.block.extend(block if not state.ended else ())
     return level.exits
+
+
+def _surely_turns(axis: Iterable, loc: Location) -> bool:
+    count = trips(axis, loc)
+    return isinstance(count, Constant) and count.value > 0
 
 
 def _one_loop(

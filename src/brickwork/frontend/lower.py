@@ -21,7 +21,16 @@ from brickwork.frontend.reductions import reduce
 from brickwork.frontend.rules import error
 from brickwork.frontend.sites import draw_sites
 from brickwork.frontend.source import local_names
-from brickwork.frontend.state import Frame, Key, ListDemanded, State, Variable, rebound_names, several_names
+from brickwork.frontend.state import (
+    Frame,
+    Key,
+    ListDemanded,
+    State,
+    ValueDemanded,
+    Variable,
+    rebound_names,
+    several_names,
+)
 from brickwork.frontend.statements import assign_target
 from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
 from brickwork.ir.build import integer, read
@@ -65,10 +74,11 @@ def lower(definition: Definition, signature: Signature) -> Program:
         raise error("BW901", message, definition.loc, "move torch calls and slices out of the operator")
     types: dict[Key, ValueType] = {}
     arrays: set[Key] = set()
+    kept: set[Key] = set()
     for _ in range(PASSES):
         try:
-            program, changed = _lower_once(definition, signature, types, arrays)
-        except ListDemanded:
+            program, changed = _lower_once(definition, signature, types, arrays, kept)
+        except (ListDemanded, ValueDemanded):
             continue
         if not changed:
             return program
@@ -76,7 +86,7 @@ def lower(definition: Definition, signature: Signature) -> Program:
 
 
 def _lower_once(
-    definition: Definition, signature: Signature, types: dict[Key, ValueType], arrays: set[Key]
+    definition: Definition, signature: Signature, types: dict[Key, ValueType], arrays: set[Key], kept: set[Key]
 ) -> tuple[Program, bool]:
     key = Symbol("key", 0, INT64)
     state = State(
@@ -89,6 +99,7 @@ def _lower_once(
         make_list=partial(make_list, assign=assign_target),
         types=types,
         arrays=arrays,
+        kept=kept,
         in_place=signature.device == "cpu",
         sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )

@@ -142,6 +142,10 @@ class ListDemanded(Exception):  # noqa: N818  # it is no error: the lowering beg
     """A list has turned out to be an array."""
 
 
+class ValueDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
+    """A name has turned out to be read after the loop that gives it a value."""
+
+
 @dataclass(slots=True)
 class State:
     """The state of one lowering."""
@@ -156,6 +160,10 @@ class State:
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     arrays: set[Key] = field(default_factory=set[Key])
     """Lists that are arrays though their items are few."""
+    kept: set[Key] = field(default_factory=set[Key])
+    """Names that are read after a loop that certainly has given them a value."""
+    given: set[Key] = field(default_factory=set[Key])
+    """Names to which loops so far have certainly given a value."""
     lists: dict[Tensor, ListArray] = field(default_factory=dict["Tensor", "ListArray"])
     """The arrays that lists are."""
     fresh: set[Tensor] = field(default_factory=set[Tensor])
@@ -327,6 +335,9 @@ class State:
             raise error("BW005", message, loc, f"copy the items there: `... = {name}[:]`")
         if (frame.path, name) in self.unknown:
             raise CompileError(())
+        if (frame.path, name) in self.given - self.kept:
+            self.kept.add((frame.path, name))
+            raise ValueDemanded
         raise error("BW005", f"`{name}` may be read before it is assigned", loc, f"give `{name}` a value before")
 
     # ------------------------------------------------------------ what is wrong
