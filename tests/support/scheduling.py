@@ -10,6 +10,7 @@ from brickwork.ir.nodes import Launch, Node, Program
 from brickwork.ir.walk import rewrite
 from brickwork.target.target import Target
 from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.privatise import scratch_of
 from support.lowering import Nested, memory, nested, program_of
 
 AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
@@ -17,9 +18,12 @@ AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16,
 
 def scheduled(program: Program, target: Target = AVX2) -> Program:
     """Return the program with each kernel as it would be compiled for a target."""
+    scratch = scratch_of(program)
 
     def visit(node: Node) -> Node:
-        return Launch(kernel=schedule_kernel(node.kernel, target).kernel) if isinstance(node, Launch) else node
+        if not isinstance(node, Launch):
+            return node
+        return Launch(kernel=schedule_kernel(node.kernel, target, scratch=scratch).kernel)
 
     return rewrite(program, visit)
 

@@ -26,6 +26,7 @@ from brickwork.runtime.steps import Steps
 from brickwork.target.target import Target
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import ScheduledKernel, schedule_kernel
+from brickwork.transform.privatise import scratch_of
 from brickwork.transform.warn import warnings_of
 
 
@@ -55,7 +56,8 @@ def program_of(definition: Definition, signature: Signature, steps: Steps) -> Pr
 def emit(program: Program, target: Target, module: Module, steps: Steps) -> tuple[Artifact, list[ScheduledKernel]]:
     """Run the stages after the IR."""
     launches = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
-    kernels = [schedule_kernel(kernel, target) for kernel in launches]
+    scratch = scratch_of(program)
+    kernels = [schedule_kernel(kernel, target, scratch=scratch) for kernel in launches]
     texts = [text for each in kernels for text in (str(each.schedule), print_kernel(each.kernel))]
     steps.reach("schedule", "\n".join(texts))
     functions = {each.kernel.name: emit_kernel(module, each.kernel, target).removeprefix("@") for each in kernels}

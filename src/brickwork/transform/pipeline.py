@@ -1,7 +1,8 @@
 """The list of transforms, in order, with the reason for the order.
 
 0. plain_indices: takes out what keeps nests from being perfect, and nothing else.
-1. distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
+1. privatise: first of what rests on proofs, since loops are independent then that were not.
+   distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
    first, since that makes nests perfect, whose order can be chosen.
 2. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction;
    after the order is chosen, since that says which loops accumulate.
@@ -25,7 +26,7 @@ from functools import cache
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.updates import find_updates
 from brickwork.analysis.verdicts import Analysis
-from brickwork.ir.nodes import Block, Kernel, Launch, Node, Program
+from brickwork.ir.nodes import Block, Kernel, Launch, Node, Program, Tensor
 from brickwork.ir.walk import rewrite, walk
 from brickwork.target.target import Target
 from brickwork.transform.careful import careful_analysis
@@ -37,6 +38,7 @@ from brickwork.transform.indices import plain_indices
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.known import Known, holds, known_of, narrow_conditions
 from brickwork.transform.pieces import cut
+from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.promote import apart_in, promote
 from brickwork.transform.recognise import recognise
 from brickwork.transform.rectangle import rectangle
@@ -63,19 +65,21 @@ class ScheduledKernel:
     grid: bool = False
 
 
-def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) -> ScheduledKernel:
+def schedule_kernel(
+    kernel: Kernel, target: Target, known: Known | None = None, scratch: frozenset[Tensor] = frozenset()
+) -> ScheduledKernel:
     """Return the kernel as it is to run on `target`; raises RaceError for a refuted `prange`.
 
-    `known` is what is known of its arguments for a grid.
+    `known` is what is known of its arguments for a grid; `scratch` are the tensors that nothing else uses.
     """
     written = plain_indices(kernel)
     as_written = cache(lambda: analyse(written))
-    kernel, analysis, by_proof = _rewritten(written, as_written, target)
+    kernel, analysis, rests = _rewritten(written, as_written, target, scratch)
     analysis = take_claims(kernel, analysis)
     analysis = find_updates(kernel, analysis, claimed=not target.grid)
     if target.grid:
-        assumptions = tuple(item for item in analysis.assumptions if known is None or not holds(item, known))
-        analysis = replace(analysis, assumptions=assumptions)
+        analysis = _assuming_less(analysis, known)
+        rests = tuple(_assuming_less(each, known) for each in rests)
         if not kernel.may_alias:
             kernel = replace(kernel, body=rectangle(sink(kernel.body, analysis), analysis))
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
@@ -91,8 +95,8 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested, target))
-    held = guards(analysis)
-    if by_proof and held:
+    held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
+    if rests and held:
         careful = _careful(written, believe_claims(written, as_written()), target)
     else:
         careful = _careful(kernel, analysis, target)
@@ -100,34 +104,53 @@ def schedule_kernel(kernel: Kernel, target: Target, known: Known | None = None) 
     return ScheduledKernel(replace(kernel, body=body), kernel, schedule, analysis, target.grid)
 
 
-def _rewritten(kernel: Kernel, as_written: Callable[[], Analysis], target: Target) -> tuple[Kernel, Analysis, bool]:
-    """Return the kernel with its loops rewritten, its analysis, and whether what was done rests on proofs.
+def _rewritten(
+    kernel: Kernel, as_written: Callable[[], Analysis], target: Target, scratch: frozenset[Tensor]
+) -> tuple[Kernel, Analysis, tuple[Analysis, ...]]:
+    """Return the kernel with its loops rewritten, its analysis, and the analyses that what was done rests on.
 
-    Proofs that elements are others are worth nothing where the guards of the analysis do not hold. `as_written` gives
-    the analysis of the given kernel.
+    What they prove is worth nothing where their guards do not hold. `as_written` gives the given kernel's analysis.
     """
-    source, found = reordered(kernel, as_written, target)
+    rests: list[Analysis] = []
+    source, found = kernel, None
+    if scratch.intersection(kernel.tensors):
+        source, found = privatise(kernel, as_written(), scratch)
+        rests += [as_written()] if source is not kernel else []
+    if may_distribute(source) or may_interchange(source):
+        source, found, more = reordered(source, found or as_written(), target)
+        rests += more
     analysis_of = cache(lambda: analyse(source)) if found is None else lambda: found
     rewritten = promote(source, apart_in(analysis_of))
-    by_proof = source is not kernel or rewritten.body != promote(source).body
+    if rewritten.body != promote(source).body:
+        rests.append(analysis_of())
     analysis = analyse(rewritten) if found is None or rewritten.body != source.body else found
     if (recognised := recognise(rewritten, analysis)) is not rewritten:
         rewritten, analysis = recognised, analyse(recognised)
     if target.grid:
-        skewed, analysis = wavefront(rewritten, analysis)
-        return skewed, analysis, by_proof or skewed is not rewritten
-    return rewritten, analysis, by_proof
+        skewed, after = wavefront(rewritten, analysis)
+        rests += [analysis] if skewed is not rewritten else []
+        rewritten, analysis = skewed, after
+    return rewritten, analysis, tuple(rests)
 
 
-def reordered(kernel: Kernel, as_written: Callable[[], Analysis], target: Target) -> tuple[Kernel, Analysis | None]:
-    """Return the kernel with its loops cut and exchanged, and its analysis where that was made."""
-    if not (may_distribute(kernel) or may_interchange(kernel)):
-        return kernel, None
-    analysis = as_written()
+def reordered(
+    kernel: Kernel, analysis: Analysis, target: Target
+) -> tuple[Kernel, Analysis | None, tuple[Analysis, ...]]:
+    """Return the kernel with its loops cut and exchanged, its analysis where that was made, and what this rests on."""
+    rests: list[Analysis] = []
     if (cut_up := distribute(kernel, analysis, grid=target.grid)) is not kernel:
+        rests.append(analysis)
         kernel, analysis = cut_up, analyse(cut_up)
     exchanged = interchange(kernel, analysis, grid=target.grid)
-    return exchanged, analysis if exchanged is kernel else None
+    if exchanged is kernel:
+        return kernel, analysis, tuple(rests)
+    return exchanged, None, (*rests, analysis)
+
+
+def _assuming_less(analysis: Analysis, known: Known | None) -> Analysis:
+    """Return the analysis without the assumptions that are known to hold."""
+    assumptions = tuple(item for item in analysis.assumptions if known is None or not holds(item, known))
+    return replace(analysis, assumptions=assumptions)
 
 
 def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> Block:
@@ -151,7 +174,8 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
     """
     kernels = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
     known = known_of(program)
-    scheduled = {kernel.name: schedule_kernel(kernel, target, known) for kernel in kernels}
+    scratch = scratch_of(program)
+    scheduled = {kernel.name: schedule_kernel(kernel, target, known, scratch) for kernel in kernels}
     if target.grid:
         return cut(program, {name: item.kernel for name, item in scheduled.items()}, known), tuple(scheduled.values())
 

@@ -112,7 +112,7 @@ def changed(function: Callable[..., None], target: Target, arguments: list[Memor
     def visit(node: Node) -> Node:
         if not isinstance(node, Launch):
             return node
-        kernels.append(reordered(node.kernel, lambda: analyse(node.kernel), target)[0])
+        kernels.append(reordered(node.kernel, analyse(node.kernel), target)[0])
         return Launch(kernel=kernels[0])
 
     run_program(rewrite(program_of(function, *arguments), visit), arguments, check=True)
@@ -149,7 +149,5 @@ def scaled_first(a: Tensor) -> None:
 def test_what_keeps_a_nest_from_being_perfect_has_a_loop_of_its_own_on_a_grid(target, count):
     program = program_of(scaled_first, memory([[1.0] * 3] * 3, FLOAT64))
     kernel = next(node for node in walk(program) if isinstance(node, Kernel))
-    outer = next(
-        node for node in walk(reordered(kernel, lambda: analyse(kernel), target)[0].body) if isinstance(node, For)
-    )
+    outer = next(node for node in walk(reordered(kernel, analyse(kernel), target)[0].body) if isinstance(node, For))
     assert len(outer.body) == count

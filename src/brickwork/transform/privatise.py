@@ -1,0 +1,296 @@
+"""Gives each iteration its own copy of a small scratch tensor that it fills before it reads, so that it can run apart.
+
+    tmp = scratch(9)                                tmp = scratch(9)
+    for i in range(n):                              for i in range(n):
+        for k in range(9): tmp[k] = x[i, k]   ->        local own(9)
+        y[i] = median(tmp)                              for k in range(9): own[k] = x[i, k]
+                                                        y[i] = median(own)
+
+Legal where every element that an iteration reads was written before in the same iteration, and nothing else reads the
+tensor. Done only where the iterations are independent then. Whether it rests on the guards of the analysis is not
+asked: the body for other arguments keeps the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from math import prod
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.formula import Formula, at_least, either, less
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Access, Loop, depth_of
+from brickwork.analysis.polynomial import Polynomial, number, of_atom
+from brickwork.analysis.races import Facts, find_race
+from brickwork.analysis.scalars import live_after_loops, scalar_verdict
+from brickwork.analysis.verdicts import Analysis, Bound
+from brickwork.ir import build
+from brickwork.ir.dtypes import VALUE_DTYPES
+from brickwork.ir.nodes import (
+    Allocate,
+    Apply,
+    Block,
+    Break,
+    Constant,
+    Continue,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Load,
+    Local,
+    Node,
+    Program,
+    Rebind,
+    Return,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+)
+from brickwork.ir.walk import children, rewrite, rewrite_statements, walk
+
+LARGEST = 65536
+"""Bytes that an iteration may have of its own, as for lists that a loop makes."""
+PRIVATE_NUMBERS = 4_000_000
+"""Numbers of the tensors made in here start from this."""
+COPIES = 1000
+"""More than there are loops with copies of one tensor."""
+
+
+def scratch_of(program: Program) -> frozenset[Tensor]:
+    """Return the tensors that a program allocates for one of its kernels alone."""
+    nodes = [*walk(program.body)]
+    made = {node.tensor for node in nodes if isinstance(node, Allocate) and not node.given}
+    shared: set[Tensor] = set()
+    for node in nodes:
+        match node:
+            case Return(tensors=tensors):
+                shared |= {*tensors}
+            case Rebind(targets=targets, sources=sources):
+                shared |= {*targets, *sources}
+            case _:
+                pass
+    users = [frozenset(node.kernel.tensors) for node in nodes if isinstance(node, Launch)]
+    return frozenset(item for item in made - shared if sum(item in tensors for tensors in users) == 1)
+
+
+def privatise(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> tuple[Kernel, Analysis]:
+    """Return the kernel with copies of `scratch` tensors for iterations, and its analysis.
+
+    `analysis` is of this kernel.
+    """
+    sizes = {tensor: extents for tensor in scratch if (extents := _extents(kernel, tensor)) is not None}
+    if kernel.may_alias or not sizes:
+        return kernel, analysis
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
+    finder = _Finder(facts, live_after_loops(kernel.body), frozenset(sizes))
+    owners = {tensor: found for tensor in sizes if (found := finder.owners(kernel.body, tensor))}
+    if not owners:
+        return kernel, analysis
+    copies: dict[Symbol, dict[Tensor, Tensor]] = {}
+    for tensor, loops in owners.items():
+        numbers = count(PRIVATE_NUMBERS + COPIES * tensor.number)
+        for loop in loops:
+            copy = replace(tensor, number=next(numbers), sizes=sizes[tensor])
+            copies.setdefault(loop.index, {})[tensor] = copy
+    body = rewrite_statements(kernel.body, lambda statement: _with_copies(statement, copies))
+    changed = replace(kernel, body=_without_idle_stores(body, frozenset(owners), analysis))
+    found = analyse(changed)
+    proved = all(found.loops[index].independent for index in copies)
+    return (changed, found) if proved else (kernel, analysis)
+
+
+def _extents(kernel: Kernel, tensor: Tensor) -> tuple[int, ...] | None:
+    """Return the extents of a small tensor of a value type, where the facts of a kernel say them."""
+    known: dict[int, int] = {}
+    for fact in kernel.facts:
+        match fact:
+            case Apply(operator=operator, operands=(Size(tensor=sized, axis=axis), Constant(value=int(value)))):
+                if operator.name == "eq" and sized == tensor:
+                    known[axis] = value
+            case _:
+                pass
+    extents = tuple(known.get(axis, 0) for axis in range(tensor.type.rank))
+    small = 0 < prod(extents) * tensor.type.dtype.size <= LARGEST
+    return extents if extents and small and tensor.type.dtype in VALUE_DTYPES else None
+
+
+# ---------------------------------------------------------------- which loops
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A store before a read, in the same iteration of the loops around both, and the loops around the store alone."""
+
+    access: Access
+    alone: tuple[Loop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    """Finds the loops of one kernel whose iterations may have copies of `tensors`."""
+
+    facts: Facts
+    live: dict[Symbol, frozenset[Symbol]]
+    tensors: frozenset[Tensor]
+
+    def owners(self, block: Block, tensor: Tensor) -> list[For] | None:
+        """Return the outermost independent loops in a block that hold all reads of a tensor, or None."""
+        found: list[For] = []
+        for statement in block:
+            if not any(isinstance(node, Load) and node.tensor == tensor for node in walk(statement)):
+                continue
+            inner: list[For] | None
+            match statement:
+                case For(body=body) if self.is_apart(statement) and self.fills(body, tensor, ()):
+                    inner = [statement]
+                case For(start=start, stop=stop, body=body) if not _reads((start, stop), tensor):
+                    inner = self.owners(body, tensor)
+                case If(condition=condition, then=then, otherwise=otherwise) if not _reads((condition,), tensor):
+                    first, second = self.owners(then, tensor), self.owners(otherwise, tensor)
+                    inner = None if first is None or second is None else [*first, *second]
+                case While(prelude=prelude, condition=condition, body=body) if not _reads((condition,), tensor):
+                    inner = self.owners((*prelude, *body), tensor)
+                case _:
+                    inner = None
+            if inner is None:
+                return None
+            found.extend(inner)
+        return found
+
+    def is_apart(self, node: For) -> bool:
+        """Whether nothing but the tensors in question is in the way of independent iterations."""
+        loop = next(item for item in self.facts.model.loops if item.node.index == node.index)
+        if loop.leaves or any(isinstance(item, Rebind) for item in walk(node.body)):
+            return False
+        if scalar_verdict(node, self.live[node.index])[1] is not None:
+            return False
+        others = tuple(item for item in self.facts.model.accesses if item.tensor not in self.tensors)
+        facts = replace(self.facts, model=replace(self.facts.model, accesses=others))
+        return find_race(facts, loop, may_alias=False) is None
+
+    # ------------------------------------------------------------ filled before it is read
+
+    def fills(self, block: Block, tensor: Tensor, before: tuple[_Written, ...]) -> bool:
+        """Whether each read in a block is of what this iteration wrote before; `before` is written ahead of it."""
+        written = before
+        for statement in block:
+            blocks = [value for value in _blocks(statement) if value]
+            inner = {id(child) for part in blocks for child in part}
+            own = [child for child in children(statement) if id(child) not in inner]
+            loads = [node for node in walk(own) if isinstance(node, Load) and node.tensor == tensor]
+            if not all(self.is_written(load.access, written) for load in loads):
+                return False
+            if not all(self.fills(part, tensor, written) for part in blocks):
+                return False
+            written = (*written, *self.writes(statement, tensor, ()))
+        return True
+
+    def writes(self, statement: Statement, tensor: Tensor, alone: tuple[Loop, ...]) -> Iterator[_Written]:
+        """Yield the stores that a statement surely makes."""
+        match statement:
+            case Store(tensor=stored, access=access) if stored == tensor:
+                yield _Written(self.access(access), alone)
+            case For(index=index, body=body) if not any(isinstance(node, Break | Continue) for node in walk(body)):
+                loop = next(item for item in self.facts.model.loops if item.node.index == index)
+                for inner in body:
+                    yield from self.writes(inner, tensor, (*alone, loop))
+            case _:
+                pass
+
+    def is_written(self, access: int, written: Sequence[_Written]) -> bool:
+        """Whether the element that a read touches is surely among those that are written."""
+        load = self.access(access)
+        if not all(self.facts.plain(load, axis) for axis in range(len(load.axes))):
+            return False
+        values = [axis.value for axis in load.axes]
+        outside = [formula for item in written if (formula := self.outside(values, item)) is not None]
+        formulas = (*self.facts.model.domain(load), *outside)
+        atoms = frozenset(atom for value in values for atom in value.atoms())
+        return self.facts.solver.feasible(self.facts.model.closure(formulas, atoms)) is False
+
+    def outside(self, values: Sequence[Polynomial], written: _Written) -> Formula | None:
+        """Return that an element is not among those of a store, or None where these are no box."""
+        store, alone = written.access, {loop.atom: loop for loop in written.alone}
+        around = store.depth - len(alone)
+        unused = set(alone)
+        parts: list[Formula] = []
+        for place, (value, axis) in enumerate(zip(values, store.axes, strict=True)):
+            low, high = axis.value, axis.value + number(1)
+            moving = [atom for atom in axis.value.atoms() if atom in alone]
+            if moving:
+                rest = axis.value - of_atom(moving[0])
+                low, high = rest + alone[moving[0]].start, rest + alone[moving[0]].stop
+                if moving[0] not in unused:
+                    return None
+                unused.remove(moving[0])
+            fixed = all(depth_of(atom) <= around for atom in (*low.atoms(), *high.atoms()))
+            if not fixed or not self.facts.plain(store, place):
+                return None
+            parts += [less(value, low), at_least(value, high)]
+        return None if unused else either(*parts)
+
+    def access(self, access: int) -> Access:
+        return next(item for item in self.facts.model.accesses if item.number == access)
+
+
+def _reads(roots: Sequence[Node], tensor: Tensor) -> bool:
+    return any(isinstance(node, Load) and node.tensor == tensor for node in walk(roots))
+
+
+def _blocks(statement: Statement) -> tuple[Block, ...]:
+    match statement:
+        case If(then=then, otherwise=otherwise):
+            return then, otherwise
+        case For(body=body):
+            return (body,)
+        case While(prelude=prelude, body=body):
+            return prelude, body
+        case _:
+            return ()
+
+
+# ---------------------------------------------------------------- the change
+
+
+def _with_copies(statement: Statement, copies: dict[Symbol, dict[Tensor, Tensor]]) -> Block:
+    if not isinstance(statement, For) or statement.index not in copies:
+        return (statement,)
+    own = copies[statement.index]
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Load(tensor=tensor) | Store(tensor=tensor) if tensor in own:
+                return replace(node, tensor=own[tensor])
+            case Size(tensor=tensor, axis=axis) if tensor in own:
+                return build.integer(own[tensor].sizes[axis], node.loc)
+            case _:
+                return node
+
+    declared = tuple(Local(tensor=copy, loc=statement.loc) for copy in own.values())
+    return (replace(statement, body=(*declared, *(rewrite(item, visit) for item in statement.body))),)
+
+
+def _without_idle_stores(block: Block, tensors: frozenset[Tensor], analysis: Analysis) -> Block:
+    """Return the block without what only fills tensors that nothing reads any more."""
+
+    def visit(statement: Statement) -> Block:
+        match statement:
+            case Store(tensor=tensor, access=access, indices=indices, value=value) if tensor in tensors:
+                proved = all(analysis.bounds[access, axis].bound is Bound.PROVED for axis in range(len(indices)))
+                return (
+                    ()
+                    if proved and not any(isinstance(node, Load) for node in walk((*indices, value)))
+                    else (statement,)
+                )
+            case For(body=()):
+                return ()
+            case _:
+                return (statement,)
+
+    return rewrite_statements(block, visit)
