@@ -22,8 +22,9 @@ from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.operators import cast
 from brickwork.codegen.state import FailurePath, State, metadata
 from brickwork.codegen.values import Uniform, Value, scalar_type
-from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
-from brickwork.ir.nodes import Check
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64
+from brickwork.ir.nodes import Apply, Check, Expression, FailureKind
 
 MOST_VALUES = 8
 """Values that a record holds."""
@@ -73,7 +74,7 @@ free:
 def emit_check(state: State, check: Check) -> None:
     """Emit a check: where it fails in an active lane, record the first such lane and return from the function."""
     writer = state.writer
-    condition = emit_expression(state, check.condition)
+    condition = emit_expression(state, _condition(state, check))
     passed, failed = writer.label("passed"), writer.label("failed")
     if isinstance(condition, Uniform):
         mask = state.mask
@@ -89,6 +90,21 @@ def emit_check(state: State, check: Check) -> None:
     _record(state, check, emit_all(state, check.values), lane)
     writer.terminate(f"br label %{state.failure.label}" if state.failure else "ret void")
     writer.place(passed)
+
+
+def _condition(state: State, check: Check) -> Expression:
+    """Return the condition; that an index is in range, in scalar code, as one comparison of the element's place."""
+    if state.width > 1 or state.target.grid or check.failure.kind is not FailureKind.INDEX:
+        return check.condition
+    match check.condition:
+        case Apply(operands=(Apply(operands=(index, least)), Apply(operator=below, operands=(same, size)))) if (
+            below.name == "lt" and index == same
+        ):
+            resolved = build.select(build.apply("lt", index, build.integer(0)), build.add(index, size), index)
+            place = index if build.is_constant(least, 0) else resolved
+            return build.apply("lt", build.cast(place, UINT64), build.cast(size, UINT64))
+        case _:
+            return check.condition
 
 
 def weights(state: State) -> str:
