@@ -96,3 +96,10 @@ def test_an_early_return_of_a_number(begin, expected):
     for function in (marked, marked.python):
         assert function(x, begin).dtype == torch.int64
         assert function(x, begin) == expected
+
+
+def test_explain_goes_as_far_as_the_host_needs_no_values():
+    x = torch.tensor([1.0, -1.0, 2.0])
+    assert "host part: Python" in marked.explain(x, 0)
+    marked(x, 0)
+    assert "for i at" in marked.explain(x, 0)

@@ -142,13 +142,20 @@ class PythonHost:
         return tuple(results) if self.definition.returns_tuple else results[0]
 
     def dry_run(self, values: Sequence[object], place: Place) -> None:
-        """Compile the pieces for arguments like these at a place; nothing is computed."""
+        """Compile the pieces for arguments like these at a place, up to where the host waits for a value.
+
+        Nothing is computed.
+        """
         arguments = [_meta(value) for value in values]
         split = [item.keyword_only for item in self.definition.parameters]
         positional = [value for value, keyword in zip(arguments, split, strict=True) if not keyword]
         names = [item.name for item in self.definition.parameters]
         named = {name: value for name, value, keyword in zip(names, arguments, split, strict=True) if keyword}
-        self._body(_DryRun(self, place), *positional, **named)
+        try:
+            self._body(_DryRun(self, place), *positional, **named)
+        except RuntimeError as error:
+            if "cannot be called on meta tensors" not in str(error):
+                raise
 
     def explanation(self) -> str:
         """Say why the host part is Python, and of each piece how its loops run."""
