@@ -193,3 +193,21 @@ def test_a_number_in_a_loop_for_a_name_of_something_else_is_refused(before: str,
     """
     found = refused(body, memory([1.0]))
     assert ("BW901", assignment, f"`s` is {kind} before the loop, and a number in it") in found
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "(n := x[i]) > 1 and (m := n * 2) < 100",
+        "1 < x[i] < (m := x[i] * 2)",
+        "(1 if x[i] > 1 else (m := x[i] * 2)) > 0",
+    ],
+)
+def test_a_name_assigned_in_a_part_that_may_be_left_out_is_not_assigned(condition: str):
+    body = f"""
+    def f(x: torch.Tensor) -> None:
+        for i in range(x.shape[0]):
+            if {condition}:
+                x[i] = m
+    """
+    assert refused(body, memory([1.0])) == [("BW005", "m", "`m` may be read before it is assigned")]

@@ -243,7 +243,7 @@ Branch = tuple[list[Statement], Value]
 def _branch(state: State, frame: Frame, node: ast.expr, *, as_bool: bool = False) -> Branch:
     """Lower an expression into a block of its own."""
     block: list[Statement] = []
-    with state.into(block):
+    with state.perhaps(block):
         if as_bool:
             return block, Value(condition(state, frame, node))
         return block, value(state, frame, node)
@@ -328,7 +328,7 @@ def _conditional(state: State, frame: Frame, node: ast.IfExp, loc: Location) -> 
     found: list[tuple[list[Statement], Operand | None]] = []
     for part in (node.body, node.orelse):
         block: list[Statement] = []
-        with state.into(block):
+        with state.perhaps(block):
             result = operand(state, frame, part)
             if isinstance(result, View) and result.is_element:
                 result = load(state, result, frame.loc(part))
@@ -374,7 +374,7 @@ def _chain(state: State, frame: Frame, left: Value, links: list[tuple[ast.cmpop,
     right = Value(state.fix(right.expression), right.weak)
     first = _link(operator, left, right, loc)
     block: list[Statement] = []
-    with state.into(block):
+    with state.perhaps(block):
         rest = _chain(state, frame, right, links[1:], loc)
     if is_speculative((block, rest)):
         return Value(apply("logical_and", first.expression, rest.expression, loc=loc))

@@ -234,6 +234,14 @@ class State:
         yield
         self.block, self.ended = before, ended
 
+    @contextmanager
+    def perhaps(self, block: list[Statement]) -> Generator[None]:
+        """Write into a block that need not run: what it assigns is not assigned after it."""
+        assigned = set(self.assigned)
+        with self.into(block):
+            yield
+        self.assigned = assigned
+
     def check(
         self, condition: Expression, kind: FailureKind, message: str, values: tuple[Expression, ...], loc: Location
     ) -> None:
