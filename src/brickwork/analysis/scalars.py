@@ -35,7 +35,8 @@ NONE: Symbols = frozenset()
 
 _REDUCING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
 _SELECTING = {"lt": "minimum", "le": "minimum", "gt": "maximum", "ge": "maximum"}
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+"""What a comparison is called with its operands exchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ def _selected(statement: If, symbol: Symbol) -> str | None:
             if _is_same(left, value) and right == Read(symbol=symbol):
                 return _SELECTING[compare.name]
             if _is_same(right, value) and left == Read(symbol=symbol):
-                return _SELECTING[_MIRRORED[compare.name]]
+                return _SELECTING[MIRRORED[compare.name]]
             return None
         case _:
             return None
@@ -202,8 +203,13 @@ def _is_same(left: Expression, right: Expression) -> bool:
     """Whether two expressions, one evaluated right after the other, have the same value."""
     if any(isinstance(node, Random) for node in walk(left)):
         return False
-    return rewrite(left, _anonymous) == rewrite(right, _anonymous)
+    return without_numbers(left) == without_numbers(right)
 
 
-def _anonymous(node: Node) -> Node:
-    return replace(node, access=0) if isinstance(node, Load) else node
+def without_numbers(expression: Expression) -> Expression:
+    """Return the expression with reads that do not tell at which place of the source they stand."""
+
+    def visit(node: Node) -> Node:
+        return replace(node, access=0) if isinstance(node, Load) else node
+
+    return rewrite(expression, visit)

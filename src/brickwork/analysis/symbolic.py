@@ -23,7 +23,7 @@ from brickwork.analysis.polynomial import (
     of_atom,
     order_of,
 )
-from brickwork.analysis.values import Environment, Values, is_literal
+from brickwork.analysis.values import Environment, Values
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (
@@ -314,7 +314,7 @@ def unwrapped(index: Expression, tensor: Tensor, axis: int) -> Expression | None
             otherwise=inner,
         ) if (
             compare.name == "lt"
-            and is_literal(zero, 0)
+            and build.is_constant(zero, 0)
             and tested == inner
             and moved == build.add(inner, build.size(tensor, axis))
         ):

@@ -355,11 +355,6 @@ class Values:
         return UNKNOWN
 
 
-def is_literal(expression: Expression, value: int) -> bool:
-    """Whether an expression is this integer literal."""
-    return isinstance(expression, Constant) and expression.value == value
-
-
 def _only_atom(polynomial: Polynomial) -> Atom | None:
     if len(polynomial.terms) == 1 and polynomial.terms[0][1] == 1 and len(polynomial.terms[0][0]) == 1:
         return polynomial.terms[0][0][0]

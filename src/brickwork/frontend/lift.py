@@ -17,6 +17,7 @@ from brickwork.frontend.heads import is_iterable, jumps, sources
 from brickwork.frontend.ranks import indexed, least_ranks
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.stores import root
 from brickwork.language.math import METHODS, is_pointwise, is_without_formula
 
 SHAPE_METHODS = frozenset({"size", "dim", "numel"})
@@ -100,7 +101,7 @@ class Splitter:
                 self._note_tensors(target, node.value)
         elif isinstance(node, ast.For | ast.comprehension):
             for target, found in sources(node.target, node.iter, self.source.captured, self.local):
-                if isinstance(target, ast.Name) and self.root(found) in self.tensors:
+                if isinstance(target, ast.Name) and root(found) in self.tensors:
                     self.tensors.add(target.id)
                     self.rows.add(target.id)
                 elif isinstance(target, ast.Name) and isinstance(found, ast.Name) and found.id in self.lists:
@@ -110,11 +111,11 @@ class Splitter:
         if isinstance(target, ast.Tuple) and isinstance(found, ast.Tuple) and len(target.elts) == len(found.elts):
             for part, item in zip(target.elts, found.elts, strict=True):
                 self._note_tensors(part, item)
-        elif isinstance(target, ast.Name) and (self.is_allocation(found) or self.root(found) in self.tensors):
+        elif isinstance(target, ast.Name) and (self.is_allocation(found) or root(found) in self.tensors):
             self.tensors.add(target.id)
-            if isinstance(found, ast.Subscript) or self.root(found) in self.rows:
+            if isinstance(found, ast.Subscript) or root(found) in self.rows:
                 self.rows.add(target.id)
-        elif isinstance(target, ast.Name) and isinstance(found, ast.Subscript) and self.root(found) in self.lists:
+        elif isinstance(target, ast.Name) and isinstance(found, ast.Subscript) and root(found) in self.lists:
             self.tensors.add(target.id)
             if isinstance(found.value, ast.Subscript):
                 self.rows.add(target.id)
@@ -128,9 +129,9 @@ class Splitter:
 
     def reads_element(self, node: ast.Subscript) -> bool:
         """Return whether `x[i]` is an element or a row: of a tensor, or of a tensor in a list."""
-        root = self.root(node)
-        inside = root in self.lists and isinstance(node.value, ast.Subscript)
-        return (root in self.tensors or inside) and not has_slice(node)
+        name = root(node)
+        inside = name in self.lists and isinstance(node.value, ast.Subscript)
+        return (name in self.tensors or inside) and not has_slice(node)
 
     def computes_whole(self, node: ast.stmt) -> bool:
         """Return whether a statement computes with a tensor as a whole, as `x * 2` does."""
@@ -147,12 +148,6 @@ class Splitter:
         whole = self.tensors - self.rows
         names = any(isinstance(item, ast.Name) and item.id in whole for item in operands)
         return names or any(isinstance(item, ast.Subscript) and self.is_row(item) for item in operands)
-
-    def root(self, node: ast.expr) -> str | None:
-        """Return the name under a chain of indices."""
-        while isinstance(node, ast.Subscript):
-            node = node.value
-        return node.id if isinstance(node, ast.Name) else None
 
     def name_of(self, node: ast.expr) -> str | None:
         """Return `module.function` of a known function."""
@@ -179,18 +174,18 @@ class Splitter:
                 name = self.name_of(item.func)
                 if name in DRAWS:
                     return True
-                if name in REDUCTIONS and len(item.args) == 1 and self.root(item.args[0]) in self.tensors:
+                if name in REDUCTIONS and len(item.args) == 1 and root(item.args[0]) in self.tensors:
                     return True
                 called = helper(resolve(item.func, self.source.captured, self.local))
                 known = self.tensors | self.lists
                 given = (*item.args, *(word.value for word in item.keywords))
-                if called is not None and any(self.root(argument) in known for argument in given):
+                if called is not None and any(root(argument) in known for argument in given):
                     return True
         return False
 
     def _runs_over_tensors(self, node: ast.comprehension) -> bool:
         found = sources(node.target, node.iter, self.source.captured, self.local)
-        return any(self.root(item) in self.tensors for _, item in found)
+        return any(root(item) in self.tensors for _, item in found)
 
     def is_of_tensors(self, node: ast.Call, name: str | None) -> bool:
         """Return whether a call of one of torch's functions is not one of a number."""
@@ -221,7 +216,7 @@ class Splitter:
     def _is_element(self, node: ast.expr) -> bool:
         """Return whether an expression is an element of a tensor, as far as is known, or a variable of a loop."""
         if isinstance(node, ast.Subscript):
-            return self.root(node) in self.tensors and not has_slice(node) and not self.is_row(node)
+            return root(node) in self.tensors and not has_slice(node) and not self.is_row(node)
         return isinstance(node, ast.Name) and node.id in self.rows and not self.ranks.get(node.id)
 
     def is_whole(self, node: ast.expr) -> bool:
@@ -230,7 +225,7 @@ class Splitter:
             case ast.Name():
                 return node.id in self.tensors and (node.id not in self.rows or self.ranks.get(node.id, 0) > 0)
             case ast.Subscript():
-                return has_slice(node) or self.is_row(node) or (self.is_whole(node.value) and self.root(node) is None)
+                return has_slice(node) or self.is_row(node) or (self.is_whole(node.value) and root(node) is None)
             case ast.BinOp():
                 return self.is_whole(node.left) or self.is_whole(node.right)
             case ast.UnaryOp():
@@ -356,9 +351,9 @@ class Splitter:
         known = self.tensors | self.lists
         for item in ast.walk(node):
             line = getattr(item, "lineno", 0)
-            if isinstance(item, ast.Subscript) and self.root(item) in self.tensors and has_slice(item):
+            if isinstance(item, ast.Subscript) and root(item) in self.tensors and has_slice(item):
                 yield f"line {line} takes a slice of a tensor"
-            if isinstance(item, ast.Attribute) and item.attr in VIEW_ATTRIBUTES and self.root(item.value) in known:
+            if isinstance(item, ast.Attribute) and item.attr in VIEW_ATTRIBUTES and root(item.value) in known:
                 yield f"line {line} takes `.{item.attr}` of a tensor"
             if isinstance(item, ast.Call) and self.is_allocation(item):
                 for word in item.keywords:
@@ -372,7 +367,7 @@ class Splitter:
                 yield f"line {line} calls {ast.unparse(item.func)}"
             if name is not None and name.startswith("torch.") and self.is_of_tensors(item, name):
                 yield f"line {line} calls {name}"
-            if name is None and isinstance(item.func, ast.Attribute) and self.root(item.func.value) in known:
+            if name is None and isinstance(item.func, ast.Attribute) and root(item.func.value) in known:
                 if item.func.attr in SHAPE_METHODS | METHODS.keys() | {"item"}:
                     continue
                 yield f"line {line} calls the method `{item.func.attr}` of a tensor"

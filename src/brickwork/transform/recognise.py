@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
-from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.scalars import MIRRORED, NONE, live_after_loops, live_before, without_numbers
 from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -52,7 +52,6 @@ from brickwork.transform.places import jumps_out
 
 RECOGNISED_NUMBERS = 3_500_000
 """Numbers of the variables made in here start from this."""
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def recognise(kernel: Kernel, analysis: Analysis) -> Kernel:
@@ -139,9 +138,9 @@ class _Finder:
 
         Only the last of these reads would remain.
         """
-        anyway = {_anonymous(node) for node in walk((*ahead, arm.value)) if isinstance(node, Load)}
+        anyway = {without_numbers(node) for node in walk((*ahead, arm.value)) if isinstance(node, Load)}
         noted = [node for item in arm.others for node in walk(item.value) if isinstance(node, Load)]
-        return any(node.access in self.unproved and _anonymous(node) not in anyway for node in noted)
+        return any(node.access in self.unproved and without_numbers(node) not in anyway for node in noted)
 
     def place(self, loop: For, arm: _Arm) -> Block:
         """Return the loop that finds the best value, the one that finds its place, and what follows from that."""
@@ -245,22 +244,20 @@ def _arm(statement: Statement) -> _Arm | None:
     if not isinstance(statement, If) or not isinstance(statement.condition, Apply):
         return None
     compare, operands = statement.condition.operator.name, statement.condition.operands
-    if compare not in _MIRRORED or not all(isinstance(item, Assign) for item in statement.then):
+    if compare not in MIRRORED or not all(isinstance(item, Assign) for item in statement.then):
         return None
     assigns = [item for item in statement.then if isinstance(item, Assign)]
-    for name, value, best in ((compare, *operands), (_MIRRORED[compare], *operands[::-1])):
+    for name, value, best in ((compare, *operands), (MIRRORED[compare], *operands[::-1])):
         if not isinstance(best, Read):
             continue
         same = [item for item in assigns if item.symbol == best.symbol]
         others = tuple(item for item in assigns if item.symbol != best.symbol)
         names = {item.symbol for item in others}
-        if len(same) == 1 and others and len(names) == len(others) and _anonymous(same[0].value) == _anonymous(value):
+        if (
+            len(same) == 1
+            and others
+            and len(names) == len(others)
+            and without_numbers(same[0].value) == without_numbers(value)
+        ):
             return _Arm(name, value, best.symbol, others)
     return None
-
-
-def _anonymous(expression: Expression) -> Expression:
-    def visit(node: Node) -> Node:
-        return replace(node, access=0) if isinstance(node, Load) else node
-
-    return rewrite(expression, visit)
