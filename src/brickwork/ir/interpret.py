@@ -263,7 +263,8 @@ def _element(
                 given = value - size if value < 0 else value  # A negative index counts from the end.
                 where = f"dimension {axis} of {name} with size {size} (shape {memory.sizes})"
                 raise IndexError(f"index {given} is out of bounds for {where} ({chain(node.loc)})")
-        position = memory.position(values)
+        # A flat index counts elements in memory; an axis of size 1 may have any stride in a dense tensor.
+        position = memory.offset + values[-1] if flat else memory.position(values)
         if state.detector is not None:
             now = Access(0, tensor, values, writes, combine, node.loc)
             storage = -state.made[tensor] if tensor.is_local else id(memory.data)

@@ -102,6 +102,14 @@ def test_stores_narrow_to_the_element():
     assert memory.data == [44]
 
 
+def test_a_flat_index_counts_elements_whatever_stride_an_axis_of_size_one_has():
+    column = Tensor("c", 3, TensorType(FLOAT32, 2, contiguous=True))
+    body = Store(tensor=column, indices=(integer(0), integer(2)), value=Constant(value=1.0, dtype=FLOAT32), access=-1)
+    memory = Memory([0.0] * 20, (3, 1), (1, 5), FLOAT32, 4)
+    run_kernel(Kernel(name="k", tensors=(column,), scalars=(), facts=(), body=(body,)), [memory])
+    assert memory.data.index(1.0) == 6
+
+
 @pytest.mark.parametrize(("index", "given"), [(-1, -4), (3, 3)])
 def test_an_index_out_of_range_is_an_index_error(index, given):
     with pytest.raises(IndexError, match=rf"index {given} is out of bounds for dimension 0 of tensor 'x' .*k\.py:7\)"):
