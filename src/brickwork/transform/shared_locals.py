@@ -42,12 +42,7 @@ def share_locals(block: Block, places: Places, names: Names) -> SharedLocals:
             made.append(allocate)
     tables = {local.tensor: local for local in found if local.values}
 
-    def visit(node: Node) -> Node:
-        if isinstance(node, Load | Store) and node.tensor in tensors:
-            return replace(node, tensor=tensors[node.tensor])
-        return node
-
-    body = tuple(rewrite(statement, visit) for statement in _without(block, frozenset((*tensors, *tables))))
+    body = tuple(_without(tuple(_placed(block, places, tensors)), frozenset(tables)))
     return SharedLocals(body, tuple(made), tables)
 
 
@@ -68,6 +63,37 @@ def _of_host(block: Block, places: Places) -> Iterator[Local]:
                 yield from _of_host(body, places)
             case _:
                 pass
+
+
+def _placed(block: Block, places: Places, tensors: Mapping[Tensor, Tensor]) -> Iterator[Statement]:
+    """Yield a block that the host runs with the scratch tensors from where its locals are declared.
+
+    A local of that name that is declared further in, as in another copy of a loop, is another one.
+    """
+    seen: set[Tensor] = set()
+    for statement in block:
+        if isinstance(statement, Local) and statement.tensor in tensors:
+            seen.add(statement.tensor)
+            continue
+        inside = {node.tensor for node in walk(statement) if isinstance(node, Local)}
+        changed = _renamed(statement, {tensor: tensors[tensor] for tensor in seen - inside})
+        match changed:
+            case If(then=then, otherwise=otherwise) if places.is_host(statement):
+                inner = tuple(_placed(then, places, tensors)), tuple(_placed(otherwise, places, tensors))
+                yield replace(changed, then=inner[0], otherwise=inner[1])
+            case For(body=body) | While(body=body) if places.is_host(statement):
+                yield replace(changed, body=tuple(_placed(body, places, tensors)))
+            case _:
+                yield changed
+
+
+def _renamed(statement: Statement, tensors: Mapping[Tensor, Tensor]) -> Statement:
+    def visit(node: Node) -> Node:
+        if isinstance(node, Load | Store) and node.tensor in tensors:
+            return replace(node, tensor=tensors[node.tensor])
+        return node
+
+    return rewrite(statement, visit) if tensors else statement
 
 
 def _without(block: Block, tensors: frozenset[Tensor]) -> Iterator[Statement]:

@@ -31,3 +31,24 @@ def test_a_loop_of_the_host_with_a_checked_copy_on_the_device_keeps_its_index():
     for t in range(1, 4):
         x[t] = x[t - 1, 2] + torch.arange(5)
     assert torch.equal(to_tensor(memory), x)
+
+
+def lists_that_may_fail(a: torch.Tensor, x: torch.Tensor) -> None:
+    t = 0
+    for i in range(a.shape[0]):
+        w = [0.0] * 100
+        for j in range(100):
+            w[j] = x[j, j + 1]
+        if a[i] < 1:
+            t = 4
+    for i in range(a.shape[0]):
+        a[i] += t
+
+
+def test_a_list_that_the_careful_copy_shares_out_stays_private_in_the_fast_one():
+    tensors = torch.zeros(5), torch.zeros(100, 101)
+    types = Signature(tuple(map(argument_type, tensors)), device="cuda")
+    pieces, _ = schedule_program(lower(define(lists_that_may_fail), types), cuda_target((9, 0)))
+    memories = [*map(to_memory, tensors)]
+    run_program(pieces, memories, check=True)
+    assert memories[0].data == [4.0] * 5
