@@ -189,3 +189,17 @@ def test_inverse_hyperbolic_functions_of_large_numbers(dtype: torch.dtype) -> No
     torch.testing.assert_close(found, expected, rtol=3 * torch.finfo(dtype).eps, atol=0, equal_nan=True)
     torch.testing.assert_close(found.signbit()[:, 0][~x.isnan()], x.signbit()[~x.isnan()])
     torch.testing.assert_close(operator(x[5:6]), found[5:6], equal_nan=True, rtol=0, atol=0)
+
+
+def test_functions_that_are_refused_say_what_to_write() -> None:
+    def in_range(x: torch.Tensor) -> None:
+        for i in range(x.shape[0]):
+            x[i] = 1.0 if i in range(2, 5) else 0.0
+
+    def exact_sum(x: torch.Tensor) -> None:
+        for i in range(x.shape[0]):
+            x[i] = math.fsum((x[i], 1.0))
+
+    for function, advice in ((in_range, "low <= i < high"), (exact_sum, "write `sum`")):
+        with pytest.raises(bw.CompileError, match=advice):
+            bw.op(f"functions::{function.__name__}")(function)(torch.ones(3))

@@ -29,6 +29,9 @@ def call(state: State, name: str, arguments: Sequence[Operand], site: Path, loc:
             if function == "prod":
                 _arity(arguments, 1, 1, "math.prod", loc)
                 return _folded(state, function, arguments, loc)
+            if function in {"fsum", "fma"}:
+                advice = "write `sum`, or the sum with its compensation" if function == "fsum" else "write `x * y + z`"
+                raise error("BW004", f"`math.{function}` is not part of the language", loc, advice)
             if f"math.{function}" not in FUNCTIONS and function not in {"log", "radians", "degrees"}:
                 raise error("BW004", f"`math.{function}` is not part of the language", loc, SUPPORTED)
             return _math(state, function, [scalar(state, item, loc) for item in arguments], loc)
@@ -67,6 +70,9 @@ def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Locatio
         return _folded(state, name, arguments, loc)
     if name in {"tuple", "list"} and len(arguments) == 1 and isinstance(arguments[0], Items):
         return arguments[0]
+    if name == "range":
+        advice = "compare: `low <= i < high`, and `(i - low) % step == 0` for a step"
+        raise error("BW004", "`range` stands only in the head of a `for`", loc, advice)
     if name not in {"min", "max", "abs", "int", "float", "bool", "round", "pow", "divmod"}:
         raise error("BW004", f"`{name}` cannot be compiled", loc, SUPPORTED)
     if name == "float" and len(arguments) == 1 and isinstance(arguments[0], Opaque) and arguments[0].text:
