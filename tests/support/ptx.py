@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from brickwork.codegen.builder import Module
 from brickwork.codegen.device import emit_device_kernel
@@ -25,8 +24,7 @@ from brickwork.ir.walk import walk
 from brickwork.runtime.toolkit import find_libdevice, find_tool
 from brickwork.target.target import Target
 from brickwork.transform.pipeline import schedule_program
-from support.lowering import argument_type
-from support.machine import tensor_type
+from support.tensors import argument_type
 
 _KERNEL = re.compile(r"Compiling entry function '(\w+)'(.*?)Used (\d+) registers", re.DOTALL)
 _MEMORY = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
@@ -45,8 +43,7 @@ def program_for_gpu(function: Callable[..., Any], *arguments: Any, easy: bool = 
     """Return the program of a call on a GPU; tensors are small and aligned if it is `easy`."""
     known = getattr(function, "definition", None)
     definition = known if isinstance(known, Definition) else define(function)
-    types = tuple(tensor_type(item) if isinstance(item, torch.Tensor) else argument_type(item) for item in arguments)
-    return lower(definition, Signature(types, device="cuda", narrow=easy, aligned=easy))
+    return lower(definition, Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=easy, aligned=easy))
 
 
 def add_program(module: Module, program: Program, target: Target) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -11,7 +11,7 @@ from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.interpret import Memory
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.scalars import Number
-from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, TensorListType
 
 
 def to_memory(tensor: torch.Tensor) -> Memory:
@@ -44,6 +44,8 @@ def argument_type(value: Any) -> ArgumentType:
             return ScalarType(INT64)
         case float():
             return ScalarType(FLOAT64)
+        case [torch.Tensor(), *_]:
+            return TensorListType(tuple(cast("TensorType", argument_type(item)) for item in value))
         case _:
             return ListType(FLOAT64 if any(isinstance(item, float) for item in value) else INT64, len(value))
 
