@@ -131,6 +131,10 @@ def _wrong_returns(
     if annotation is not None and ast.unparse(annotation).strip("'\"") in {"int", "float", "bool"}:
         advice = "annotate it as `-> torch.Tensor`: a number that is returned becomes a tensor without dimensions"
         refuse("an operator returns tensors, not Python numbers", annotation, advice)
+    promised = annotation is not None and not (isinstance(annotation, ast.Constant) and annotation.value is None)
+    if annotation is not None and promised and not any(_result_expressions(node) for node in returns):
+        message = f"`{source.name}` returns nothing, but is annotated as `-> {ast.unparse(annotation)}`"
+        refuse(message, annotation, "return the result, or annotate it as `-> None`")
     names = {item.name for item in parameters}
     counts = {len(_result_expressions(node)) for node in returns}
     if len(counts) > 1:

@@ -16,7 +16,7 @@ from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METH
 from brickwork.frontend.heads import is_iterable, jumps, sources
 from brickwork.frontend.ranks import indexed, least_ranks
 from brickwork.frontend.rules import REDUCTIONS
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction, local_names, rebound_names
 from brickwork.frontend.stores import root
 from brickwork.language.math import METHODS, is_pointwise, is_without_formula
 
@@ -69,6 +69,7 @@ class Splitter:
         """Begin with the parameters that are tensors, those that are lists of tensors, and the lists of numbers."""
         self.source = source
         self.local = local_names(source.node)
+        self.rebound = rebound_names(source.node)
         self.tensors: set[str] = set(tensors)
         self.lists: set[str] = set(lists)
         self.arrays = arrays
@@ -256,12 +257,16 @@ class Splitter:
         for node in statements:
             if self._is_lifted(node):
                 self.lifted.add(id(node))
-                self.device |= set(stored_names(node)) - (self.tensors - self.rows) - self.arrays
+                self.device |= self.assigned_names(node) - (self.tensors - self.rows) - self.arrays
             elif isinstance(node, ast.If):
                 self._visit(node.body)
                 self._visit(node.orelse)
             elif isinstance(node, ast.For) and self.runs_over_lists(node):
                 self._visit(node.body)
+
+    def assigned_names(self, node: ast.stmt) -> frozenset[str]:
+        """Return the names that a statement assigns; of those in the heads of loops the ones that outlive the loop."""
+        return frozenset(stored_names(node)) | (head_names(node) & self.rebound)
 
     def _is_lifted(self, node: ast.stmt) -> bool:
         match node:
@@ -359,6 +364,8 @@ class Splitter:
                 for word in item.keywords:
                     if word.arg not in ALLOCATION_KEYWORDS:
                         yield f"line {line} passes `{word.arg}` to {ast.unparse(item.func)}"
+                if any(isinstance(part, ast.Name) and part.id in self.device for part in ast.walk(item)):
+                    yield f"line {line} makes a tensor of what loops compute"
                 continue
             if not isinstance(item, ast.Call):
                 continue
@@ -393,6 +400,12 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
 def has_slice(node: ast.Subscript) -> bool:
     """Return whether an index holds a slice."""
     return any(isinstance(item, ast.Slice) for item in ast.walk(node.slice))
+
+
+def head_names(node: ast.stmt) -> frozenset[str]:
+    """Return the names in the heads of loops."""
+    heads = [item.target for item in ast.walk(node) if isinstance(item, ast.For)]
+    return frozenset(item.id for head in heads for item in ast.walk(head) if isinstance(item, ast.Name))
 
 
 def stored_names(node: ast.stmt) -> Iterator[str]:

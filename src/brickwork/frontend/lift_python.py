@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import DRAWS, MISSING, helper, intrinsic, resolve
 from brickwork.frontend.heads import is_iterable
-from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split, Splitter, has_slice, stored_names
+from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split, Splitter, has_slice, head_names
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.source import SourceFunction, local_names
 from brickwork.language.math import METHODS
@@ -201,7 +201,7 @@ class PythonSplitter(Splitter):
 
     def _pieces(self) -> Iterator[Piece]:
         for number, (statements, repeated) in enumerate(self._runs(self.source.node.body, repeated=False)):
-            written = {name for node in statements for name in stored_names(node)}
+            written = {name for node in statements for name in self.assigned_names(node)}
             outputs = self._liveness.wanted_after(statements[-1]) & written
             needed = inputs(statements, outputs) & self.local
             yield Piece(number, statements, tuple(sorted(needed)), tuple(sorted(outputs)), repeated)
@@ -231,6 +231,10 @@ class PythonSplitter(Splitter):
             for name in sorted({*piece.inputs} & entry & split.device):
                 message = f"`{name}` may be read before it is assigned"
                 yield Diagnostic(code="BW005", message=message, loc=place, help=f"give `{name}` a value before")
+            heads = frozenset(name for node in piece.statements for name in head_names(node))
+            for name in sorted(heads & self._liveness.wanted_after(piece.statements[-1]) - {*piece.outputs}):
+                message = f"`{name}` may be read before it is assigned"
+                yield Diagnostic(code="BW005", message=message, loc=place, help=f"give `{name}` a value before")
             for name in piece.outputs:
                 if name in self._parameters or any(self._rebinds(node, name) for node in piece.statements):
                     message = f"`{name}` stands for another tensor after these loops, and the host part runs in Python"
@@ -243,7 +247,7 @@ class PythonSplitter(Splitter):
 
     def wanted(self, node: ast.stmt) -> frozenset[str]:
         """Return the names that a statement assigns and that are read after it."""
-        return self._liveness.wanted_after(node) & frozenset(stored_names(node))
+        return self._liveness.wanted_after(node) & self.assigned_names(node)
 
     def _rebinds(self, node: ast.stmt, name: str) -> bool:
         """Return whether a statement makes a name stand for another tensor."""

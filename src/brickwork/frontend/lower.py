@@ -20,17 +20,8 @@ from brickwork.frontend.parameters import ParameterDeclaration
 from brickwork.frontend.reductions import reduce
 from brickwork.frontend.rules import error
 from brickwork.frontend.sites import draw_sites
-from brickwork.frontend.source import local_names
-from brickwork.frontend.state import (
-    Frame,
-    Key,
-    ListDemanded,
-    State,
-    ValueDemanded,
-    Variable,
-    rebound_names,
-    several_names,
-)
+from brickwork.frontend.source import local_names, rebound_names
+from brickwork.frontend.state import Frame, Key, ListDemanded, State, ValueDemanded, Variable, several_names
 from brickwork.frontend.statements import assign_target
 from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
 from brickwork.ir.build import integer, read

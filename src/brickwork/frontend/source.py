@@ -145,6 +145,31 @@ def local_names(node: ast.FunctionDef) -> frozenset[str]:
     return frozenset(names)
 
 
+def rebound_names(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the names that are assigned elsewhere than in the head of one `for`, which ends with it.
+
+    A parameter is assigned before, and so is the name of a `for` around one with the same name.
+    """
+    heads = [node.target for node in ast.walk(function) if isinstance(node, ast.For | ast.comprehension)]
+    loop_targets = {id(name) for head in heads for name in ast.walk(head)}
+    arguments = function.args
+    before = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    outer = [node for node in ast.walk(function) if isinstance(node, ast.For)]
+    again = {name for node in outer for name in _targets(node) & before}
+    for node in outer:
+        inner = [item for item in ast.walk(node) if isinstance(item, ast.For) and item is not node]
+        again |= {name for item in inner for name in _targets(item) & _targets(node)}
+    return frozenset(again) | frozenset(
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in loop_targets
+    )
+
+
+def _targets(node: ast.For) -> frozenset[str]:
+    return frozenset(item.id for item in ast.walk(node.target) if isinstance(item, ast.Name))
+
+
 def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, object]:
     """Return the values that the free names of the body have now, and dotted names that lead through modules.
 

@@ -20,7 +20,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.lift import stored_names
 from brickwork.frontend.rules import error
 from brickwork.frontend.sites import Path
-from brickwork.frontend.source import SourceFunction, local_names, span
+from brickwork.frontend.source import SourceFunction, local_names, rebound_names, span
 from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View, is_none, join
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import BOOL, DType
@@ -386,21 +386,6 @@ def several_names(function: ast.FunctionDef) -> frozenset[str]:
     """Return the names that are assigned in more than one place."""
     stores = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     return frozenset(name for name, count in Counter(stores).items() if count > 1)
-
-
-def rebound_names(function: ast.FunctionDef) -> frozenset[str]:
-    """Return the names that are assigned elsewhere than in the head of a `for`."""
-    loop_targets = {
-        id(name)
-        for node in ast.walk(function)
-        if isinstance(node, ast.For | ast.comprehension)
-        for name in ast.walk(node.target)
-    }
-    return frozenset(
-        node.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in loop_targets
-    )
 
 
 def truth(value: Value, loc: Location) -> Expression:
