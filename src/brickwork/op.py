@@ -387,12 +387,14 @@ def op(
 
 
 def _own_name(function: Callable[..., Any]) -> str:
-    module = re.sub(r"\W+", "_", function.__module__).strip("_") or "brickwork"
+    module = re.sub(r"\W+", "_", getattr(function, "__module__", None) or "").strip("_") or "brickwork"
     namespace = f"m_{module}" if module[0].isdigit() else module
-    return f"{namespace}::{function.__name__}"
+    return f"{namespace}::{getattr(function, '__name__', 'operator')}"
 
 
 def _checked(name: str) -> str:
+    if not isinstance(cast("object", name), str):
+        raise TypeError(f"bw.op takes a name or a function, not {name!r}")
     if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name, re.ASCII):
         raise ValueError(f'an operator is named "namespace::name", not {name!r}')
     for part in name.split("::"):

@@ -107,7 +107,8 @@ def is_nonnegative(state: State, expression: Expression) -> bool:
 def _bits(state: State, name: str, left: Value, right: Value, loc: Location) -> Value:
     kind = meet(left, right, loc)
     if kind.dtype.is_float:
-        raise error("BW101", f"bit operations take integers, not {kind}", loc, "write int(...) around the float")
+        advice = "write `and` and `or` between conditions, `**` for a power, or int(...) around the float"
+        raise error("BW101", f"bit operations take integers, not {kind}", loc, advice)
     if name.startswith("shift_"):
         kind = number(kind)
         count = cast(right.expression, INT64, loc)

@@ -14,7 +14,15 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, called_formula, helper, intrinsic, is_tensor, resolve
 from brickwork.frontend.heads import PARTS, is_iterable
 from brickwork.frontend.inner import with_inner
-from brickwork.frontend.rules import BUILTINS, GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, REFUSED_STATEMENTS, SUPPORTED
+from brickwork.frontend.rules import (
+    BUILTINS,
+    GENERATOR,
+    INSTEAD,
+    REDUCTIONS,
+    REFUSED_EXPRESSIONS,
+    REFUSED_STATEMENTS,
+    SUPPORTED,
+)
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import root
 
@@ -96,6 +104,9 @@ def _iterator(
     if not is_iterable(node.iter, source.captured, local):
         message = f"a `for` cannot run over `{ast.unparse(node.iter)}`"
         advice = "write `range`, a tensor, a tuple, or `enumerate`, `zip` or `reversed` of them"
+        called = node.iter.func if isinstance(node.iter, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id in local:
+            message, advice = f"`{called.id}` is a variable of this function", "give the variable another name"
         yield Diagnostic(code="BW008", message=message, loc=source.location(node.iter, call_site), help=advice)
 
 
@@ -115,7 +126,9 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
         name = intrinsic(resolve(node.func, source.captured, local)) or ""
         if name.startswith("builtins.") and name.removeprefix("builtins.") not in BUILTINS:
             message = f"`{name.removeprefix('builtins.')}` cannot be compiled"
-            yield Diagnostic(code="BW004", message=message, loc=source.location(node), help=SUPPORTED)
+            yield Diagnostic(
+                code="BW004", message=message, loc=source.location(node), help=INSTEAD.get(name, SUPPORTED)
+            )
         elif name in PARTS - {"builtins.tuple", "builtins.list"} and id(node) not in in_heads:
             message = f"`{name.removeprefix('builtins.')}` stands only in the head of a `for`"
             yield Diagnostic(code="BW004", message=message, loc=source.location(node), help="write a loop over it")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import types
 from collections.abc import Sequence
 
+from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import BINARY, COMPARE, binary, compare, meet, unary
 from brickwork.frontend.calls import call
@@ -25,7 +27,7 @@ from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS,
 from brickwork.frontend.sites import place
 from brickwork.frontend.state import Arguments, Frame, State, describe, truth
 from brickwork.frontend.tables import looked_up, pick
-from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View, is_none, join
+from brickwork.frontend.typing import Absent, ElementType, Items, Opaque, Operand, Value, View, is_none, join
 from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Constant, Expression, If, Load, Random, Statement, Store
@@ -75,6 +77,8 @@ def operand(state: State, frame: Frame, node: ast.expr) -> Operand:
         case ast.Call():
             result = call_operand(state, frame, node)
             return Opaque("nothing") if result is None else result
+        case ast.JoinedStr():
+            raise error("BW003", "a text is not part of the language", loc, "texts stand in the messages of `assert`")
         case _:
             message, advice = REFUSED_EXPRESSIONS.get(type(node), ("this expression is not part of the language", ""))
             raise error("BW003", message, loc, advice)
@@ -88,6 +92,10 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return logical_not(condition(state, frame, node.operand), loc)
     found = operand(state, frame, node)
+    if isinstance(found, View) and found.rank and found.tensor not in state.lists:
+        name = found.tensor.name
+        advice = f"index it; whether an optional one is there asks `{name} is not None`"
+        raise error("BW102", f"`{name}` is a tensor here, not a condition", loc, advice)
     return constant(False, BOOL, loc) if is_none(found) else truth(scalar(state, found, loc), loc)
 
 
@@ -105,7 +113,7 @@ def captured_operand(found: object, name: str, loc: Location) -> Operand:
         return Opaque("None") if found is None else Opaque("a text", found)
     if is_tensor(found):
         raise error("BW006", f"`{name}` is a captured tensor", loc, "pass it as an argument")
-    message = f"`{name}` is a captured {type(found).__name__}, which cannot be compiled in"
+    message = f"`{name}` is of type {type(found).__name__}, which cannot be compiled in"
     raise error("BW006", message, loc, "capture numbers and functions; pass the rest as arguments")
 
 
@@ -132,6 +140,7 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
     found = resolve(node, frame.source.captured, frame.local)
     if found is not MISSING:
         return captured_operand(found, ast.unparse(node), loc)
+    _refuse_unknown(frame, node, loc)
     owner = operand(state, frame, node.value)
     if isinstance(owner, View):
         return attribute(owner, node.attr, loc)
@@ -143,10 +152,22 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
     )
 
 
+def _refuse_unknown(frame: Frame, node: ast.Attribute, loc: Location) -> None:
+    """Refuse a name that its module does not have."""
+    owner = resolve(node.value, frame.source.captured, frame.local)
+    if isinstance(owner, types.ModuleType) and not hasattr(owner, node.attr):
+        name = ast.unparse(node.value)
+        close = difflib.get_close_matches(node.attr, dir(owner), 1)
+        advice = f"write `{name}.{close[0]}`, if that is meant" if close else "look it up in the module's documentation"
+        raise error("BW005", f"`{name}` has no `{node.attr}`", loc, advice)
+
+
 def index_operands(state: State, frame: Frame, node: ast.Subscript) -> Sequence[Operand]:
     """Return the indices of `x[...]`."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     for part in parts:
+        if isinstance(part, ast.Constant) and part.value is ...:
+            raise error("BW003", "`...` is no index here", frame.loc(part), "write one index for each dimension")
         if isinstance(part, ast.Slice):
             raise error(
                 "BW003", "a slice is not part of the language", frame.loc(part), "write a loop over the elements"
@@ -167,6 +188,9 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
             raise error("BW103", "a tuple takes one index", loc, "write `w[i][j]`")
         name = node.value.id if isinstance(node.value, ast.Name) else "tuple"
         return pick(state, owner.items, scalar(state, indices[0], loc), loc, name)
+    if isinstance(owner, Absent):
+        advice = f"test `{owner.name} is not None` before"
+        raise error("BW003", f"{describe(owner)}, cannot be indexed", loc, advice)
     raise error("BW003", f"{describe(owner)} cannot be indexed", loc, "index a tensor")
 
 
@@ -340,8 +364,11 @@ def _conditional(state: State, frame: Frame, node: ast.IfExp, loc: Location) -> 
 def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bool: bool = False) -> Value:
     """Lower `and` and `or`: the value is that of the operand that decides."""
     is_and = isinstance(node.op, ast.And)
-    result = Value(condition(state, frame, node.values[0])) if as_bool else value(state, frame, node.values[0])
-    for item in node.values[1:]:
+    first, *rest = node.values
+    while rest and not is_and and isinstance(first, ast.Name) and isinstance(frame.bindings.get(first.id), Absent):
+        first, *rest = rest
+    result = Value(condition(state, frame, first)) if as_bool else value(state, frame, first)
+    for item in rest:
         if isinstance(result.expression, Constant) and bool(result.expression.value) is not is_and:
             return result
         branch = _branch(state, frame, item, as_bool=as_bool)
@@ -472,11 +499,23 @@ def call_folded(state: State, frame: Frame, node: ast.Call, neutral: float) -> O
     return call_operand(state, frame, ast.copy_location(ast.Call(node.func, arguments, node.keywords), node))
 
 
+def _not_a_function(state: State, frame: Frame, node: ast.expr, loc: Location) -> CompileError:
+    """Return the refusal of a call of something that cannot be called."""
+    name = ast.unparse(node)
+    if not isinstance(node, ast.Name) or node.id not in frame.local:
+        return error("BW004", f"`{name}` cannot be called here", loc, "call a plain Python function")
+    found = state.lookup(frame, node.id, loc)
+    tensor = isinstance(found, View) and found.rank > 0
+    advice = f"write `{name}[...]` for an element" if tensor else "give this variable another name"
+    return error("BW004", f"`{name}` is {describe(found)} here, not a function", loc, advice)
+
+
 def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     """Return the result of a call; None of a helper that returns nothing."""
     loc = frame.loc(node)
     found = resolve(node.func, frame.source.captured, frame.local)
     if found is MISSING and isinstance(node.func, ast.Attribute):
+        _refuse_unknown(frame, node.func, loc)
         owner = operand(state, frame, node.func.value)
         formula = METHODS.get(node.func.attr)
         if formula is not None and (isinstance(owner, Value) or (isinstance(owner, View) and owner.is_element)):
@@ -495,9 +534,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         return call_formula(state, frame, POWER_MODULO, arguments, node)
     if helper(found) is None:
         if not name:
-            raise error(
-                "BW004", f"`{ast.unparse(node.func)}` cannot be called here", loc, "call a plain Python function"
-            )
+            raise _not_a_function(state, frame, node.func, loc)
         if node.keywords:
             raise error("BW004", f"`{name}` takes no keywords here", loc, "pass the arguments by position")
         return call(state, name, arguments, (*frame.path, place(node)), loc)

@@ -11,7 +11,7 @@ from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.rules import error
 from brickwork.frontend.state import State, describe
-from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
+from brickwork.frontend.typing import Absent, ElementType, Items, Opaque, Operand, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, select, size
 from brickwork.ir.dtypes import INT64, value_dtype
 from brickwork.ir.nodes import Constant, Expression, Load
@@ -30,7 +30,9 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
             raise error("BW102", message, loc, "index it, or write a loop over its items")
         advice = f"write {rank} {'indices' if rank != 1 else 'index'}, one for each dimension of `{name}`"
         raise error("BW102", f"`{name}` is a tensor here, not an element", loc, advice)
-    raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, "write a number or an element")
+    absent = isinstance(operand, Absent)
+    advice = f"test `{operand.name} is not None` before" if absent else "write a number or an element"
+    raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, advice)
 
 
 def list_name(view: View) -> str:

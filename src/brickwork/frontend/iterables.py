@@ -156,6 +156,10 @@ def _backward(inner: Iterable, loc: Location) -> Iterable:
 
 
 def _bound(state: State, found: Operand, loc: Location) -> Expression:
+    if isinstance(found, View) and found.rank and found.tensor not in state.lists:
+        name = found.tensor.name
+        advice = f"write `{name}.shape[0]`, or run over its items: `for v in {name}`"
+        raise error("BW101", f"the bounds of a loop are integers, and `{name}` is a tensor here", loc, advice)
     number = scalar(state, found, loc)
     if not number.dtype.is_integer and number.dtype is not BOOL:
         raise error("BW101", f"the bounds of a loop are integers, not {number.type}", loc, "write int(...) around it")

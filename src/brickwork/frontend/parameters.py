@@ -68,7 +68,9 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
     for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         loc = source.location(item)
         if item.annotation is None:
-            wrong.append(_wrong(f"the parameter `{item.arg}` has no annotation", loc, ADVICE))
+            method = "define the operator outside of the class, and pass it what it needs"
+            advice = method if item.arg == "self" else ADVICE
+            wrong.append(_wrong(f"the parameter `{item.arg}` has no annotation", loc, advice))
             continue
         annotation, optional = _without_none(item.annotation)
         kind, length = classify(annotation)

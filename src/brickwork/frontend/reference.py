@@ -45,9 +45,13 @@ def python_function(definition: Definition) -> Callable[..., Any]:
         given = {name: named.pop(name) for name in options & named.keys() if name not in declared}
         execution = Execution(source.name, helpers, sites, given.get("key"), given.get("generator"))
         arguments, named = _with_defaults(definition, arguments, named)
-        values = [*arguments, *(named[item.name] for item in definition.parameters[len(arguments) :])]
         returned = body(execution, *arguments, **named)
-        return finish(returned, given.get("out"), lambda: _result_types(definition, values))
+
+        def types() -> list[DType]:
+            rest = (named[item.name] for item in definition.parameters[len(arguments) :])
+            return _result_types(definition, [*arguments, *rest])
+
+        return finish(returned, given.get("out"), types)
 
     declared = {item.name for item in definition.parameters}
     run.__name__ = run.__qualname__ = source.name

@@ -68,6 +68,13 @@ SUPPORTED = (
     "supported are arithmetic, min, max, sum, abs, round, int, float, bool, pow, divmod, len, math.* and helpers"
 )
 """Advice where another function is called."""
+INSTEAD = {
+    "builtins.print": "leave it out; to look inside, print in the function before it is decorated",
+    "builtins.str": "write an f-string as the message of the `assert`",
+    "builtins.isinstance": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
+    "builtins.sorted": "write the loops of a sort",
+}
+"""Advice where one of these builtins is called."""
 
 
 def error(code: str, message: str, loc: Location, advice: str) -> CompileError:

@@ -11,6 +11,7 @@ import operator as python
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral, Real
 from typing import Any, cast
 
 from brickwork.frontend.environment import is_tensor
@@ -34,6 +35,10 @@ class Scalar:
     def type(self) -> ValueType:
         """The type with its weakness."""
         return ValueType(self.dtype, self.weak)
+
+    def item(self) -> Any:
+        """Return the number."""
+        return result(self.value, self.dtype, weak=self.weak)
 
     def bit_length(self) -> Any:
         """Stand for the method of ints; the call is that of a formula."""
@@ -86,6 +91,10 @@ def scalar(value: Any) -> Scalar:
         return Scalar(scalars.wrap(value, 64, signed=True), INT64, weak=True)
     if isinstance(value, float):
         return Scalar(value, FLOAT64, weak=True)
+    if isinstance(value, Integral):
+        return scalar(int(value))
+    if isinstance(value, Real):
+        return scalar(float(value))
     if is_scalar(value):
         return Scalar(value.item(), value_dtype(dtype_of(value)))
     raise TypeError(f"a number is needed here, not {type(value).__name__}")

@@ -126,14 +126,23 @@ def _lambda(tree: ast.AST, code: types.CodeType) -> ast.FunctionDef | None:
 
 
 def start_of(function: Callable[..., object]) -> Location:
-    """Return the line where a function begins, be it wrapped by others; without one, a place of no file."""
+    """Return the line where a function begins, be it wrapped by others; without one, that which decorates it."""
     name = getattr(function, "__name__", str(function))
     code = getattr(inspect.unwrap(function), "__code__", None)
     if not isinstance(code, types.CodeType):
-        return Location(file="<unknown>", line=1, column=0, end_line=1, end_column=0, function=name)
-    file, line = code.co_filename, code.co_firstlineno
+        file, line = _caller()
+    else:
+        file, line = code.co_filename, code.co_firstlineno
     length = len(linecache.getline(file, line).rstrip().encode())
     return Location(file=file, line=line, column=0, end_line=line, end_column=length, function=name)
+
+
+def _caller() -> tuple[str, int]:
+    """Return the file and the line that called brickwork."""
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "brickwork":
+        frame = frame.f_back
+    return ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def local_names(node: ast.FunctionDef) -> frozenset[str]:

@@ -21,7 +21,7 @@ from brickwork.frontend.lift import stored_names
 from brickwork.frontend.rules import error
 from brickwork.frontend.sites import Path
 from brickwork.frontend.source import SourceFunction, local_names, rebound_names, span
-from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View, is_none, join
+from brickwork.frontend.typing import Absent, Items, Opaque, Operand, Value, ValueType, View, is_none, join
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import BOOL, DType
 from brickwork.ir.nodes import (
@@ -406,5 +406,7 @@ def describe(operand: Operand | None) -> str:
             return "nothing"
         case _ if is_none(operand):
             return "None"
+        case Opaque():
+            return "a device" if operand.what == "device" else operand.what
         case _:
             return "a tuple" if hasattr(operand, "items") else "something else"

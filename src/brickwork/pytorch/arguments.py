@@ -117,6 +117,9 @@ def explain_mismatch(
         bound = signature.bind(*arguments, **named).arguments
     except TypeError as error:
         raise TypeError(f"{definition.name}() {error}") from None
+    if "out" in bound and not _fits(bound["out"], "list[tensor]" if definition.results > 1 else "tensor"):
+        found = _describe(bound["out"])
+        raise TypeError(f"{definition.name}(): argument 'out' must be Tensor, not {found}") from None
     for parameter in definition.parameters:
         if parameter.name in bound and not _takes(bound[parameter.name], parameter):
             wanted = parameter.kind.replace("tensor", "Tensor") + (" or None" if parameter.optional else "")

@@ -17,7 +17,7 @@ import torch
 
 from brickwork.pytorch.batching import follow_randomness
 from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, refuse_gradients
-from brickwork.pytorch.library import made_for_cuda
+from brickwork.pytorch.library import made_for_cuda, private
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
 from brickwork.runtime.traceback import OwnFramesHidden
@@ -106,6 +106,8 @@ def registered(name: str) -> Registration | None:
 
 def _define(name: str, schema: Schema, behaviour: Behaviour, thunks: bytes | None) -> Registration:
     namespace, _, plain = name.partition("::")
+    if name not in _state.counts and _is_taken(name):
+        raise ValueError(f"{name} is an operator of PyTorch or of another library already; choose another name")
     count = _state.counts[name] = _state.counts.get(name, 0) + 1
     internal = plain if count == 1 else f"{plain}__{count}"
     library: Any = _state.libraries.get(namespace)
@@ -124,6 +126,15 @@ def _define(name: str, schema: Schema, behaviour: Behaviour, thunks: bytes | Non
         full_name = f"{namespace}::{internal}" + ("" if label == DEFAULT else f".{label}")
         _implement(registration, label, overload, full_name, thunks)
     return registration
+
+
+def _is_taken(name: str) -> bool:
+    """Return whether torch knows an operator of this name."""
+    try:
+        private("_C._dispatch_find_schema_or_throw")(name, "")
+    except RuntimeError:
+        return False
+    return True
 
 
 def _implement(
