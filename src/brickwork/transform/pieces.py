@@ -338,7 +338,7 @@ def _refuse_exchanges(block: Block) -> None:
 
 def _in_block(node: Node) -> Node:
     if isinstance(node, For) and node.role is not Role.THREAD:
-        return replace(node, role=Role.SEQUENTIAL, width=1, reductions=())
+        return replace(node, role=Role.SEQUENTIAL, width=1, across=0, reductions=())
     return node
 
 

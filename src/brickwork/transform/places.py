@@ -214,4 +214,4 @@ def in_order(block: Block) -> Block:
 
 
 def _plain(node: Node) -> Node:
-    return replace(node, role=Role.SEQUENTIAL, width=1, reductions=()) if isinstance(node, For) else node
+    return replace(node, role=Role.SEQUENTIAL, width=1, across=0, reductions=()) if isinstance(node, For) else node

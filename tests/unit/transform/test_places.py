@@ -1,16 +1,21 @@
 """What the host knows of a program for a GPU: the index of a loop that it runs, even if a device runs a copy of it."""
 
+from dataclasses import replace
+
 import torch
 
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate
+from brickwork.ir.build import integer
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Allocate, For, Role, Symbol
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
+from brickwork.transform.places import in_order
 from support.tensors import argument_type, to_memory, to_tensor
 
 
@@ -52,3 +57,10 @@ def test_a_list_that_the_careful_copy_shares_out_stays_private_in_the_fast_one()
     memories = [*map(to_memory, tensors)]
     run_program(pieces, memories, check=True)
     assert memories[0].data == [4.0] * 5
+
+
+def test_nothing_of_a_schedule_is_left_on_a_loop_that_one_thread_runs():
+    plain = For(index=Symbol("i", 1, INT64), start=integer(0), stop=integer(9), body=())
+    for role, width, across in ((Role.PARALLEL, 4, 32), (Role.BLOCK, 1, 0), (Role.THREAD, 2, 0)):
+        scheduled = replace(plain, role=role, width=width, across=across)
+        assert in_order((scheduled,)) == (plain,)
