@@ -175,6 +175,25 @@ def test_updates_under_prange_lose_nothing(device, dtype):
     assert torch.equal(out, torch.bincount(where).to(dtype))
 
 
+def first_beyond(x: torch.Tensor, limit: float, end: int, step: int) -> torch.Tensor:
+    found = -1
+    for i in range(0, end, step):
+        if x[i] > limit:
+            found = i
+            break
+    return found
+
+
+first_beyond_op = bw.op("hard_cases::first_beyond")(first_beyond)
+
+
+@pytest.mark.parametrize("step", [2, 3, 2**61])
+def test_a_range_without_an_end(device, step):
+    found = first_beyond_op(torch.arange(2.0**4), -1.0 if step > 3 else 5.0, 2**63 - 1, step)
+    settle(device)
+    assert found == (0 if step > 3 else 6)
+
+
 def running(x: torch.Tensor, y: torch.Tensor) -> None:
     for i in range(1, x.shape[0]):
         x[i] = x[i - 1] + y[i]

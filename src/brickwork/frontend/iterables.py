@@ -184,8 +184,10 @@ def range_trips(axis: Range, loc: Location) -> Expression:
     one = integer(1, loc)
 
     def count(low: Expression, high: Expression, step: Expression) -> Expression:
-        distance = add(sub(high, low, loc), sub(step, one, loc), loc)
-        return apply("floordiv", distance, step, loc=loc)
+        distance = sub(high, low, loc)
+        if step == one:
+            return distance
+        return add(apply("floordiv", sub(distance, one, loc), step, loc=loc), one, loc)
 
     backward = apply("neg", axis.step, loc=loc)
     if isinstance(axis.step, Constant):
