@@ -6,9 +6,9 @@ import torch
 
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
-from brickwork.ir.interpret import run_program
 from brickwork.ir.build import integer
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate, For, Role, Symbol
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
