@@ -191,7 +191,7 @@ def test_optimised_strict_and_with_torchs_number_of_threads(tmp_path):
         print("one" if threads() == before else "more")
         torch.set_num_threads(3)
         shift(x)
-        print("several" if before < threads() <= before + 2 else "wrong")
+        print("several" if before < threads() <= before + 2 else f"wrong: {before}, then {threads()}")
         torch.set_num_threads(1)
         assert torch.equal(shift(x), x + 2)
         """

@@ -8,6 +8,7 @@ operator is defined again with the same schema. With another schema it is regist
 from __future__ import annotations
 
 import sys
+import warnings
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -237,7 +238,12 @@ def _replaced(value: object, tensors: Mapping[int, torch.Tensor]) -> object:
 
 
 def _forget_traces() -> None:
-    """Make Dynamo trace anew whatever it has compiled: an operator in it may have changed."""
+    """Make Dynamo trace anew whatever it has compiled: an operator in it may have changed.
+
+    For that it imports the rest of torch's compiler, whose own warnings are no matter of the caller's.
+    """
     dynamo: Any = sys.modules.get("torch._dynamo")
     if dynamo is not None:
-        dynamo.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dynamo.reset()

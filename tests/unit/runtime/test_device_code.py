@@ -17,7 +17,7 @@ HERE, THERE = Gpu("GPU 0", (9, 0), 0x1000), Gpu("GPU 1", (9, 0), 0x1001)
 
 def artifact(*kernels):
     description = EntryDescription("ns::op", "entry", ())
-    return Artifact(b"object", description, "said", {"ptx": PTX, "ir": "program"}, kernels)
+    return Artifact(b"object", description, "said", {"ptx": PTX, "ir": "program"}, kernels=kernels)
 
 
 @pytest.fixture(autouse=True)
