@@ -8,8 +8,8 @@ operator is defined again with the same schema. With another schema it is regist
 from __future__ import annotations
 
 import sys
-import warnings
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
