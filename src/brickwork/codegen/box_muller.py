@@ -8,9 +8,9 @@ machine's own approximations serve: absolute errors are below 1e-5, and below 1e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from brickwork.codegen.builder import float_constant
+from brickwork.codegen.device_trigonometry import fused, series
 from brickwork.codegen.state import State
 from brickwork.ir.philox import TWO_PI
 
@@ -52,10 +52,6 @@ def _approximate(state: State, name: str, operand: str) -> str:
     return state.writer.call("float", function, (f"float {operand}",))
 
 
-def _fused(state: State, left: str, right: str, addend: str) -> str:
-    return state.writer.emit(f"call float @llvm.fma.f32(float {left}, float {right}, float {addend})")
-
-
 def _fraction(state: State, word: str) -> str:
     """Return 2**24 times the fraction of a word, from 1 to 2**24, as a float."""
     bits = state.writer.emit(f"add nuw nsw i32 {state.writer.emit(f'lshr i32 {word}, 8')}, 1")
@@ -70,7 +66,7 @@ def _logarithm(state: State, word: str) -> str:
     mantissa = emit(f"sub i32 {emit(f'sub i32 {bits}, {power}')}, {_SCALE}")
     rest = emit(f"fadd float {emit(f'bitcast i32 {mantissa} to float')}, {_float(-1.0)}")
     count = emit(f"fmul float {emit(f'sitofp i32 {power} to float')}, {_float(-2.0 * math.log(2.0) * 2.0**-23)}")
-    return _fused(state, _series(state, _LOGARITHM, rest), rest, count)
+    return fused(state, series(state, _LOGARITHM, rest), rest, count)
 
 
 def _signed_radius(state: State, first: str, second: str) -> str:
@@ -89,7 +85,7 @@ def _half_turn(state: State, second: str) -> tuple[str, str]:
     angle = emit(f"fmul float {emit(f'sitofp i32 {part} to float')}, {_float(math.pi * 2.0**-32)}")
     square = emit(f"fmul float {angle}, {angle}")
     cubic = emit(f"fmul float {angle}, {square}")
-    return _fused(state, cubic, _series(state, _SINE, square), angle), _series(state, _COSINE, square)
+    return fused(state, cubic, series(state, _SINE, square), angle), series(state, _COSINE, square)
 
 
 def _fast_radius(state: State, word: str) -> str:
@@ -104,11 +100,3 @@ def _fast_sine_and_cosine(state: State, second: str) -> tuple[str, str]:
     turn = emit(f"uitofp i32 {emit(f'lshr i32 {second}, 8')} to float")
     angle = emit(f"fmul float {turn}, {_float(TWO_PI * _UNIT)}")
     return _approximate(state, "sin.approx", angle), _approximate(state, "cos.approx", angle)
-
-
-def _series(state: State, coefficients: Sequence[float], operand: str) -> str:
-    """Return a polynomial by Horner's rule."""
-    result = _float(coefficients[0])
-    for coefficient in coefficients[1:]:
-        result = _fused(state, result, operand, _float(coefficient))
-    return result

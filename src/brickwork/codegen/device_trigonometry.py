@@ -88,16 +88,16 @@ def _library(state: State, name: str) -> str:
 def _near(state: State, name: str, operand: str) -> str:
     """Return the function of an argument within the limit."""
     emit = state.writer.emit
-    shifted = _fused(state, operand, _float(2.0 / math.pi), _float(_MAGIC))
+    shifted = fused(state, operand, _float(2.0 / math.pi), _float(_MAGIC))
     count = emit(f"fsub float {shifted}, {_float(_MAGIC)}")
     rest = operand
     for part in _HALF_PI:
-        rest = _fused(state, count, _float(-part), rest)
+        rest = fused(state, count, _float(-part), rest)
     square = emit(f"fmul float {rest}, {rest}")
     # A sum, so that the cube of -0 is 0 and the sine -0.
-    cubic = _fused(state, square, rest, _float(0.0))
-    odd = _fused(state, cubic, _series(state, SINE, square), rest)
-    even = _series(state, (*COSINE, -0.5, 1.0), square)
+    cubic = fused(state, square, rest, _float(0.0))
+    odd = fused(state, cubic, series(state, SINE, square), rest)
+    even = series(state, (*COSINE, -0.5, 1.0), square)
     quarter = emit(f"bitcast float {shifted} to i32")
     if name == "cos":
         quarter = emit(f"add i32 {quarter}, 1")
@@ -107,11 +107,11 @@ def _near(state: State, name: str, operand: str) -> str:
     return emit(f"bitcast i32 {emit(f'xor i32 {result}, {sign}')} to float")
 
 
-def _series(state: State, coefficients: Sequence[float], operand: str) -> str:
+def series(state: State, coefficients: Sequence[float], operand: str) -> str:
     """Return a polynomial by Horner's rule, from the highest power."""
     result = _float(coefficients[0])
     for coefficient in coefficients[1:]:
-        result = _fused(state, result, operand, _float(coefficient))
+        result = fused(state, result, operand, _float(coefficient))
     return result
 
 
@@ -119,7 +119,8 @@ def _absolute(state: State, text: str) -> str:
     return state.writer.emit(f"call float @llvm.fabs.f32(float {text})")
 
 
-def _fused(state: State, left: str, right: str, addend: str) -> str:
+def fused(state: State, left: str, right: str, addend: str) -> str:
+    """Return left * right + addend, rounded once."""
     return state.writer.emit(f"call float @llvm.fma.f32(float {left}, float {right}, float {addend})")
 
 

@@ -30,12 +30,8 @@ CELLS = "__brickwork_cell__"
 Place: TypeAlias = tuple[int, int, type[ast.AST]]
 
 
-def host_function(definition: Definition, *, out: bool = False) -> Callable[..., object]:
-    """Return the function without its lifted statements.
-
-    With `out` the function takes one more positional
-    argument, the tuple of the caller's result tensors; it checks their shapes and returns them as the results.
-    """
+def host_function(definition: Definition) -> Callable[..., object]:
+    """Return the function without its lifted statements."""
     tree = copy.deepcopy(definition.source.node)
     lifted = _positions(definition)
     tree.decorator_list = []
@@ -58,7 +54,7 @@ def host_function(definition: Definition, *, out: bool = False) -> Callable[...,
     function = cast("types.FunctionType", namespace[definition.name])
     function.__defaults__ = definition.source.function.__defaults__
     function.__kwdefaults__ = definition.source.keyword_defaults or None
-    return _with_out(definition.name, function) if out else function
+    return function
 
 
 def _cell(definition: Definition, position: int, arguments: tuple[Any, ...]) -> object:
@@ -90,23 +86,6 @@ def _argument_type(declaration: ParameterDeclaration, argument: Any) -> Argument
 
 def _tensor_type(tensor: Any) -> TensorType:
     return TensorType(DTYPES[str(tensor.dtype).removeprefix("torch.")], tensor.dim())
-
-
-def _with_out(name: str, function: Callable[..., object]) -> Callable[..., object]:
-    """Return the host function that takes the results from the caller, after its arguments."""
-
-    def checked(*arguments: object, **keywords: object) -> object:
-        *before, given = arguments
-        made = function(*before, **keywords)
-        results = cast("tuple[object, ...]", made if isinstance(made, tuple) else (made,))
-        tensors = cast("tuple[object, ...]", given)
-        for result, tensor in zip(results, tensors, strict=True):
-            expected, found = (tuple(getattr(item, "shape", ())) for item in (result, tensor))
-            if expected != found:
-                raise RuntimeError(f"{name}: out has the shape {list(found)}, but the result has {list(expected)}")
-        return tensors if isinstance(made, tuple) else tensors[0]
-
-    return checked
 
 
 def _position(node: ast.stmt) -> Place:

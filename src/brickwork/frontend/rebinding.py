@@ -122,11 +122,6 @@ def _holds(found: Binding, tensor: Tensor) -> bool:
     return isinstance(found, View) and found.tensor == tensor
 
 
-def store_row(state: State, target: View, found: Operand, loc: Location) -> None:
-    """Store a list as a row of another: its items are copied, so it must not have a name."""
-    store_rows(state, [(target, found)], loc)
-
-
 def store_rows(state: State, pairs: Sequence[tuple[View, Operand]], loc: Location) -> None:
     """Store rows at once."""
     tensors = {target.tensor for target, _ in pairs}

@@ -15,12 +15,10 @@ from typing import Any, cast
 
 import torch
 
-from brickwork.diagnostics.diagnostic import Diagnostic
-from brickwork.diagnostics.errors import CompileError
-from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lift import Piece
 from brickwork.frontend.pieces import Input, InputKind, piece_definition, python_body, scalar_names
+from brickwork.frontend.rules import error
 from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import check_devices, check_written, signature_of_call
@@ -181,7 +179,7 @@ class PythonHost:
             if isinstance(item.constant, list | tuple | dict | set):
                 message = f"`{item.name}` is no tensor, number or list of one of them, and a loop cannot take it"
                 place = self.definition.source.location(self.definition.split.pieces[number].statements[0])
-                raise _refused("BW301", message, place, "give each item a name before the loop")
+                raise error("BW301", message, place, "give each item a name before the loop")
         key = number, inputs
         found = self._operators.get(key)
         if found is None:
@@ -264,7 +262,7 @@ class PythonHost:
         for result in results:
             if not isinstance(result, torch.Tensor):
                 message = f"`{self.definition.name}` returns a value of type {type(result).__name__}, not a tensor"
-                raise _refused("BW009", message, self.definition.loc, "return a tensor that the function makes")
+                raise error("BW009", message, self.definition.loc, "return a tensor that the function makes")
         return results
 
 
@@ -316,7 +314,7 @@ class _Run(_Launcher):
                 piece = self.host.definition.split.pieces[number]
                 message = f"`{name}` shares memory with the argument `{self._owners[memory]}`, and is stored into"
                 place = self.host.definition.source.location(piece.statements[0])
-                raise _refused("BW010", message, place, "store into the argument itself, or into a .clone() of it")
+                raise error("BW010", message, place, "store into the argument itself, or into a .clone() of it")
 
     def refuse_shared(self, results: Sequence[torch.Tensor]) -> None:
         """Refuse results that share memory with an argument or with one another."""
@@ -326,7 +324,7 @@ class _Run(_Launcher):
             if memory in self._owners or memory in seen:
                 what = f"the argument `{self._owners[memory]}`" if memory in self._owners else "another result"
                 message = f"a result of `{self.host.definition.name}` shares memory with {what}"
-                raise _refused("BW009", message, self.host.definition.loc, "return a .clone() of it")
+                raise error("BW009", message, self.host.definition.loc, "return a .clone() of it")
             seen |= {memory} - {0}
 
 
@@ -402,10 +400,6 @@ def _input(name: str, value: Any, is_number: bool) -> Input:
 
 def _sequence(value: Any) -> Sequence[Any]:
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (value,)
-
-
-def _refused(code: str, message: str, loc: Location, advice: str) -> CompileError:
-    return CompileError(Diagnostic(code=code, message=message, loc=loc, help=advice))
 
 
 def _memory(tensor: torch.Tensor) -> int:

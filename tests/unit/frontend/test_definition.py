@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -102,14 +101,6 @@ def test_a_scalar_result_is_a_tensor_without_dimensions():
     assert host(torch.empty(3, device="meta", dtype=torch.float64)).dtype == torch.float64
     assert host(torch.empty(3, device="meta", dtype=torch.int8)).dtype == torch.int64
     assert host(torch.empty(3, device="meta")).shape == ()
-
-
-def test_the_callers_buffers_are_checked_and_returned():
-    host = host_function(define(two), out=True)
-    buffers = (torch.empty(5), torch.empty(3, 6))
-    assert host(torch.empty(5), 3, buffers)[0] is buffers[0]
-    with pytest.raises(RuntimeError, match="shape"):
-        host(torch.empty(5), 3, (torch.empty(4), buffers[1]))
 
 
 def test_fingerprints_are_the_same_in_every_process_and_follow_constants():
