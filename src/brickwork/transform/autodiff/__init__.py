@@ -1,0 +1,1 @@
+"""Derivatives of programs: rules of operators, reverse and forward mode."""
