@@ -1,9 +1,10 @@
 """The loop programs beside Numba: how long a call takes, a first call, and what the checks of indices cost.
 
 Numba runs the same source on NumPy's arrays, with the loops in parallel that a person would mark (`programs`); its
-settings are its defaults. Arguments are made as new before each call, outside the time. What checks cost is the
-difference to the same program compiled here, and only here, with every access taken for proved; no setting of
-brickwork does that.
+settings are its defaults. Where it cannot take the source as it is, it runs what stands in `peers/numba_programs.py`.
+The first answers of all contenders are compared; no time is told of one whose answer is not ours. Arguments are made
+as new before each call, outside the time. What checks cost is the difference to the same program compiled here, and
+only here, with every access taken for proved; no setting of brickwork does that.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ from brickwork.transform import pipeline
 
 OURS, UNCHECKED, NUMBA = "brickwork", "brickwork, no checks", "numba"
 ROUNDS = 5
+TOLERANCE = 1e-6
+"""How far an answer may be from ours, beside the greatest number in ours: sums are added up in other orders."""
+PART = 2**22
+"""How many elements of answers are compared at once."""
+WRONG = "wrong answer"
 LEAST = {"compute": 2.0, "bandwidth": 0.95, "order": 0.8}
 """How many times as long Numba must take, as a geometric mean over the programs that something limits."""
 
@@ -80,7 +86,18 @@ def _case(program: LoopProgram, rounds: int) -> Case:
             if isinstance(one, torch.Tensor):
                 one.copy_(other)
 
-    return Case(title=program.name, timings=in_turn(contenders, renew, rounds), reference=OURS, notes=notes)
+    answers: dict[str, list[torch.Tensor]] = {}
+
+    def compare(name: str, returned: Any) -> None:
+        answer = tensors(returned, work)
+        if name == OURS:
+            answers[OURS] = [item.clone() for item in answer]
+        elif not same(answers[OURS], answer):
+            notes[name] = WRONG
+
+    timings = in_turn(contenders, renew, rounds, compare)
+    right = {name: timing for name, timing in timings.items() if notes.get(name) != WRONG}
+    return Case(title=program.name, timings=right, reference=OURS, notes=notes)
 
 
 def compiled(program: LoopProgram, namespace: str, **place: str) -> bw.Op:
@@ -94,24 +111,59 @@ def compiled(program: LoopProgram, namespace: str, **place: str) -> bw.Op:
 def _in_numba(program: LoopProgram, work: tuple[Any, ...]) -> Call:
     numba: Any = importlib.import_module("numba")
     numba.set_num_threads(torch.get_num_threads())
-    function, arrays = numba_form(program), as_numpy(work)
+    rewritten = importlib.import_module("benchmarks.peers.numba_programs").PROGRAMS.get(program.name)
+    function, arrays = rewritten or numba_form(program), as_numpy(work)
     function(*as_numpy(program.arguments(*program.small[-1])))
     return lambda: function(*arrays)
 
 
-def in_turn(contenders: Mapping[str, Call], renew: Callable[[], None], rounds: int) -> dict[str, Timing]:
-    """Time the contenders turn by turn, one call each a round; fewer rounds where a call takes seconds."""
+def in_turn(
+    contenders: Mapping[str, Call],
+    renew: Callable[[], None],
+    rounds: int,
+    look: Callable[[str, Any], None] | None = None,
+) -> dict[str, Timing]:
+    """Time the contenders turn by turn, one call each a round; fewer rounds where a call takes seconds.
+
+    `look` is shown what each returned first, before its arguments are made as new.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     began = time.perf_counter()
     for number in range(rounds):
         for name, call in contenders.items():
             renew()
             start = time.perf_counter()
-            call()
+            returned = call()
             seconds[name].append(time.perf_counter() - start)
+            if look is not None and number == 0:
+                look(name, returned)
+            del returned
         if number >= 2 and time.perf_counter() - began > 10:
             break
     return {name: summary(values, 1) for name, values in seconds.items()}
+
+
+def tensors(returned: Any, arguments: Sequence[Any]) -> list[torch.Tensor]:
+    """Return what a call returned, and the tensors that it was given, which it may have changed."""
+    results: tuple[Any, ...] = cast("tuple[Any, ...]", returned) if isinstance(returned, tuple) else (returned,)
+    found = [torch.as_tensor(item) for item in results if item is not None]
+    return [*found, *(item for item in arguments if isinstance(item, torch.Tensor))]
+
+
+def same(expected: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> bool:
+    """Whether two answers are the same but for rounding."""
+    return len(expected) == len(found) and all(map(_close, expected, found))
+
+
+def _close(expected: torch.Tensor, found: torch.Tensor) -> bool:
+    if expected.shape != found.shape:
+        return False
+    if not expected.dtype.is_floating_point:
+        return torch.equal(expected, found.to(expected.dtype))
+    parts = (*zip(expected.reshape(-1).split(PART), found.reshape(-1).split(PART), strict=True),)
+    finite = (part[part.isfinite()].abs() for part, _ in parts)
+    greatest = max((float(part.max()) for part in finite if part.numel()), default=0.0)
+    return all(torch.allclose(one, other, TOLERANCE, TOLERANCE * greatest, equal_nan=True) for one, other in parts)
 
 
 @contextmanager
@@ -190,6 +242,11 @@ def summarised(found: Sequence[Case]) -> list[str]:
     return lines
 
 
+def peer_wrong(case: Case) -> str:
+    """Return what the table says of Numba where there is no time of it."""
+    return WRONG if case.notes.get(NUMBA) == WRONG else ""
+
+
 def first_line(error: Exception) -> str:
     """Return the first line that an error says, without the place of a file."""
     said = next((text for text in str(error).splitlines() if text.strip()), type(error).__name__)
@@ -204,7 +261,7 @@ def markdown(found: Sequence[Case]) -> str:
         if not case.timings:
             lines.append(f"| {' | '.join(cells)} | not compiled | | |")
             continue
-        other = ratio(case.ratio(NUMBA)) if NUMBA in case.timings else ""
+        other = ratio(case.ratio(NUMBA)) if NUMBA in case.timings else peer_wrong(case)
         checks = f"{100 * cost_of_checks(case):+.0f} %" if UNCHECKED in case.timings else ""
         lines.append(f"| {' | '.join((*cells, duration(case.timings[OURS].median), other, checks))} |")
     return "\n".join([*lines, "", *(f"- {text}" for text in summarised(found))])

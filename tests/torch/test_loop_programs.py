@@ -4,13 +4,15 @@
 """
 
 # pyright: basic
+import dataclasses
 import functools
 
 import pytest
 import torch
 
 import brickwork as bw
-from benchmarks.loop_programs import compiled, everything_proved
+from benchmarks import loop_programs
+from benchmarks.loop_programs import NUMBA, OURS, WRONG, compiled, everything_proved, same
 from benchmarks.programs import PROGRAMS, loop_lines
 from benchmarks.programs.numpy_form import as_numpy, numpy_form, source
 from benchmarks.programs.verdicts import verdicts
@@ -139,3 +141,22 @@ def test_checks_are_left_out_only_where_their_cost_is_measured():
     arguments = program.arguments(20)
     assert "is out of bounds" not in unchecked.inspect("schedule", *arguments)
     assert "is out of bounds" in checked.inspect("schedule", *arguments)
+
+
+@pytest.mark.parametrize(("wrong", "noted"), [(0.0, None), (1e-3, WRONG)])
+def test_a_peer_whose_answer_is_not_ours_has_no_time(monkeypatch, wrong, noted):
+    program = dataclasses.replace(BY_NAME["prefix_sum"], large=(50,))
+    monkeypatch.setattr(loop_programs.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(loop_programs, "_in_numba", lambda _, work: lambda: work[0].cumsum(0).numpy() + wrong)
+    (case,) = [loop_programs._case(program, 1)]
+    assert case.notes.get(NUMBA) == noted
+    assert {OURS, NUMBA} - case.timings.keys() == ({NUMBA} if noted else set())
+
+
+def test_answers_are_compared_but_for_rounding():
+    one = torch.tensor([1e6, 0.0, float("nan"), float("inf")], dtype=torch.float64)
+    assert same([one], [one + 0.1])
+    assert not same([one], [one + 10])
+    assert not same([one], [one, one])
+    assert not same([torch.tensor([9])], [torch.tensor([0])])
+    assert not same([one], [one.nan_to_num()])
