@@ -15,7 +15,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.definition import Definition
 from brickwork.frontend.parameters import Kind, ParameterDeclaration
 from brickwork.host.layout import Placement
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
@@ -24,6 +23,7 @@ from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.placement import tensors_of
 from brickwork.runtime.signature import Argument, TensorArgument, TensorListArgument, signature_of
+from brickwork.transform.derivation import Defined
 
 _SCALARS = {
     ArgumentKind.INT: INT64,
@@ -37,7 +37,7 @@ _LISTS = {ArgumentKind.INT_LIST: INT64, ArgumentKind.FLOAT_LIST: FLOAT64, Argume
 
 
 def signature_of_call(
-    definition: Definition, kinds: Sequence[ArgumentKind], values: Sequence[object], device: str | None = None
+    definition: Defined, kinds: Sequence[ArgumentKind], values: Sequence[object], device: str | None = None
 ) -> Signature:
     """Return the signature of a call with the values of all arguments in the schema's order, those of results last.
 
@@ -107,7 +107,7 @@ def check_written(operator: str, name: str, tensor: torch.Tensor) -> None:
 
 
 def explain_mismatch(
-    definition: Definition, signature: inspect.Signature, arguments: Sequence[object], named: Mapping[str, object]
+    definition: Defined, signature: inspect.Signature, arguments: Sequence[object], named: Mapping[str, object]
 ) -> None:
     """Raise a TypeError that says why arguments do not fit the function; return where they do.
 
@@ -150,7 +150,7 @@ def _fits(value: object, kind: Kind) -> bool:
     return hasattr(value, "__index__" if kind == "int" else "__float__")
 
 
-def _argument(definition: Definition, position: int, kind: ArgumentKind, value: object) -> Argument:
+def _argument(definition: Defined, position: int, kind: ArgumentKind, value: object) -> Argument:
     if value is None and definition.parameters[position].optional:
         return AbsentType()
     if kind in _SCALARS:
@@ -164,7 +164,7 @@ def _argument(definition: Definition, position: int, kind: ArgumentKind, value: 
     return _tensor(definition, name, value, position)
 
 
-def _tensor(definition: Definition, name: str, value: object, position: int | None) -> TensorArgument:
+def _tensor(definition: Defined, name: str, value: object, position: int | None) -> TensorArgument:
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{definition.name}(): argument '{name}' must be Tensor, not {type(value).__name__}")
     loc = definition.loc if position is None else definition.parameters[position].loc
@@ -179,7 +179,7 @@ def _has_data(tensor: torch.Tensor) -> bool:
     return tensor.device.type != "meta" and not isinstance(tensor, FakeTensor)
 
 
-def _dtype(definition: Definition, name: str, tensor: torch.Tensor, loc: Location) -> DType:
+def _dtype(definition: Defined, name: str, tensor: torch.Tensor, loc: Location) -> DType:
     """Return the element type of an argument, or refuse it."""
     dtype = from_torch(tensor.dtype)
     if dtype is not None and tensor.layout == torch.strided and not tensor.is_nested:

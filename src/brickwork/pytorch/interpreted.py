@@ -12,8 +12,6 @@ from typing import Any, cast
 
 import torch
 
-from brickwork.frontend.definition import Definition
-from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import DType
 from brickwork.ir.interpret import Argument, Memory, run_program
 from brickwork.ir.scalars import Number
@@ -22,10 +20,12 @@ from brickwork.pytorch.dtypes import from_torch, to_torch
 from brickwork.pytorch.placement import device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import in_order, schema_arguments
+from brickwork.transform.derivation import Defined
+from brickwork.transform.derive import program_of
 
 
 def implementation(
-    definition: Definition, overload: Any, signature_of: Callable[[tuple[object, ...]], Signature]
+    definition: Defined, overload: Any, signature_of: Callable[[tuple[object, ...]], Signature]
 ) -> Callable[..., Any]:
     """Return the implementation of an overload (an OpOverload) that runs in the interpreter."""
     arguments = schema_arguments(overload)
@@ -38,9 +38,9 @@ def implementation(
     return run
 
 
-def interpret(definition: Definition, signature: Signature, values: Sequence[object]) -> tuple[torch.Tensor, ...]:
+def interpret(definition: Defined, signature: Signature, values: Sequence[object]) -> tuple[torch.Tensor, ...]:
     """Run an operator on the arguments of its parameters, then the key if it draws, then the caller's results."""
-    program = lower(definition, signature)
+    program = program_of(definition, signature)
     count = len(definition.parameters)
     storages: dict[tuple[int, DType], list[Number]] = {}
     arguments = [_argument(value, storages) for value in values[:count]]
@@ -61,7 +61,7 @@ def interpret(definition: Definition, signature: Signature, values: Sequence[obj
     return () if signature.out else tuple(_tensor(result).to(device or "cpu") for result in results)
 
 
-def _key(definition: Definition, values: Sequence[object]) -> int:
+def _key(definition: Defined, values: Sequence[object]) -> int:
     """Return the given key, or one that torch's generator draws; 0 where nothing is drawn."""
     if not definition.draws_random:
         return 0

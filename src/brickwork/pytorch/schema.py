@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from brickwork.frontend.definition import Definition
 from brickwork.frontend.parameters import Kind, NoDefault, ParameterDeclaration
 from brickwork.pytorch.gate import ArgumentKind
+from brickwork.transform.derivation import Defined
 
 KEY = "key"
 """The name of the argument that holds an explicit random key."""
@@ -59,7 +59,7 @@ class Schema:
     """Defaults that the language of schemas has no words for: infinities, NaN, denormals, and those before them."""
 
 
-def derive(name: str, definition: Definition) -> Schema:
+def derive(name: str, definition: Defined) -> Schema:
     """Return the overloads of `definition` under `name` (without a namespace)."""
     kinds = [argument_kind(parameter) for parameter in definition.parameters]
     if definition.draws_random:
@@ -73,7 +73,7 @@ def derive(name: str, definition: Definition) -> Schema:
     return Schema(default, out, definition.draws_random, _unsaid(definition))
 
 
-def _unsaid(definition: Definition) -> dict[str, object]:
+def _unsaid(definition: Defined) -> dict[str, object]:
     """Return the defaults that stay out of the schema; there, none may stand before a parameter without one."""
     found: dict[str, object] = {}
     late = False
@@ -99,14 +99,14 @@ def argument_kind(parameter: ParameterDeclaration) -> ArgumentKind:
     return _OPTIONAL[kind] if parameter.optional else kind
 
 
-def output_names(definition: Definition) -> tuple[str, ...]:
+def output_names(definition: Defined) -> tuple[str, ...]:
     """Return the names of the arguments of the `out` overload that take results; empty if there is no such overload."""
     names = (OUT,) if definition.results == 1 else tuple(f"{OUT}{number}" for number in range(definition.results))
     taken = {parameter.name for parameter in definition.parameters}
     return () if taken & {*names, OUT} else names
 
 
-def _arguments(definition: Definition, outputs: tuple[str, ...]) -> str:
+def _arguments(definition: Defined, outputs: tuple[str, ...]) -> str:
     """Return the list of arguments; keyword-only ones stand after a star, tensors that are written are marked."""
     letters, unsaid = _letters(), _unsaid(definition)
     positional: list[str] = []

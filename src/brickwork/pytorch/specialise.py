@@ -18,7 +18,6 @@ from brickwork.config import config
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import BrickworkWarning, DeviceError
 from brickwork.diagnostics.render import warning_text
-from brickwork.frontend.definition import Definition
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import device_kind, signature_of_call
 from brickwork.pytorch.devices import devices, index_of, refuse_capture, target_of
@@ -28,8 +27,9 @@ from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation
 from brickwork.target.cuda import OLDEST, cuda_target
 from brickwork.target.target import Target
+from brickwork.transform.derivation import Defined
 
-Compile: TypeAlias = Callable[[Definition, Signature, Target | None], Compilation]
+Compile: TypeAlias = Callable[[Defined, Signature, Target | None], Compilation]
 """Returns the code of a definition for a signature, on a GPU or, for None, on this processor."""
 Note: TypeAlias = Callable[[Signature, str, Compilation], None]
 """Told of each specialisation and its overload."""
@@ -59,7 +59,7 @@ class Place:
 class Specialiser:
     """What was compiled for an operator, and what of it is linked."""
 
-    definition: Definition
+    definition: Defined
     compile: Compile
     note: Note
     artifacts: dict[_Key, Artifact] = field(default_factory=dict[_Key, Artifact])

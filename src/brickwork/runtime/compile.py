@@ -19,7 +19,6 @@ from types import ModuleType
 from typing import cast
 
 from brickwork.config import config
-from brickwork.frontend.definition import Definition
 from brickwork.ir.signature import Signature
 from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact, from_entry, to_entry
@@ -28,6 +27,7 @@ from brickwork.runtime.signature import signature_text
 from brickwork.runtime.steps import dump, edited_stages, folder_name
 from brickwork.runtime.toolkit import libdevice_identity
 from brickwork.target.target import Target
+from brickwork.transform.derivation import Defined
 
 _PACKAGES = ("brickwork", "torch", "llvmlite", "islpy")
 
@@ -42,7 +42,7 @@ class Compilation:
 
 
 def compile_operator(
-    definition: Definition,
+    definition: Defined,
     signature: Signature,
     target: Target,
     *,

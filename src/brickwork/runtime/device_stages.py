@@ -12,7 +12,6 @@ from brickwork.codegen.device import emit_device_kernel
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.llvm import compile_device, compile_module
 from brickwork.codegen.support import kernel_cell
-from brickwork.frontend.definition import Definition
 from brickwork.ir.nodes import Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
@@ -23,12 +22,13 @@ from brickwork.runtime.libdevice import device_library
 from brickwork.runtime.stages import attempt_of, explained, program_of
 from brickwork.runtime.steps import Steps
 from brickwork.target.target import Target
+from brickwork.transform.derivation import Defined
 from brickwork.transform.pieces import unordered
 from brickwork.transform.pipeline import ScheduledKernel, schedule_program
 
 
 def build(
-    definition: Definition,
+    definition: Defined,
     signature: Signature,
     target: Target,
     host: Target,

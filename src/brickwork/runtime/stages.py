@@ -12,8 +12,6 @@ from brickwork.codegen.builder import Module
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.kernel import emit_kernel
 from brickwork.codegen.llvm import compile_module
-from brickwork.frontend.definition import Definition
-from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Launch, Program
 from brickwork.ir.parse import parse_program
 from brickwork.ir.signature import Signature
@@ -24,6 +22,8 @@ from brickwork.runtime.crash import Attempt, surprises
 from brickwork.runtime.signature import signature_text
 from brickwork.runtime.steps import Steps
 from brickwork.target.target import Target
+from brickwork.transform import derive
+from brickwork.transform.derivation import Defined, origin_of
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import ScheduledKernel, schedule_kernel
 from brickwork.transform.privatise import scratch_of
@@ -31,7 +31,7 @@ from brickwork.transform.warn import warnings_of
 
 
 def build(
-    definition: Definition,
+    definition: Defined,
     signature: Signature,
     target: Target,
     *,
@@ -46,9 +46,9 @@ def build(
         return explained(definition, signature, artifact, kernels)
 
 
-def program_of(definition: Definition, signature: Signature, steps: Steps) -> Program:
+def program_of(definition: Defined, signature: Signature, steps: Steps) -> Program:
     """Return the IR of an operator for a signature, or what stands in for it."""
-    program = lower(definition, signature)
+    program = derive.program_of(definition, signature)
     text = steps.reach("ir", print_program(program))
     return parse_program(text) if "ir" in steps.edited else program
 
@@ -67,7 +67,7 @@ def emit(program: Program, target: Target, module: Module, steps: Steps) -> tupl
 
 
 def explained(
-    definition: Definition, signature: Signature, artifact: Artifact, kernels: Sequence[ScheduledKernel]
+    definition: Defined, signature: Signature, artifact: Artifact, kernels: Sequence[ScheduledKernel]
 ) -> Artifact:
     """Return an artifact with what `op.explain()` says of it, and what the user is warned of."""
     head = f"{definition.name}{signature_text(signature)}"
@@ -76,16 +76,17 @@ def explained(
     return replace(artifact, explanation="\n".join(lines), warnings=told)
 
 
-def host_text(definition: Definition) -> str:
+def host_text(definition: Defined) -> str:
     """Return where the host part runs, and why."""
     return "native" if definition.host == "native" else f"Python, because {definition.reason}"
 
 
 def attempt_of(
-    definition: Definition, signature: Signature, targets: tuple[Target, ...], steps: Steps, *, fast_math: bool
+    definition: Defined, signature: Signature, targets: tuple[Target, ...], steps: Steps, *, fast_math: bool
 ) -> Attempt:
     """Return what is told of a compilation that fails for no fault of the user's."""
-    functions = (definition.source, *definition.helpers.values())
+    origin = origin_of(definition)
+    functions = (origin.source, *origin.helpers.values())
     return Attempt(
         operator=definition.name,
         loc=definition.loc,

@@ -4,58 +4,22 @@
 The parameters of a derived operator are those of the operator that it is made of, then what the derivation adds, then
 `key` where random numbers are drawn. A derived program is a program like any other, and can be derived again.
 
-What each mode does stands in `autodiff/reverse.py`, `autodiff/forward.py` and `batch.py`; names, schemas and the
-dispatcher are not known here.
+What can be derived stands in `derivation.py`, what each mode does in `autodiff/reverse.py`, `autodiff/forward.py` and
+`batch.py`; schemas and the dispatcher are not known here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from dataclasses import replace
+from typing import assert_never
 
+from brickwork.frontend.definition import Definition
+from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Load, Parameter, Program, TensorListParameter, TensorParameter, TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import walk
 from brickwork.transform.autodiff.reverse import backward
-
-
-@dataclass(frozen=True, slots=True)
-class Backward:
-    """The gradients of an operator.
-
-    `wanted` has an item for each parameter but `key`: whether its gradient is a result. Only parameters that are float
-    tensors, or lists of them, have one; those of a list are a result for each item. `grad_<i>`, one for each float
-    tensor that is stored into (in the order of the parameters) and each float result, are added to the parameters.
-    A parameter that the operator stores into is given with its elements from before that, and is not written.
-    """
-
-    wanted: tuple[bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """The tangents of what an operator stores into and of its results: of float tensors, those stored into first.
-
-    `given` has an item for each parameter but `key`: whether it has a tangent. `tangent_<name>`, one for each tensor
-    among those, are added to the parameters.
-    """
-
-    given: tuple[bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The operator over samples.
-
-    `given` has an item for each parameter but `key`: whether it has one more axis, in front, of one item a sample.
-    With `keys`, `key` is a tensor of one key a sample, else all samples draw with one.
-    """
-
-    given: tuple[bool, ...]
-    keys: bool = False
-
-
-Derivation: TypeAlias = Backward | Forward | Batch
+from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Forward
 
 
 def derive(program: Program, derivation: Derivation, signature: Signature) -> Program:
@@ -70,6 +34,15 @@ def derive(program: Program, derivation: Derivation, signature: Signature) -> Pr
             raise NotImplementedError(f"{derivation} of `{program.name}`")
         case _:
             assert_never(derivation)
+
+
+def program_of(defined: Defined, signature: Signature) -> Program:
+    """Return the program of an operator for arguments of these types."""
+    if isinstance(defined, Definition):
+        return lower(defined, signature)
+    base, derivation = defined.base, defined.derivation
+    program = program_of(base, base_signature(len(base.parameters), derivation, signature))
+    return derive(program, derivation, signature)
 
 
 def base_signature(parameters: int, derivation: Derivation, signature: Signature) -> Signature:
