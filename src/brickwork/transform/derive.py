@@ -18,6 +18,7 @@ from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Load, Parameter, Program, TensorListParameter, TensorParameter, TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import walk
+from brickwork.transform.autodiff.forward import forward
 from brickwork.transform.autodiff.reverse import backward
 from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Forward
 
@@ -30,7 +31,9 @@ def derive(program: Program, derivation: Derivation, signature: Signature) -> Pr
     match derivation:
         case Backward(wanted=wanted):
             return backward(program, wanted, signature)
-        case Forward() | Batch():
+        case Forward(given=given):
+            return forward(program, given, signature)
+        case Batch():
             raise NotImplementedError(f"{derivation} of `{program.name}`")
         case _:
             assert_never(derivation)

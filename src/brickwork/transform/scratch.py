@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import UINT64, DType, value_dtype
-from brickwork.ir.nodes import Allocate, Expression, Load, Reduction, Store, Tensor, TensorType
+from brickwork.ir.nodes import Allocate, Expression, Load, Reduction, Store, Symbol, Tensor, TensorType
 
 
 @dataclass(slots=True)
@@ -28,6 +28,10 @@ class Names:
         tensor = Tensor(name, next(self.tensors), TensorType(dtype, rank, contiguous=True, unit_axis=rank - 1))
         extents = tuple(build.integer(size) if isinstance(size, int) else size for size in sizes)
         return tensor, Allocate(tensor=tensor, sizes=extents)
+
+    def symbol(self, name: str, dtype: DType) -> Symbol:
+        """Return a new variable."""
+        return Symbol(name, next(self.symbols), dtype)
 
     def load(self, tensor: Tensor, *indices: Expression) -> Load:
         """Return the read of an element of a scratch tensor."""

@@ -1,0 +1,155 @@
+"""Forward mode: the program of the tangents of what an operator stores into and of its results.
+
+    f(x, w) -> out     ->     f'(x, w, tangent_x, tangent_w) -> tangent_out
+
+Beside each active tensor stands one for its tangent, and the kernel computes both (`tangents.py`). What no tangent
+needs is removed at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from brickwork.diagnostics.errors import InternalError
+from brickwork.ir import build
+from brickwork.ir.dtypes import value_dtype
+from brickwork.ir.nodes import (
+    Allocate,
+    Check,
+    Failure,
+    FailureKind,
+    Kernel,
+    KeyParameter,
+    Launch,
+    Node,
+    Program,
+    Rebind,
+    Return,
+    Size,
+    Statement,
+    Tensor,
+    TensorParameter,
+    TensorType,
+    parameter_tensors,
+)
+from brickwork.ir.signature import ArgumentType, Signature
+from brickwork.ir.walk import rewrite
+from brickwork.transform.autodiff.moving import activity
+from brickwork.transform.autodiff.tangents import Tangents, with_tangents
+from brickwork.transform.autodiff.unwritten import allocate_like, joined_type, same_sizes, unwritten
+from brickwork.transform.free import kernel_of, names_of
+from brickwork.transform.scratch import Names
+
+
+def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> Program:
+    """Return the program of the tangents, for arguments of the types in `signature`."""
+    names = names_of(program)
+    mutated = parameter_tensors(program.parameters, mutated=True)
+    program, copies = unwritten(program, names)
+    keys = tuple(item for item in program.parameters if isinstance(item, KeyParameter))
+    plain = program.parameters[: len(program.parameters) - len(keys)]
+    moving = [
+        item for parameter, has in zip(plain, given, strict=True) if has for item in parameter_tensors([parameter])
+    ]
+    kinds = signature.arguments[len(plain) :]
+    twins = {tensor: _twin(tensor, kind, names) for tensor, kind in zip(moving, kinds, strict=True)}
+    added = [TensorParameter(twin) for twin in twins.values()]
+    active = activity(program.body, twins)
+    body = _Host(program, Tangents(active, names, dict(twins))).body([copies[tensor] for tensor in mutated])
+    return replace(program, parameters=(*plain, *added, *keys), body=(*_sizes_agree(twins), *body))
+
+
+def _twin(tensor: Tensor, kind: ArgumentType, names: Names) -> Tensor:
+    """Return the tensor for the tangent of an argument."""
+    if not isinstance(kind, TensorType) or replace(kind, contiguous=False, unit_axis=None) != replace(
+        tensor.type, contiguous=False, unit_axis=None
+    ):
+        raise InternalError(f"{kind} is no tangent of `{tensor.name}`")
+    return Tensor(f"tangent_{tensor.name}", next(names.tensors), kind)
+
+
+def _sizes_agree(twins: dict[Tensor, Tensor]) -> Iterator[Statement]:
+    for tensor, twin in twins.items():
+        for axis, condition in enumerate(same_sizes(twin, tensor)):
+            message = f"the tangent of `{tensor.name}` has size {{0}} on axis {axis}, the argument {{1}}"
+            values = (Size(tensor=twin, axis=axis), Size(tensor=tensor, axis=axis))
+            yield Check(condition=condition, failure=Failure(FailureKind.VALUE, message), values=values)
+
+
+@dataclass(slots=True)
+class _Host:
+    """Writes the host part anew, with tensors for tangents beside those that it makes."""
+
+    program: Program
+    tangents: Tangents
+
+    def body(self, written: Sequence[Tensor]) -> Iterator[Statement]:
+        """Yield the statements; `written` stand for the arguments that were stored into."""
+        arguments = parameter_tensors(self.program.parameters)
+        for tensor in arguments:
+            if tensor in self.tangents.active.tensors and tensor not in self.tangents.tensors:
+                yield self.zeros(tensor)
+        for node in self.program.body:
+            match node:
+                case Allocate():
+                    yield from self.allocated(node)
+                case Rebind():
+                    yield from self.rebound(node)
+                case Launch(kernel=kernel):
+                    yield replace(node, kernel=self.kernel(kernel))
+                case Return(tensors=tensors):
+                    yield from self.returned(node, [item for item in (*written, *tensors) if item.type.dtype.is_float])
+                case _:
+                    yield node
+
+    def new(self, tensor: Tensor, kind: TensorType) -> Tensor:
+        """Enter a tensor for a tangent."""
+        twin = Tensor(f"tangent_{tensor.name}", next(self.tangents.names.tensors), kind)
+        self.tangents.tensors[tensor] = twin
+        return twin
+
+    def zeros(self, tensor: Tensor) -> Statement:
+        """Return what makes a tangent that is 0."""
+        zero = build.constant(0.0, value_dtype(tensor.type.dtype))
+        dense = tensor.type.contiguous
+        unit = tensor.type.rank - 1 if dense and tensor.type.rank else None
+        return allocate_like(self.new(tensor, replace(tensor.type, unit_axis=unit)), tensor, zero)
+
+    def allocated(self, node: Allocate) -> Iterator[Statement]:
+        """Yield what makes a tensor and its tangent."""
+        yield node
+        if node.tensor in self.tangents.active.tensors:
+            twin = self.new(node.tensor, node.tensor.type)
+            fill = None if node.fill is None else build.constant(0.0, value_dtype(twin.type.dtype))
+            yield replace(node, tensor=twin, fill=fill)
+
+    def rebound(self, node: Rebind) -> Iterator[Statement]:
+        """Yield what gives tensors places, and their tangents."""
+        yield node
+        if self.tangents.active.tensors.intersection(node.targets):
+            sources = tuple(map(self.tangents.of_tensor, node.sources))
+            kind = joined_type([item.type for item in sources])
+            yield replace(node, targets=tuple(self.new(item, kind) for item in node.targets), sources=sources)
+
+    def returned(self, node: Return, results: Iterable[Tensor]) -> Iterator[Statement]:
+        """Yield the end of the program, and before it the tangents that are 0."""
+        twins: list[Tensor] = []
+        for tensor in results:
+            if tensor not in self.tangents.tensors:
+                yield self.zeros(tensor)
+            twins.append(self.tangents.of_tensor(tensor))
+        yield replace(node, tensors=tuple(twins))
+
+    def kernel(self, kernel: Kernel) -> Kernel:
+        """Return the kernel that computes both, with the sizes of tangents for those of what is made beside them."""
+        pairs = self.tangents.tensors
+        made = {*pairs} - {*parameter_tensors(self.program.parameters)}
+
+        def visit(node: Node) -> Node:
+            return replace(node, tensor=pairs[node.tensor]) if isinstance(node, Size) and node.tensor in made else node
+
+        known = tuple(rewrite(fact, visit) for fact in kernel.facts)
+        same = [fact for tensor, twin in pairs.items() for fact in same_sizes(twin, tensor)]
+        body = tuple(rewrite(statement, visit) for statement in with_tangents(kernel.body, self.tangents))
+        return kernel_of(kernel, body, (*known, *same))

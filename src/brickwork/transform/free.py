@@ -1,0 +1,106 @@
+"""What a kernel's body needs from outside: names in order of first use, and names that nothing uses yet.
+
+Invariant: a derived kernel declares exactly what its body mentions, as the frontend's kernels do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count
+
+from brickwork.ir.nodes import (
+    Allocate,
+    Block,
+    Expression,
+    Kernel,
+    KeyParameter,
+    ListParameter,
+    Load,
+    Local,
+    Node,
+    Program,
+    Read,
+    Rebind,
+    ScalarParameter,
+    Size,
+    Store,
+    Symbol,
+    Tensor,
+    parameter_tensors,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.transform.scratch import Names
+
+
+def names_of(program: Program) -> Names:
+    """Return numbers that nothing in a program has."""
+    symbols = set(assigned_symbols(program) | read_symbols(program))
+    for parameter in program.parameters:
+        match parameter:
+            case ScalarParameter(symbol=symbol) | KeyParameter(symbol=symbol):
+                symbols.add(symbol)
+            case ListParameter(symbols=items):
+                symbols.update(items)
+            case _:
+                pass
+    tensors, accesses = {*parameter_tensors(program.parameters)}, [-1]
+    for node in walk(program):
+        match node:
+            case Allocate(tensor=tensor) | Local(tensor=tensor):
+                tensors.add(tensor)
+            case Rebind(targets=targets):
+                tensors.update(targets)
+            case Load(access=access) | Store(access=access):
+                accesses.append(access)
+            case _:
+                pass
+    cells = {item.cell for item in program.parameters if isinstance(item, KeyParameter) and item.cell is not None}
+    first_tensor = 1 + max((tensor.number for tensor in tensors | cells), default=-1)
+    first_symbol = 1 + max((symbol.number for symbol in symbols), default=-1)
+    return Names(count(first_tensor), count(first_symbol), count(1 + max(accesses)))
+
+
+def kernel_of(kernel: Kernel, body: Block, facts: Iterable[Expression]) -> Kernel:
+    """Return `kernel` with another body, what that uses, and those of the facts that are about it."""
+    tensors, scalars = free_tensors(body), free_symbols(body)
+    kept = tuple(dict.fromkeys(fact for fact in facts if is_about(fact, tensors, scalars)))
+    return replace(kernel, tensors=tuple(tensors), scalars=tuple(scalars), facts=kept, body=body)
+
+
+def free_tensors(body: Block) -> dict[Tensor, None]:
+    """Return the tensors that a body mentions and no `Local` declares."""
+    found: dict[Tensor, None] = {}
+    for node in walk(body):
+        match node:
+            case Load(tensor=tensor) | Store(tensor=tensor) | Size(tensor=tensor) if not tensor.is_local:
+                found[tensor] = None
+            case Rebind(targets=targets):
+                found.update(dict.fromkeys(targets))
+            case _:
+                pass
+    return found
+
+
+def free_symbols(body: Block) -> dict[Symbol, None]:
+    """Return the variables that a body reads and never assigns."""
+    bound = assigned_symbols(body)
+    return dict.fromkeys(node.symbol for node in walk(body) if isinstance(node, Read) and node.symbol not in bound)
+
+
+def is_about(fact: Expression, tensors: Iterable[Tensor], scalars: Iterable[Symbol]) -> bool:
+    """Return whether all that a fact mentions is among these."""
+    known, symbols = {*tensors}, {*scalars}
+
+    def is_known(node: Node) -> bool:
+        match node:
+            case Load():
+                return False
+            case Size(tensor=tensor):
+                return tensor in known
+            case Read(symbol=symbol):
+                return symbol in symbols
+            case _:
+                return True
+
+    return all(map(is_known, walk(fact)))
