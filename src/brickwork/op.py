@@ -31,12 +31,13 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.devices import devices
-from brickwork.pytorch.gate import ArgumentKind, thunk_name, thunk_object
+from brickwork.pytorch.gate import ArgumentKind, call_in_order, thunk_name, thunk_object
+from brickwork.pytorch.native import DerivedOperators
 from brickwork.pytorch.placement import allocating_like, device_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
 from brickwork.pytorch.schema import KEY, OUT, derive
-from brickwork.pytorch.specialise import Specialiser, place_of
+from brickwork.pytorch.specialise import Specialiser, Tools, place_of
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation, cached_object, compile_operator
 from brickwork.runtime.crash import Attempt, surprises
@@ -44,6 +45,7 @@ from brickwork.runtime.signature import signature_text
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
 from brickwork.target.cpu import host_target
 from brickwork.target.target import Target
+from brickwork.transform.derivation import Defined
 
 if TYPE_CHECKING:
     from brickwork.pytorch.host import PythonHost
@@ -92,11 +94,13 @@ class Op:
             return cached_object(thunk_name(), lambda: thunk_object(target), target)
 
         python = self.definition.host == "python"
-        self._python_host = self._host_in_python(thunks) if python else None
+        tools = Tools(self._compile, thunks, self._note, config.check == "interpret")
+        self._python_host = self._host_in_python(tools) if python else None
         self._registration: Registration = register(
             name, self._schema, self, thunks, python=python or config.check == "interpret"
         )
         self._overload: Any = self._registration.overload(DEFAULT)
+        self._derivatives = DerivedOperators(name, self.definition, self._overload, tools)
         # What the OpOverload calls. Compilers know the OpOverload alone.
         self._direct: Any = getattr(self._overload, "_op", self._overload)
         sources = (self.definition.source, *self.definition.helpers.values())
@@ -189,12 +193,26 @@ class Op:
         signature = functools.partial(self._signature, overload)
         return room.implementation(self.definition, self._registration.overload(overload), signature)
 
-    def _host_in_python(self, thunks: Callable[[], bytes]) -> PythonHost:
+    def differentiate(self, overload: str, values: Sequence[Any]) -> Any:
+        """Serve a call that torch wants to differentiate or, of the default overload, to batch."""
+        if overload != DEFAULT:
+            raise RuntimeError(
+                f"{self.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
+                "the arguments requires grad."
+            )
+        if self._python_host is not None:
+            return call_in_order(self._overload, values, self._python_host.run(overload))
+        return self._derivatives.differentiate(values)
+
+    def define(self, suffix: str) -> bool:
+        """Register what is derived under a name that ends so; return whether there is such a thing."""
+        return self._derivatives.define(suffix)
+
+    def _host_in_python(self, tools: Tools) -> PythonHost:
         room = importlib.import_module("brickwork.pytorch.host")
-        tools = room.Tools(self._compile, thunks, self._note, config.check == "interpret")
         return room.PythonHost(self.name, self.definition, self._schema, tools)
 
-    def _compile(self, definition: Definition, signature: Signature, gpu: Target | None) -> Compilation:
+    def _compile(self, definition: Defined, signature: Signature, gpu: Target | None) -> Compilation:
         return compile_operator(definition, signature, gpu or _target(), fast_math=self._fast_math, host=_target())
 
     def _note(self, signature: Signature, overload: str, made: Compilation) -> None:

@@ -8,6 +8,7 @@ from itertools import count
 from operator import attrgetter
 
 import torch
+from torch._ops import OpOverload
 
 from brickwork.codegen.builder import Module
 from brickwork.codegen.entry import emit_entry
@@ -32,7 +33,7 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.walk import walk
-from brickwork.pytorch.gate import ArgumentKind, Gate, refuse_gradients, thunk_object
+from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_below_autograd, thunk_object
 from brickwork.target.cpu import host_target
 
 _numbers = count(1)
@@ -81,6 +82,17 @@ def elementwise(
     for axis in reversed(range(source.type.rank)):
         body = (For(index=axes[axis], start=integer(0), stop=size(source, axis), body=body),)
     return body
+
+
+def refuse_gradients(overload: OpOverload) -> OnAutograd:
+    """Return an `OnAutograd` for an operator without gradients: it refuses to be differentiated, else goes below."""
+
+    def on_autograd(arguments: tuple[object, ...], wants_gradient: bool) -> object:
+        if wants_gradient:
+            raise NotImplementedError(f"{overload.name()} has no gradient yet")
+        return call_below_autograd(overload, arguments)
+
+    return on_autograd
 
 
 class Operator:

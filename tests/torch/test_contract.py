@@ -156,18 +156,6 @@ def test_a_write_after_saving_for_backward_is_found():
         product.backward()
 
 
-def test_gradients_are_refused_and_never_zero():
-    x = torch.randn(4, requires_grad=True)
-    with pytest.raises(NotImplementedError, match="bwtest::square has no gradient"):
-        square(x)
-    with torch.no_grad():
-        torch.testing.assert_close(square(x), (x * x).detach())
-    with pytest.raises(NotImplementedError, match="no gradient"):
-        torch.func.grad(lambda x: square(x).sum())(torch.randn(4))
-    with pytest.raises(NotImplementedError, match="no gradient"):
-        torch.func.jvp(square, (torch.randn(4),), (torch.ones(4),))
-
-
 def test_inference_mode():
     with torch.inference_mode():
         x = torch.randn(4)

@@ -235,18 +235,6 @@ def test_fakes_and_meta_tensors():
     assert steps(torch.empty(5, device="meta"), 2).shape == (5,)
 
 
-def test_gradients_are_refused():
-    x = torch.randn(9, requires_grad=True)
-    with pytest.raises(NotImplementedError, match="bwhost::smooth has no gradient"):
-        smooth(x)
-    with torch.no_grad():
-        torch.testing.assert_close(smooth(x), torch_smooth(x))
-    with pytest.raises(NotImplementedError, match="no gradient"):
-        torch.func.grad(lambda x: smooth(x).sum())(torch.randn(9))
-    with pytest.raises(NotImplementedError, match="no gradient"):
-        torch.func.jvp(smooth, (torch.randn(9),), (torch.ones(9),))
-
-
 def test_results_into_given_buffers():
     x, out = torch.randn(9), torch.empty(8)
     assert smooth(x, out=out) is out

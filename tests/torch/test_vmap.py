@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from support.operators import noise, scale_, square
+from support.operators import copy_scaled, noise, scale_, square
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -19,9 +19,21 @@ def test_levels_within_levels():
     torch.testing.assert_close(torch.vmap(torch.vmap(square))(x), x * x)
 
 
-def test_operators_that_write_are_refused():
-    with pytest.raises(RuntimeError, match="scale_"):
-        torch.vmap(scale_)(torch.randn(2, 3))
+def test_operators_write_into_samples():
+    x = torch.randn(2, 3)
+
+    def scaled(row):
+        row = row.clone()
+        scale_(row)
+        return row
+
+    torch.testing.assert_close(torch.vmap(scaled)(x), x * 2.0)
+
+
+def test_what_has_no_samples_cannot_take_samples():
+    shared = torch.zeros(3)
+    with pytest.raises(RuntimeError, match="vmap"):
+        torch.vmap(lambda row: copy_scaled(row, shared))(torch.randn(2, 3))
 
 
 @pytest.mark.parametrize("batched", [True, False])

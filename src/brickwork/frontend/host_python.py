@@ -19,11 +19,10 @@ from typing import Any, TypeAlias, cast
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.lower import lower
-from brickwork.frontend.parameters import ParameterDeclaration
+from brickwork.frontend.parameters import argument_type
 from brickwork.frontend.source import Frozen, local_names
-from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
-from brickwork.ir.nodes import Return, TensorType
-from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
+from brickwork.ir.nodes import Return
+from brickwork.ir.signature import Signature
 
 CELLS = "__brickwork_cell__"
 
@@ -63,29 +62,11 @@ def _cell(definition: Definition, position: int, arguments: tuple[Any, ...]) -> 
     for item in arguments:
         items += item if isinstance(item, list | tuple) else [item]
     tensors = [item for item in items if hasattr(item, "new_empty")]
-    types = tuple(starmap(_argument_type, zip(definition.parameters, arguments, strict=True)))
+    types = tuple(starmap(argument_type, zip(definition.parameters, arguments, strict=True)))
     program = lower(definition, Signature(types))
     returned = next(node for node in program.body if isinstance(node, Return))
     dtype = getattr(sys.modules["torch"], returned.tensors[position].type.dtype.name)
     return tensors[0].new_empty((), dtype=dtype) if tensors else sys.modules["torch"].empty((), dtype=dtype)
-
-
-def _argument_type(declaration: ParameterDeclaration, argument: Any) -> ArgumentType:
-    """Return the type of an argument, which may be a fake tensor or a symbolic number."""
-    kinds = {"int": INT64, "float": FLOAT64, "bool": BOOL}
-    if argument is None:
-        return AbsentType()
-    if declaration.kind == "tensor":
-        return _tensor_type(argument)
-    if declaration.kind == "list[tensor]":
-        return TensorListType(tuple(map(_tensor_type, argument)))
-    if declaration.kind in kinds:
-        return ScalarType(kinds[declaration.kind])
-    return ListType(kinds[declaration.kind.removeprefix("list[").removesuffix("]")], len(argument))
-
-
-def _tensor_type(tensor: Any) -> TensorType:
-    return TensorType(DTYPES[str(tensor.dtype).removeprefix("torch.")], tensor.dim())
 
 
 def _position(node: ast.stmt) -> Place:

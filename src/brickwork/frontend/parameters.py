@@ -6,12 +6,15 @@ import ast
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.shapes import FAMILIES, annotation_object
 from brickwork.frontend.source import SourceFunction
+from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
+from brickwork.ir.nodes import TensorType
+from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, TensorListType
 
 Kind: TypeAlias = Literal["tensor", "int", "float", "bool", "list[tensor]", "list[int]", "list[float]", "list[bool]"]
 
@@ -149,6 +152,24 @@ def _without_none(annotation: ast.expr) -> tuple[ast.expr, bool]:
 
 def _wrong(message: str, loc: Location, advice: str, code: str = "BW007") -> Diagnostic:
     return Diagnostic(code=code, message=message, loc=loc, help=advice)
+
+
+def argument_type(declaration: ParameterDeclaration, argument: Any) -> ArgumentType:
+    """Return the type of an argument, which may be a fake tensor or a symbolic number."""
+    kinds = {"int": INT64, "float": FLOAT64, "bool": BOOL}
+    if argument is None:
+        return AbsentType()
+    if declaration.kind == "tensor":
+        return _tensor_type(argument)
+    if declaration.kind == "list[tensor]":
+        return TensorListType(tuple(map(_tensor_type, argument)))
+    if declaration.kind in kinds:
+        return ScalarType(kinds[declaration.kind])
+    return ListType(kinds[declaration.kind.removeprefix("list[").removesuffix("]")], len(argument))
+
+
+def _tensor_type(tensor: Any) -> TensorType:
+    return TensorType(DTYPES[str(tensor.dtype).removeprefix("torch.")], tensor.dim())
 
 
 def classify(annotation: ast.expr) -> tuple[Kind | None, int | None]:

@@ -1,47 +1,52 @@
-"""What `torch.vmap` asks of operators that draw random numbers: its `randomness` decides whether and how they may.
-
-Nothing else is needed for vmap: torch's own fallback calls an operator once for each sample, and refuses operators that
-write into their arguments.
-"""
+"""What `torch.vmap` asks of operators: a call over samples."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
 
-from brickwork.pytorch import library
-from brickwork.pytorch.placement import device_of
-from brickwork.pytorch.random_keys import draw_key
-from brickwork.pytorch.schema import KEY
+import torch
 
-_MODE = "FuncTorchVmapMode"
-_REFUSED = (
-    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
-    "randomness flags on vmap or perform the randomness operation out of vmap"
-)
+from brickwork.pytorch.gate import call_in_order
+from brickwork.pytorch.placement import tensors_of
 
 
-def follow_randomness(registrar: Any, name: str, overload: Any) -> None:
-    """Let an overload with a random key obey vmap; `registrar` is the torch.library.Library that defines `name`."""
+class Batchable(Protocol):
+    """An operator that is called over samples."""
 
-    def in_vmap(*arguments: Any, **named: Any) -> Any:
-        interpreter: Any = library.private("_functorch.pyfunctorch.retrieve_current_functorch_interpreter")()
-        key, key_set = library.private("_C.DispatchKey"), library.private("_C.DispatchKeySet")
-        with library.private("_C._ExcludeDispatchKeyGuard")(key_set(getattr(key, _MODE))):
-            if named.get(KEY) is None:
-                arguments, named = _with_randomness(interpreter, arguments, named)
-            return overload(*arguments, **named)
-
-    registrar.impl(name, in_vmap, _MODE)
+    @property
+    def overload(self) -> Any:
+        """The operator as the dispatcher knows it."""
+        ...
 
 
-def _with_randomness(
-    interpreter: Any, arguments: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a call that draws what the mode allows: one key for all samples, or one for each."""
-    randomness, device = interpreter.randomness(), device_of((*arguments, *named.values()))
-    if randomness == "error":
-        raise RuntimeError(_REFUSED)
-    if randomness == "same":
-        return arguments, {**named, KEY: draw_key(device=device)}
-    keys = draw_key(shape=(interpreter.batch_size(),), device=device)
-    return arguments, {**named, KEY: library.private("_C._functorch._add_batch_dim")(keys, 0, interpreter.level())}
+def over_samples(
+    operator: Batchable, size: int, dims: Sequence[Any], values: Sequence[Any], written: Sequence[int]
+) -> tuple[torch.Tensor, ...]:
+    """Return what an operator stores into, then its results, with a first axis over samples.
+
+    `dims` has for each argument the axis of samples, None where it has none.
+    """
+    samples: list[tuple[torch.Tensor, ...]] = []
+    for number in range(size):
+        sample = [_sample(value, dim, number) for value, dim in zip(values, dims, strict=True)]
+        for place in written:
+            sample[place] = clones(sample[place])
+        results: Any = call_in_order(operator.overload, sample)
+        results = (results,) if isinstance(results, torch.Tensor) else results or ()
+        samples.append((*tensors_of(sample[place] for place in written), *results))
+    return tuple(torch.stack(items) for items in zip(*samples, strict=True))
+
+
+def clones(value: Any) -> Any:
+    """Return a tensor, or a list of them, with memory of its own; anything else as it is."""
+    if isinstance(value, list | tuple):
+        return [clones(item) for item in cast("Sequence[Any]", value)]
+    return value.clone().resolve_neg() if isinstance(value, torch.Tensor) else value
+
+
+def _sample(value: Any, dim: Any, number: int) -> Any:
+    if isinstance(value, list | tuple):
+        pairs = zip(cast("Sequence[Any]", value), cast("Sequence[Any]", dim), strict=True)
+        return [_sample(item, axis, number) for item, axis in pairs]
+    return value if dim is None else value.select(dim, number)

@@ -12,11 +12,12 @@ from brickwork.frontend.host_python import host_function
 from brickwork.pytorch.arguments import check_devices
 from brickwork.pytorch.placement import allocating_like, tensors_of
 from brickwork.pytorch.schema import KEY
+from brickwork.transform.derivation import Backward, Batch, Defined, Derived, Forward
 
 
-def fake_default(definition: Definition) -> Callable[..., Any]:
+def fake_default(definition: Defined) -> Callable[..., Any]:
     """Return the fake of the overload that allocates its results."""
-    host = host_function(definition)
+    host = host_function(definition) if isinstance(definition, Definition) else _derived(definition)
 
     def fake(*arguments: Any, **named: Any) -> Any:
         if definition.draws_random:
@@ -29,7 +30,30 @@ def fake_default(definition: Definition) -> Callable[..., Any]:
     return fake
 
 
-def fake_out(definition: Definition, outputs: Sequence[str]) -> Callable[..., None]:
+def _derived(made: Derived) -> Callable[..., Any]:
+    """Return what makes the results of a derived operator, without what is in them."""
+    count = len(made.base.parameters)
+    written = [place for place, item in enumerate(made.base.parameters) if item.name in made.base.mutated]
+    base = fake_default(made.base)
+
+    def host(*arguments: Any) -> Any:
+        values, derivation = arguments[:count], made.derivation
+        match derivation:
+            case Backward(wanted=wanted):
+                of = tensors_of(value for value, chosen in zip(values, wanted, strict=True) if chosen)
+            case Forward():
+                results = tensors_of((base(*values),))
+                outputs = [*tensors_of(values[place] for place in written), *results]
+                of = [output for output, is_float in zip(outputs, made.floats, strict=True) if is_float]
+            case Batch():
+                raise NotImplementedError
+        made_of = tuple(map(torch.empty_like, of))
+        return made_of[0] if len(made_of) == 1 else made_of
+
+    return host
+
+
+def fake_out(definition: Defined, outputs: Sequence[str]) -> Callable[..., None]:
     """Return the fake of the overload that takes its results: it checks their shapes and returns nothing."""
     default = fake_default(definition)
 

@@ -114,28 +114,20 @@ def thunk_name() -> str:
     return "gate with CUDA" if library.can_launch() else "gate"
 
 
-def refuse_gradients(overload: OpOverload) -> OnAutograd:
-    """Return an `OnAutograd` for an operator without gradients: it refuses to be differentiated, else goes below."""
-
-    def on_autograd(arguments: tuple[object, ...], wants_gradient: bool) -> object:
-        if wants_gradient:
-            msg = (
-                f"{overload.name()} has no gradient yet, and an argument requires one; "
-                "call it under torch.no_grad(), or pass detached tensors"
-            )
-            raise NotImplementedError(msg)
-        return call_below_autograd(overload, arguments)
-
-    return on_autograd
-
-
 def call_below_autograd(overload: OpOverload, arguments: Sequence[object]) -> object:
     """Call an operator so that the dispatcher begins below the autograd keys."""
+    with library.private("_C._AutoDispatchBelowAutograd")():
+        return call_in_order(overload, arguments)
+
+
+def call_in_order(
+    overload: OpOverload, arguments: Sequence[object], function: Callable[..., object] | None = None
+) -> object:
+    """Call an operator, or a function in place of it, with all arguments in the order of its schema."""
     parameters: Any = attrgetter("_schema.arguments")(overload)
     positional = [value for value, parameter in zip(arguments, parameters, strict=True) if not parameter.kwarg_only]
     named = {p.name: value for value, p in zip(arguments, parameters, strict=True) if p.kwarg_only}
-    with library.private("_C._AutoDispatchBelowAutograd")():
-        return overload(*positional, **named)
+    return (function or overload)(*positional, **named)
 
 
 class Gate:

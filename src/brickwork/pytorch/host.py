@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
 from typing import Any, cast
 
 import torch
@@ -20,16 +20,15 @@ from brickwork.frontend.lift import Piece
 from brickwork.frontend.pieces import Input, InputKind, piece_definition, python_body, scalar_names
 from brickwork.frontend.rules import error
 from brickwork.ir.dtypes import value_dtype
-from brickwork.ir.signature import Signature
-from brickwork.pytorch.arguments import check_devices, check_written, signature_of_call
+from brickwork.pytorch.arguments import check_devices, check_written
 from brickwork.pytorch.dtypes import from_torch
-from brickwork.pytorch.fake import check_result, fake_default
-from brickwork.pytorch.interpreted import implementation
+from brickwork.pytorch.fake import check_result
+from brickwork.pytorch.native import NativeOperator
 from brickwork.pytorch.placement import allocating_like, device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
-from brickwork.pytorch.register import DEFAULT, Registration, register, registered
-from brickwork.pytorch.schema import KEY, Schema, derive
-from brickwork.pytorch.specialise import Compile, Note, Place, Specialiser
+from brickwork.pytorch.register import DEFAULT, registered
+from brickwork.pytorch.schema import KEY, Schema
+from brickwork.pytorch.specialise import Place, Tools
 from brickwork.runtime.artifact import Artifact
 
 _SCALARS: tuple[tuple[tuple[type, ...], InputKind], ...] = (
@@ -38,58 +37,6 @@ _SCALARS: tuple[tuple[tuple[type, ...], InputKind], ...] = (
     ((float, int, torch.SymFloat, torch.SymInt), "float"),
 )
 _LISTS: dict[InputKind, InputKind] = {"bool": "list[bool]", "int": "list[int]", "float": "list[float]"}
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What the pieces of an operator are compiled and registered with."""
-
-    compile: Compile
-    thunks: Callable[[], bytes]
-    note: Note
-    interpreted: bool = False
-    """Whether they run in the checking interpreter."""
-
-
-class PieceOperator:
-    """A piece as an operator, for inputs of certain kinds; what the dispatcher asks of it."""
-
-    def __init__(self, name: str, definition: Definition, tools: Tools) -> None:
-        """Register it under `name`."""
-        self.definition = definition
-        self.specialiser = Specialiser(definition, tools.compile, tools.note)
-        self._schema = derive(name.partition("::")[2], definition)
-        self._fake: Callable[..., Any] = fake_default(definition)
-        self._registration: Registration = register(name, self._schema, self, tools.thunks, python=tools.interpreted)
-        self.call: Any = self._registration.overload(DEFAULT)
-
-    def miss(self, overload: str, values: tuple[object, ...]) -> None:
-        """Compile for these arguments."""
-        self.specialiser.miss(self._registration.gates[overload], overload, self._schema.default.arguments, values)
-
-    def fake(self, overload: str) -> Callable[..., Any]:
-        """Return the fake implementation; the overload with given results is never called."""
-        del overload
-        return self._fake
-
-    def run(self, overload: str) -> Callable[..., Any]:
-        """Return the implementation in the checking interpreter."""
-        return implementation(self.definition, self._registration.overload(overload), self._signature)
-
-    def _signature(self, values: tuple[object, ...]) -> Signature:
-        return signature_of_call(self.definition, self._schema.default.arguments, values)
-
-    def prepare(self, values: Sequence[object], place: Place) -> None:
-        """Compile for arguments like these, which have no data; without tensors it runs on the CPU."""
-        place = place if any(isinstance(value, torch.Tensor) for value in values) else Place()
-        signature = signature_of_call(self.definition, self._schema.default.arguments, values, place.kind)
-        gate = self._registration.gates.get(DEFAULT)
-        self.specialiser.specialise(DEFAULT, replace(signature, may_alias=False), place, gate)
-
-    @property
-    def artifacts(self) -> list[Artifact]:
-        """What was compiled, oldest first."""
-        return [*self.specialiser.artifacts.values()]
 
 
 class PythonHost:
@@ -103,7 +50,7 @@ class PythonHost:
         self._tools = tools
         self._python_body = python_body(definition)
         self._scalars = {piece.number: scalar_names(piece) for piece in definition.split.pieces}
-        self._operators: dict[tuple[int, tuple[Input, ...]], PieceOperator] = {}
+        self._operators: dict[tuple[int, tuple[Input, ...]], NativeOperator] = {}
         self._lock = threading.RLock()
 
     def _body(self, launcher: _Launcher, /, *arguments: Any, **named: Any) -> Any:
@@ -172,7 +119,7 @@ class PythonHost:
         """Return what was compiled."""
         return [artifact for operator in self._operators.values() for artifact in operator.artifacts]
 
-    def piece(self, number: int, values: Mapping[str, Any]) -> tuple[PieceOperator, list[Any]]:
+    def piece(self, number: int, values: Mapping[str, Any]) -> tuple[NativeOperator, list[Any]]:
         """Return the operator for a piece, and its arguments."""
         inputs = self.inputs(number, values)
         for item in inputs:
@@ -193,13 +140,13 @@ class PythonHost:
         """Return how a piece takes these values."""
         return tuple(_input(name, value, name in self._scalars[number]) for name, value in values.items())
 
-    def _make(self, piece: Piece, inputs: tuple[Input, ...]) -> PieceOperator:
+    def _make(self, piece: Piece, inputs: tuple[Input, ...]) -> NativeOperator:
         plain = name = f"{self.name}__loop{piece.number}"
         count = 1
         while registered(name) is not None:
             count += 1
             name = f"{plain}_{count}"
-        return PieceOperator(name, piece_definition(self.definition, piece, inputs), self._tools)
+        return NativeOperator(name, piece_definition(self.definition, piece, inputs), self._tools)
 
     # ------------------------------------------------------------ implementations
 
@@ -403,8 +350,10 @@ def _sequence(value: Any) -> Sequence[Any]:
 
 
 def _memory(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage; 0 where it has none."""
-    return tensor.untyped_storage().data_ptr() if tensor.layout == torch.strided else 0
+    """Return the address of a tensor's storage; 0 where it has none, or where torch does not show it."""
+    with suppress(RuntimeError):
+        return tensor.untyped_storage().data_ptr() if tensor.layout == torch.strided else 0
+    return 0
 
 
 def _meta(value: object) -> object:

@@ -16,8 +16,7 @@ from typing import Any, Protocol, cast
 
 import torch
 
-from brickwork.pytorch.batching import follow_randomness
-from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, refuse_gradients
+from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, call_below_autograd
 from brickwork.pytorch.library import made_for_cuda, private
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
@@ -36,6 +35,14 @@ class Behaviour(Protocol):
 
     def fake(self, overload: str) -> Callable[..., Any]:
         """Return the fake implementation of an overload."""
+        ...
+
+    def differentiate(self, overload: str, values: Sequence[Any]) -> Any:
+        """Serve a call that torch wants to differentiate or, of the default overload, to batch."""
+        ...
+
+    def define(self, suffix: str) -> bool:
+        """Register what is derived under a name that ends so; return whether there is such a thing."""
         ...
 
 
@@ -80,16 +87,24 @@ _state = _State()
 
 
 def register(
-    name: str, schema: Schema, behaviour: Behaviour, thunks: Callable[[], bytes], *, python: bool = False
+    name: str,
+    schema: Schema,
+    behaviour: Behaviour,
+    thunks: Callable[[], bytes],
+    *,
+    python: bool = False,
+    alone: bool = True,
 ) -> Registration:
     """Make `name` (`ns::name`) an operator, or exchange its behaviour; `thunks` gives the code that gates need.
 
-    With `python` the behaviour is a `PythonBehaviour`, which has no gates.
+    With `python` the behaviour is a `PythonBehaviour`, which has no gates. One that is not `alone` comes with another
+    operator: nothing is traced anew where it is exchanged, since the other one has been.
     """
     with _state.lock:
         known = _state.registrations.get(name)
         if known is not None:
-            _forget_traces()
+            if alone:
+                _forget_traces()
             if (known.schema, known.python) == (schema, python):
                 known.behaviour = behaviour
                 for gate in known.gates.values():
@@ -150,19 +165,19 @@ def _implement(
         return registration.behaviour.fake(label)(*arguments, **named)
 
     library = _state.libraries[registration.name.partition("::")[0]]
+    name = full_name.partition("::")[2]
     if thunks is None:
-        _implement_in_python(registration, label, library, full_name.partition("::")[2])
+        _implement_in_python(registration, label, library, name)
     else:
-        gate = Gate(full_name, overload.arguments, miss, _on_autograd(registration.overload(label)), thunks)
+        gate = Gate(full_name, overload.arguments, miss, _on_autograd(registration, label), thunks)
         gate.register()
         registration.gates[label] = gate
-    if registration.schema.random:
-        follow_randomness(library, full_name.partition("::")[2], registration.overload(label))
-    library._register_fake(full_name.partition("::")[2], fake)  # noqa: SLF001  # torch's own door to a library's fakes
+    _follow_transforms(registration, label, library, name)
+    library._register_fake(name, fake)  # noqa: SLF001  # torch's own door to a library's fakes
 
 
 def _implement_in_python(registration: Registration, label: str, library: Any, name: str) -> None:
-    """Register the Python implementation of an overload, and what refuses gradients in front of it.
+    """Register the Python implementation of an overload.
 
     Tensors bring a call to their device's keys; where no argument has to be one, any call is served.
     """
@@ -171,41 +186,53 @@ def _implement_in_python(registration: Registration, label: str, library: Any, n
         with OwnFramesHidden():
             return cast("PythonBehaviour", registration.behaviour).run(label)(*arguments, **named)
 
-    overload = registration.overload(label)
-    on_autograd = _on_autograd(overload)
-    arguments = schema_arguments(overload)
+    if any(str(each.type) == "Tensor" for each in schema_arguments(registration.overload(label))):
+        for device in ("CPU", "CUDA") if made_for_cuda() else ("CPU",):
+            library.impl(name, run, device)
+    else:
+        library.impl(name, run, "CompositeExplicitAutograd")
+
+
+def _follow_transforms(registration: Registration, label: str, library: Any, name: str) -> None:
+    """Put in place what differentiates and batches an overload in Python.
+
+    That is at the autograd keys that have no gate, and, for the default overload, where function transforms begin. An
+    operator without a kernel there would pass as one whose gradient is zero.
+    """
+    arguments = schema_arguments(registration.overload(label))
+    on_autograd = _on_autograd(registration, label)
 
     def at_autograd(*given: Any, **named: Any) -> Any:
         with OwnFramesHidden():
             values = in_order(arguments, given, named)
             return on_autograd(values, asks_for_gradient(values))
 
-    required = any(str(each.type) == "Tensor" for each in arguments)
-    if not required:
-        library.impl(name, run, "CompositeExplicitAutograd")
+    def transformed(*given: Any, **named: Any) -> Any:
+        with OwnFramesHidden():
+            return registration.behaviour.differentiate(label, in_order(arguments, given, named))
+
     if any("Tensor" in str(each.type) for each in arguments):
-        for device in ("CPU", "CUDA") if made_for_cuda() else ("CPU",):
-            if required:
-                library.impl(name, run, device)
-            library.impl(name, at_autograd, f"Autograd{device}")
+        library.impl(name, at_autograd, "Autograd")
+    if label == DEFAULT:
+        library.impl(name, transformed, "FuncTorchDynamicLayerFrontMode")
 
 
-def _on_autograd(overload: Any) -> OnAutograd:
+def _on_autograd(registration: Registration, label: str) -> OnAutograd:
     """Return what serves calls that machine code leaves to Python.
 
     A lazily negated or conjugated tensor that is written is resolved in here: torch's own fallback does so only for
     operators that return what they write.
     """
-    below = refuse_gradients(overload)
+    overload = registration.overload(label)
     arguments = schema_arguments(overload)
     written = [place for place, each in enumerate(arguments) if each.alias_info and each.alias_info.is_write]
 
     def on_autograd(values: tuple[object, ...], wants_gradient: bool) -> object:
+        if wants_gradient:
+            return registration.behaviour.differentiate(label, values)
         lazy = [tensor for place in written for tensor in tensors_of([values[place]]) if _is_lazy(tensor)]
-        if wants_gradient or not lazy:
-            return below(values, wants_gradient)
         resolved = {id(tensor): tensor.clone().resolve_neg() for tensor in lazy}
-        result = below(tuple(_replaced(value, resolved) for value in values), False)
+        result = call_below_autograd(overload, [_replaced(value, resolved) for value in values] if lazy else values)
         for tensor in lazy:
             tensor.copy_(resolved[id(tensor)])
         return result

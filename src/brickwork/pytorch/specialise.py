@@ -34,6 +34,18 @@ Compile: TypeAlias = Callable[[Defined, Signature, Target | None], Compilation]
 Note: TypeAlias = Callable[[Signature, str, Compilation], None]
 """Told of each specialisation and its overload."""
 
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What operators that come with another one are compiled and registered with: pieces, and what is derived."""
+
+    compile: Compile
+    thunks: Callable[[], bytes]
+    note: Note
+    interpreted: bool = False
+    """Whether they run in the checking interpreter."""
+
+
 _Key: TypeAlias = tuple[str, Signature, str]
 
 

@@ -27,7 +27,7 @@ from brickwork.runtime.signature import signature_text
 from brickwork.runtime.steps import dump, edited_stages, folder_name
 from brickwork.runtime.toolkit import libdevice_identity
 from brickwork.target.target import Target
-from brickwork.transform.derivation import Defined
+from brickwork.transform.derivation import Defined, Derived
 
 _PACKAGES = ("brickwork", "torch", "llvmlite", "islpy")
 
@@ -76,6 +76,22 @@ def compile_operator(
     if config.dump_dir:
         dump(name, artifact.stages, {"signature": text, "explain": artifact.explanation})
     return Compilation(artifact, cached, time.perf_counter() - start)
+
+
+def elements_read(derived: Derived, signature: Signature) -> tuple[bool, ...]:
+    """Return for each parameter of what an operator is derived from whether its elements are looked at."""
+    text = signature_text(signature)
+
+    def make() -> Entry:
+        _log(f"derives {derived.name}{text}")
+        found: tuple[bool, ...] = importlib.import_module("brickwork.transform.derive").elements_read(
+            derived, signature
+        )
+        return Entry({"read": list(found)}, {})
+
+    key = cache.key_of(("elements read", derived.fingerprint, derived.name, text, *versions()))
+    entry, _ = cache.obtain(key, make)
+    return tuple(entry.metadata["read"])
 
 
 def cached_object(name: str, make: Callable[[], bytes], target: Target) -> bytes:

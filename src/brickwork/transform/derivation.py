@@ -6,7 +6,9 @@ program is made in `derive.py`, which nobody needs whose code is in the cache.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias, assert_never
@@ -96,8 +98,8 @@ class Derived:
         return text if all(read) else f"{text}_with_{_bits(read)}"
 
     def _letter(self, place: int, *, chosen: bool) -> str:
-        if chosen and self.base.parameters[place].kind == "list[tensor]":
-            return f"l{self.counts[place]}_"
+        if self.base.parameters[place].kind == "list[tensor]":
+            return f"{'l' if chosen else 'n'}{self.counts[place]}x"
         return str(int(chosen))
 
     @cached_property
@@ -163,6 +165,28 @@ Defined: TypeAlias = Definition | Derived
 """An operator of which programs can be made."""
 
 _TENSORS = frozenset({"tensor", "list[tensor]"})
+
+
+def derived(base: Defined, suffix: str) -> Derived | None:
+    """Return what is made of `base` under a name that ends in `suffix`; None if it is no such name."""
+    found = re.fullmatch(
+        r"(backward|forward|batch)_(keys_)?((?:[01]|[ln]\d+x)*)(?:_to_([01]+))?(?:_with_([01]+))?", suffix
+    )
+    if found is None or (found[2] and found[1] != "batch"):
+        return None
+    letters = re.findall(r"[01]|[ln]\d+x", found[3])
+    places = [place for place, item in enumerate(base.parameters) if item.kind in _TENSORS]
+    if len(letters) != len(places):
+        return None
+    chosen, counts, read = ([False] * len(base.parameters), [0] * len(base.parameters), [True] * len(base.parameters))
+    for place, letter, is_read in zip(places, letters, found[5] or "1" * len(places), strict=True):
+        chosen[place], read[place] = letter[0] in "1l", is_read == "1"
+        counts[place] = int(letter[1:-1]) if len(letter) > 1 else 1
+    written = sum(count for item, count in zip(base.parameters, counts, strict=True) if item.name in base.mutated)
+    floats = tuple(bit == "1" for bit in found[4] or "1" * (written + base.results))
+    bits = tuple(chosen)
+    derivation = {"backward": Backward, "forward": Forward}.get(found[1], functools.partial(Batch, keys=bool(found[2])))
+    return Derived(base, derivation(bits), floats, tuple(counts), tuple(read))
 
 
 def origin_of(defined: Defined) -> Definition:

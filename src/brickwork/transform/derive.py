@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Load, Parameter, Program, TensorListParameter, TensorParameter, TensorType
@@ -20,7 +22,7 @@ from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import walk
 from brickwork.transform.autodiff.forward import forward
 from brickwork.transform.autodiff.reverse import backward
-from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Forward
+from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, Forward
 
 
 def derive(program: Program, derivation: Derivation, signature: Signature) -> Program:
@@ -45,7 +47,13 @@ def program_of(defined: Defined, signature: Signature) -> Program:
         return lower(defined, signature)
     base, derivation = defined.base, defined.derivation
     program = program_of(base, base_signature(len(base.parameters), derivation, signature))
-    return derive(program, derivation, signature)
+    made = derive(program, derivation, signature)
+    for parameter, given, needed in zip(base.parameters, defined.read, loaded(made), strict=False):
+        if needed and not given:
+            message = f"`{defined.name}` does not take the elements of `{parameter.name}`, which it needs now"
+            advice = "torch has cached a graph of an older source: run once with TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
+            raise CompileError(Diagnostic(code="BW501", message=message, loc=defined.loc, help=advice))
+    return made
 
 
 def base_signature(parameters: int, derivation: Derivation, signature: Signature) -> Signature:
@@ -70,6 +78,11 @@ def _sample(argument: ArgumentType) -> ArgumentType:
             return TensorListType(tuple(replace(item, rank=item.rank - 1) for item in items))
         case _:
             return argument
+
+
+def elements_read(defined: Derived, signature: Signature) -> tuple[bool, ...]:
+    """Return for each parameter of the base whether the derived program reads elements of it."""
+    return loaded(program_of(defined, signature))[: len(defined.base.parameters)]
 
 
 def loaded(program: Program) -> tuple[bool, ...]:

@@ -1,0 +1,165 @@
+"""Operators that come with another one and have a native host part: pieces, and what is derived for gradients and vmap.
+
+What is derived is registered when it is first asked for, under a name that says what it is (`ns::f__backward_11`), so
+that a compiled graph in another process finds it by that name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, cast
+
+import torch
+
+from brickwork.diagnostics.errors import CompileError
+from brickwork.frontend.parameters import argument_type
+from brickwork.ir.signature import Signature
+from brickwork.pytorch.arguments import device_kind, signature_of_call
+from brickwork.pytorch.autograd import Differentiation, Plan, Values
+from brickwork.pytorch.placement import tensors_of
+from brickwork.pytorch.register import DEFAULT, Registration, register
+from brickwork.pytorch.schema import derive
+from brickwork.pytorch.specialise import Place, Specialiser, Tools
+from brickwork.runtime.artifact import Artifact
+from brickwork.runtime.compile import elements_read
+from brickwork.transform.derivation import Backward, Defined, Derivation, Derived, derived
+
+
+class NativeOperator:
+    """Such an operator; what the dispatcher asks of it."""
+
+    def __init__(self, name: str, definition: Defined, tools: Tools) -> None:
+        """Register it under `name`."""
+        self.definition = definition
+        self.specialiser = Specialiser(definition, tools.compile, tools.note)
+        self._schema = derive(name.partition("::")[2], definition)
+        self._registration: Registration = register(
+            name, self._schema, self, tools.thunks, python=tools.interpreted, alone=False
+        )
+        self.call: Any = self._registration.overload(DEFAULT)
+        self._family = DerivedOperators(name, definition, self.call, tools)
+
+    def miss(self, overload: str, values: tuple[object, ...]) -> None:
+        """Compile for these arguments."""
+        self.specialiser.miss(self._registration.gates[overload], overload, self._schema.default.arguments, values)
+
+    def fake(self, overload: str) -> Callable[..., Any]:
+        """Return the fake implementation; the overload with given results is never called."""
+        del overload
+        return self._fake
+
+    @cached_property
+    def _fake(self) -> Callable[..., Any]:
+        return importlib.import_module("brickwork.pytorch.fake").fake_default(self.definition)
+
+    def run(self, overload: str) -> Callable[..., Any]:
+        """Return the implementation in the checking interpreter."""
+        room = importlib.import_module("brickwork.pytorch.interpreted")
+        return room.implementation(self.definition, self._registration.overload(overload), self._signature)
+
+    def differentiate(self, overload: str, values: Values) -> Any:
+        """Serve a call that torch wants to differentiate or to batch."""
+        del overload
+        return self._family.differentiate(values)
+
+    def define(self, suffix: str) -> bool:
+        """Register what is derived under a name that ends so; return whether there is such a thing."""
+        return self._family.define(suffix)
+
+    def _signature(self, values: tuple[object, ...]) -> Signature:
+        return signature_of_call(self.definition, self._schema.default.arguments, values)
+
+    def prepare(self, values: Sequence[object], place: Place) -> None:
+        """Compile for arguments like these, which have no data; without tensors it runs on the CPU."""
+        place = place if any(isinstance(value, torch.Tensor) for value in values) else Place()
+        signature = signature_of_call(self.definition, self._schema.default.arguments, values, place.kind)
+        gate = self._registration.gates.get(DEFAULT)
+        self.specialiser.specialise(DEFAULT, replace(signature, may_alias=False), place, gate)
+
+    @property
+    def artifacts(self) -> list[Artifact]:
+        """What was compiled, oldest first."""
+        return [*self.specialiser.artifacts.values()]
+
+
+class DerivedOperators:
+    """The operators that are derived of one."""
+
+    def __init__(self, name: str, definition: Defined, overload: Any, tools: Tools) -> None:
+        """Make nothing yet; `name` is `ns::name`."""
+        self.definition = definition
+        self.overload = overload
+        self._name = name
+        self._tools = tools
+        self._made: dict[str, NativeOperator] = {}
+        self._plans: dict[object, Plan] = {}
+        self._lock = threading.RLock()
+
+    @cached_property
+    def differentiate(self) -> Differentiation:
+        """What serves calls that torch wants to differentiate or to batch."""
+        return Differentiation(self)
+
+    def define(self, suffix: str) -> bool:
+        """Register what is derived under a name that ends so; return whether there is such a thing."""
+        found = derived(self.definition, suffix)
+        if found is None:
+            return False
+        self._operator(found)
+        return True
+
+    def derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> Callable[..., Any]:
+        """Return a derived operator for arguments like these; `floats` as in `Derived`."""
+        return self._operator(self._derived(derivation, values, floats)).call
+
+    def plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
+        """Return how gradients are computed for arguments and outputs like these."""
+        key = wanted, *map(_kind, values), *map(_kind, outputs)
+        found = self._plans.get(key)
+        if found is None:
+            found = self._plans[key] = self._plan(wanted, values, outputs)
+        return found
+
+    def _plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
+        """Derive the gradients to know what they read. Where there is none, calling the operator says why."""
+        floats = tuple(output.is_floating_point() for output in outputs)
+        made = self._derived(Backward(wanted), values, floats)
+        grads = [output for output, is_float in zip(outputs, floats, strict=True) if is_float]
+        taken = (*values[: len(self.definition.parameters)], *grads)
+        types = tuple(map(argument_type, made.parameters, taken))
+        try:
+            read = elements_read(made, Signature(types, device=device_kind(tensors_of(values))))
+        except CompileError:
+            read = made.read
+        return Plan(wanted, read, self._operator(replace(made, read=read)).call)
+
+    def _derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> Derived:
+        parameters = self.definition.parameters
+        counts = tuple(
+            len(value) if item.kind == "list[tensor]" else int(item.kind == "tensor")
+            for item, value in zip(parameters, values, strict=False)
+        )
+        return Derived(self.definition, derivation, floats, counts, (True,) * len(parameters))
+
+    def _operator(self, made: Derived) -> NativeOperator:
+        found = self._made.get(made.suffix)
+        if found is None:
+            with self._lock:
+                found = self._made.get(made.suffix)
+                if found is None:
+                    name = f"{self._name}__{made.suffix}"
+                    found = self._made[made.suffix] = NativeOperator(name, made, self._tools)
+        return found
+
+
+def _kind(value: Any) -> object:
+    """Return what of an argument decides how its gradient is computed."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.dim(), value.device.type
+    if isinstance(value, list | tuple):
+        return tuple(map(_kind, cast("Values", value)))
+    return value is None
