@@ -52,7 +52,7 @@ def program_of(defined: Defined, signature: Signature) -> Program:
         if needed and not given:
             message = f"`{defined.name}` does not take the elements of `{parameter.name}`, which it needs now"
             advice = "torch has cached a graph of an older source: run once with TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
-            raise CompileError(Diagnostic(code="BW501", message=message, loc=defined.loc, help=advice))
+            raise CompileError(Diagnostic(code="BW301", message=message, loc=defined.loc, help=advice))
     return made
 
 
