@@ -121,6 +121,24 @@ CATALOGUE: dict[str, Rule] = {
         "The operator was called with something that it cannot be compiled for: an element type or layout that"
         " brickwork does not compute with, or results of other shapes than the operator gives.",
     ),
+    "BW302": Rule(
+        "CUDA C++ that does not compile",
+        "The text that `bw.cuda_op` was given is compiled by NVRTC, whose messages these are, told at the lines of the file"
+        " that the text stands in. NVRTC compiles device code alone: what belongs to the host (launches, `main`, PyTorch's"
+        " headers) has no place in the text.",
+    ),
+    "BW303": Rule(
+        "a kernel that does not take what it is launched with",
+        "A kernel's parameters are what `Launch(args=...)` gives it, or the operator's arguments in the order of the schema and"
+        " then its results. There must be as many of them, a tensor for each pointer and a number for each number. The"
+        " compiler tells what the kernel takes, behind names, macros and templates.",
+    ),
+    "BW304": Rule(
+        "a launch function that asks for what the operator does not have",
+        "The functions beside a schema (`launch`, `out`, the launcher of `bw.triton_op`) get the arguments that their"
+        " parameters name. They may name each argument of the schema and, but for `out`, each result: as the"
+        " schema calls it, or else `out`, or `out0`, `out1` of several.",
+    ),
     "BW401": Rule(
         "a captured value that means something else by now",
         "An operator keeps the numbers and helpers that its source names as they were when it was decorated, as default"

@@ -1,7 +1,8 @@
 """NVIDIA's driver as Python calls it: contexts, PTX into machine code, kernels and what they take, pinned memory.
 
 `driver()` opens libcuda when it is first asked; importing this module opens nothing. Handles are plain integers.
-Whatever the driver refuses is a `DeviceError`. Launches are not in here: entries call the driver themselves.
+Whatever the driver refuses is a `DeviceError`. Entries in machine code call the driver themselves; `launch` is for kernels
+that Python launches.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ _PORTABLE, _DEVICE_MAP = 1, 2
 _RELAXED = 2
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
 _MAX_THREADS, _SHARED_BYTES, _CONSTANT_BYTES, _LOCAL_BYTES, _REGISTERS = range(5)
+_DYNAMIC_SHARED_BYTES = 8
+_MOST_SHARED_BYTES = 97
+_BUFFER_POINTER, _BUFFER_SIZE = 1, 2
+
+INVALID_CONTEXT = 201
+"""What the driver answers on a thread without a current context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,19 @@ class Resources:
     constant_bytes: int
     threads: int
     """Most threads of a block."""
+
+
+class ParameterBuffer:
+    """Memory that a kernel's parameters are written into, as `launch` hands it to the driver."""
+
+    __slots__ = ("_size", "memory", "table")
+
+    def __init__(self, size: int) -> None:
+        """Take the size of all parameters together."""
+        self.memory = ctypes.create_string_buffer(max(size, 1))
+        self._size = ctypes.c_size_t(size)
+        addresses = (ctypes.addressof(self.memory), ctypes.addressof(self._size))
+        self.table = (ctypes.c_void_p * 5)(_BUFFER_POINTER, addresses[0], _BUFFER_SIZE, addresses[1], 0)
 
 
 @functools.cache
@@ -216,6 +236,25 @@ class Driver:
         arguments = (ctypes.c_void_p(function), ctypes.c_int(threads), ctypes.c_size_t(0))
         self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(blocks), *arguments)
         return blocks.value
+
+    def most_shared_bytes(self, device: int) -> int:
+        """Return how much shared memory a block may have on a device, if its kernel asks for it."""
+        return self._attribute(device, _MOST_SHARED_BYTES)
+
+    def allow_shared(self, function: int, size: int) -> None:
+        """Let launches of a function give each block so many bytes of shared memory beside what the kernel declares."""
+        arguments = (ctypes.c_void_p(function), ctypes.c_int(_DYNAMIC_SHARED_BYTES), ctypes.c_int(size))
+        self._call("cuFuncSetAttribute", *arguments)
+
+    @functools.cached_property
+    def launch(self) -> Any:
+        """`cuLaunchKernel`: function, grid, block, bytes of shared memory, stream, None, table of a ParameterBuffer.
+
+        It returns 0 or the driver's error, as nothing but that is wanted of a launch.
+        """
+        launch = self._library.cuLaunchKernel
+        launch.argtypes = (ctypes.c_void_p, *(ctypes.c_uint,) * 7, *(ctypes.c_void_p,) * 3)
+        return launch
 
     # ------------------------------------------------------------ memory
 

@@ -1,4 +1,4 @@
-"""Where NVIDIA's files are on this machine: the math library libdevice, and tools that assemble and disassemble.
+"""Where NVIDIA's files are on this machine: the math library libdevice, tools, the compiler NVRTC, headers of CUDA.
 
 None of them comes with brickwork. They are looked for in the packages that torch and others bring (triton, the `nvidia`
 wheels), in the folders that CUDA_HOME and CUDA_PATH name, where toolkits are usually put, and, tools, on PATH. Nothing
@@ -20,6 +20,9 @@ from brickwork.diagnostics.errors import DeviceError
 _LIBDEVICE = "libdevice.10.bc"
 _FOLDERS_OF_LIBDEVICE = ("backends/nvidia/lib", "nvvm/libdevice", "libdevice", "*/nvvm/libdevice", "*/libdevice")
 _FOLDERS_OF_TOOLS = ("backends/nvidia/bin", "bin", "*/bin", "*/nvvm/bin")
+_FOLDERS_OF_LIBRARIES = ("lib", "lib64", "bin", "*/lib", "*/bin", "targets/*/lib")
+_FOLDERS_OF_HEADERS = ("include", "*/include", "backends/nvidia/include")
+_HEADER = "cuda_fp16.h"
 _VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _USUAL = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda")
 
@@ -52,6 +55,31 @@ def find_tool(name: str) -> Path | None:
         return Path(on_path)
     file = f"{name}.exe" if sys.platform == "win32" else name
     return _first(roots(os.environ), _FOLDERS_OF_TOOLS, file)
+
+
+def nvrtc_files(major: int | None) -> Iterator[str]:
+    """Yield where NVRTC may be: first what is of CUDA's version `major`, at last names that the system's loader knows."""
+    pattern = "nvrtc64_{}_0.dll" if sys.platform == "win32" else "libnvrtc.so.{}"
+    wanted = [pattern.format("*" if major is None else f"{major}0" if sys.platform == "win32" else major)]
+    wanted += [pattern.format("*")] if major is not None else []
+    for name in wanted:
+        for root in roots(os.environ):
+            for folder in _FOLDERS_OF_LIBRARIES:
+                yield from (str(path) for path in sorted(root.glob(f"{folder}/{name}"), reverse=True))
+    yield from (name for name in wanted if "*" not in name)
+
+
+def header_folders(nvrtc: str) -> tuple[Path, ...]:
+    """Return the folders of CUDA's headers (`cuda_fp16.h`, `mma.h`) that go with an NVRTC; empty if there are none."""
+    beside = Path(nvrtc).parent.parent / "include"
+    if (beside / _HEADER).exists():
+        found = beside
+    else:
+        header = _first(roots(os.environ), _FOLDERS_OF_HEADERS, _HEADER)
+        if header is None:
+            return ()
+        found = header.parent
+    return tuple(folder for folder in (found, found / "cccl") if folder.is_dir())
 
 
 def roots(environment: Mapping[str, str], system: Path = Path("/")) -> Iterator[Path]:
