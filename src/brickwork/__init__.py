@@ -1,4 +1,10 @@
-"""brickwork: plain Python loops over tensor elements become native PyTorch operators."""
+"""brickwork: plain Python loops over tensor elements become native PyTorch operators.
+
+What makes operators of kernels written elsewhere is loaded when it is first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from brickwork.config import config
 from brickwork.diagnostics.errors import (
@@ -14,16 +20,24 @@ from brickwork.language.random import rand, randint, randn
 from brickwork.op import Op, op
 from brickwork.pytorch.devices import check_errors
 
+if TYPE_CHECKING:
+    from brickwork.pytorch.cuda_source import CudaOp, Launch, cuda_op
+    from brickwork.pytorch.triton_launcher import TritonOp, triton_op
+
 __all__ = [
     "BrickworkError",
     "BrickworkWarning",
     "CompileError",
+    "CudaOp",
     "DeviceError",
     "InternalError",
+    "Launch",
     "Op",
     "RaceError",
+    "TritonOp",
     "check_errors",
     "config",
+    "cuda_op",
     "indices",
     "ndrange",
     "op",
@@ -31,4 +45,17 @@ __all__ = [
     "rand",
     "randint",
     "randn",
+    "triton_op",
 ]
+
+_LATER = {
+    **dict.fromkeys(("CudaOp", "Launch", "cuda_op"), "brickwork.pytorch.cuda_source"),
+    **dict.fromkeys(("TritonOp", "triton_op"), "brickwork.pytorch.triton_launcher"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name whose module is loaded now."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import keyword
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -36,7 +35,7 @@ from brickwork.pytorch.native import DerivedOperators
 from brickwork.pytorch.placement import allocating_like, device_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, register, registered
-from brickwork.pytorch.schema import KEY, OUT, derive
+from brickwork.pytorch.schema import KEY, OUT, checked_name, derive
 from brickwork.pytorch.specialise import Specialiser, Tools, place_of
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation, cached_object, compile_operator
@@ -395,7 +394,9 @@ def op(
             return Op(_own_name(name), name)
 
     with OwnFramesHidden():
-        chosen = _checked(name) if name else None
+        if name is not None and not isinstance(cast("object", name), str):
+            raise TypeError(f"bw.op takes a name or a function, not {name!r}")
+        chosen = checked_name(name) if name else None
 
     def decorate(function: Callable[..., Any]) -> Op:
         with OwnFramesHidden():
@@ -408,19 +409,6 @@ def _own_name(function: Callable[..., Any]) -> str:
     module = re.sub(r"\W+", "_", getattr(function, "__module__", None) or "").strip("_") or "brickwork"
     namespace = f"m_{module}" if module[0].isdigit() else module
     return f"{namespace}::{getattr(function, '__name__', 'operator')}"
-
-
-def _checked(name: str) -> str:
-    if not isinstance(cast("object", name), str):
-        raise TypeError(f"bw.op takes a name or a function, not {name!r}")
-    if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name, re.ASCII):
-        raise ValueError(f'an operator is named "namespace::name", not {name!r}')
-    for part in name.split("::"):
-        if keyword.iskeyword(part) or part.startswith("__"):
-            raise ValueError(
-                f"an operator cannot be named {name!r}: {part!r} has a meaning of its own; choose another name"
-            )
-    return name
 
 
 def _with_key(operator: str, named: dict[str, Any]) -> dict[str, Any]:

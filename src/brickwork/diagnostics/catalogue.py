@@ -123,15 +123,15 @@ CATALOGUE: dict[str, Rule] = {
     ),
     "BW302": Rule(
         "CUDA C++ that does not compile",
-        "The text that `bw.cuda_op` was given is compiled by NVRTC, whose messages these are, told at the lines of the file"
-        " that the text stands in. NVRTC compiles device code alone: what belongs to the host (launches, `main`, PyTorch's"
-        " headers) has no place in the text.",
+        "The text that `bw.cuda_op` was given is compiled by NVRTC, whose messages these are, told at the lines of the"
+        " file that the text stands in. NVRTC compiles device code alone: what belongs to the host (launches, `main`,"
+        " PyTorch's headers) has no place in the text.",
     ),
     "BW303": Rule(
         "a kernel that does not take what it is launched with",
-        "A kernel's parameters are what `Launch(args=...)` gives it, or the operator's arguments in the order of the schema and"
-        " then its results. There must be as many of them, a tensor for each pointer and a number for each number. The"
-        " compiler tells what the kernel takes, behind names, macros and templates.",
+        "A kernel's parameters are what `Launch(args=...)` gives it, or the operator's arguments in the order of the"
+        " schema and then its results. There must be as many of them, a tensor for each pointer and a number for each"
+        " number. The compiler tells what the kernel takes, behind names, macros and templates.",
     ),
     "BW304": Rule(
         "a launch function that asks for what the operator does not have",

@@ -1,4 +1,4 @@
-"""Where a text that was given to brickwork stands in the Python source, so that what is wrong in it is told by line there.
+"""Where a text that was given to brickwork stands in the Python source, whose lines are told of what is wrong in it.
 
 A text is found as the string literal with its content, be it the literal's own, or what `textwrap.dedent` makes of it.
 One that is put together at run time, from an f-string or a file, stands nowhere: it gets a name of its own.
@@ -53,7 +53,7 @@ class GivenText:
 
 
 def given_text(text: str | Path, name: str) -> GivenText:
-    """Return a text with its place: that of a literal in the file that called brickwork, a file's, or one of its own."""
+    """Return a text with its place: a literal's in the file that called brickwork, a file's, or one of its own."""
     if isinstance(text, Path):
         return GivenText(text.read_text(encoding="utf-8"), name, str(text))
     file = _caller()
@@ -75,12 +75,18 @@ def _literal(text: str, name: str, file: str) -> GivenText | None:
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and node.end_lineno is not None):
             continue
-        as_written = node.end_lineno - node.lineno == node.value.count("\n")
-        if as_written and node.value == text:
-            quotes = _opening(source.splitlines()[node.lineno - 1].encode()[node.col_offset :].decode(errors="ignore"))
-            return GivenText(text, name, file, node.lineno, node.col_offset + quotes)
-        if as_written and "\n" in text and textwrap.dedent(node.value) == text:
-            return GivenText(text, name, file, node.lineno, column=_indentation(node.value))
+        dedented = "\n" in text and node.value != text and textwrap.dedent(node.value) == text
+        if not (dedented or node.value == text):
+            continue
+        head = source.splitlines()[node.lineno - 1].encode()[node.col_offset :].decode(errors="ignore")
+        column = _indentation(node.value) if dedented else 0
+        match node.end_lineno - node.lineno - node.value.count("\n"):
+            case 0:
+                return GivenText(text, name, file, node.lineno, node.col_offset + _opening(head), column)
+            case 1 if head.endswith("\\"):  # the first line is empty, and no part of the text
+                return GivenText(text, name, file, node.lineno + 1, column, column)
+            case _:
+                continue
     return None
 
 

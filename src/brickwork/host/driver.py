@@ -1,8 +1,8 @@
 """NVIDIA's driver as Python calls it: contexts, PTX into machine code, kernels and what they take, pinned memory.
 
 `driver()` opens libcuda when it is first asked; importing this module opens nothing. Handles are plain integers.
-Whatever the driver refuses is a `DeviceError`. Entries in machine code call the driver themselves; `launch` is for kernels
-that Python launches.
+Whatever the driver refuses is a `DeviceError`. Entries in machine code call the driver themselves; `launch` is for
+kernels that Python launches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """NVRTC, NVIDIA's compiler of CUDA C++ as a library: text in, machine code and PTX out.
 
-`open_nvrtc` opens a file, with the library of built-in functions that lies beside it; importing this module opens nothing.
-What NVRTC says of a text that it refuses comes back as it is, in `Refused.log`.
+`open_nvrtc` opens a file, with the library of built-in functions that lies beside it; importing this module opens
+nothing. What NVRTC says of a text that it refuses comes back as it is, in `Refused.log`.
 """
 
 from __future__ import annotations

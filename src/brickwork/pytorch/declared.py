@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
+
+import torch
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
@@ -15,7 +17,9 @@ from brickwork.frontend.source import start_of
 from brickwork.pytorch import library
 from brickwork.pytorch.schema import OUT, Overload, Schema, checked_name
 
-Picker = Callable[[Sequence[Any]], Sequence[Any]]
+Dtypes: TypeAlias = Mapping[str, torch.dtype | Collection[torch.dtype]]
+"""The element types that arguments may have, by name."""
+Picker: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 """Takes, from the values of all arguments and results, those that a function asks for."""
 
 
@@ -61,13 +65,17 @@ def declared(text: str) -> Declared:
     if not (opened and arrow):
         raise ValueError(f'a schema is "namespace::name(Tensor x, float eps) -> Tensor", not {text!r}')
     name = checked_name(head.strip())
-    plain = f"{name.partition('::')[2]}({re.sub(r'\bint\b', 'SymInt', arguments)}->{results}"
+    namespace, _, plain = name.partition("::")
+    symbolic = re.sub(r"\bint\b", "SymInt", arguments)
+    text = f"{plain}({symbolic}->{results}"
     try:
-        found: Any = library.private("_C.parse_schema")(f"{name.partition('::')[0]}::{plain}")
+        found: Any = library.private("_C.parse_schema")(f"{namespace}::{text}")
     except RuntimeError as error:
         raise ValueError(f"the schema of {name} cannot be read: {error}") from None
     if any(each.alias_info is not None for each in found.returns):
-        raise ValueError(f"{name} cannot return an argument: a kernel that writes into `Tensor(a!)` returns nothing more")
+        raise ValueError(
+            f"{name} cannot return an argument: a kernel that writes into `Tensor(a!)` returns nothing more"
+        )
     if any(str(each.type) != "Tensor" for each in found.returns):
         raise ValueError(f"{name} can return tensors only, not {', '.join(str(each.type) for each in found.returns)}")
     taken = tuple(
@@ -80,13 +88,16 @@ def declared(text: str) -> Declared:
     names = [each.name for each in taken] + [*results_]
     if len(set(names)) < len(names):
         raise ValueError(f"{name}: a result has the name of an argument; give it another: `-> (Tensor result)`")
-    return Declared(name, Schema(Overload(plain, ()), None, random=False, unsaid={}), taken, results_)
+    return Declared(name, Schema(Overload(text, ()), None, random=False, unsaid={}), taken, results_)
 
 
 def picker(what: str, function: Callable[..., Any], operator: Declared, *, results: bool = True) -> Picker:
     """Return what picks the values that the parameters of a function name; CompileError if one names none."""
     known = operator.names if results else operator.names[: len(operator.arguments)]
-    parameters = [*inspect.signature(function).parameters.values()]
+    try:
+        parameters = [*inspect.signature(function).parameters.values()]
+    except ValueError:  # a function of torch's, such as torch.empty_like
+        return lambda values: values[: len(known)]
     if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
         return lambda values: values[: len(known)]
     wanted = [each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -99,17 +110,16 @@ def picker(what: str, function: Callable[..., Any], operator: Declared, *, resul
     if places == [*range(len(known))] and len(known) == len(operator.names):
         return lambda values: values
     if not places:
-        return lambda values: ()
+        return lambda _: ()
     return itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
 
 
-def element_types(operator: Declared, dtypes: Mapping[str, Any] | None) -> dict[str, frozenset[Any]]:
+def element_types(operator: Declared, dtypes: Dtypes | None) -> dict[str, frozenset[torch.dtype]]:
     """Return the element types that each argument may have, for those that have a word on it."""
     tensors = [each.name for each in operator.arguments if "Tensor" in each.kind]
     unknown = next((name for name in dtypes or {} if name not in tensors), None)
     if unknown is not None:
         raise ValueError(f"{operator.name} has no tensor argument {unknown!r}; it has: {', '.join(tensors)}")
     return {
-        name: frozenset(given if isinstance(given, list | tuple | set | frozenset) else (given,))
-        for name, given in (dtypes or {}).items()
+        name: frozenset((given,) if isinstance(given, torch.dtype) else given) for name, given in (dtypes or {}).items()
     }

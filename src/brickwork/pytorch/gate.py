@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import count
 from operator import attrgetter
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch._ops import OpOverload
@@ -373,6 +373,28 @@ def asks_for_gradient(values: Sequence[Any]) -> bool:
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return True
     return any(unpack(tensor).tangent is not None for tensor in tensors)
+
+
+def passes_autograd(values: Sequence[Any]) -> bool:
+    """Answer in Python what the gate sees natively: nothing between autograd and the device has to do with a call.
+
+    All tensors are plain dense ones, no dispatch mode is on, and no gradient is asked for.
+    """
+    if library.included_keys() & library.keys_of_modes(_MODES) or _forward_level() >= 0:
+        return False
+    plain, grad = library.plain_keys(), torch.is_grad_enabled()
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if library.keys_of(value) & ~plain or (grad and value.requires_grad):
+                return False
+        elif isinstance(value, list) and not passes_autograd(cast("list[Any]", value)):
+            return False
+    return True
+
+
+def _forward_level() -> int:
+    """Return the level of forward gradients that is on; -1 if none is."""
+    return int(library.private("autograd.forward_ad._current_level"))
 
 
 class _Shield:

@@ -8,17 +8,20 @@ made, which is the operator's fake, too. What is launched, and how, is the subcl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NoReturn, cast
 
 import torch
 
 from brickwork.pytorch.arguments import check_devices, check_written
-from brickwork.pytorch.declared import Declared, Picker, element_types, picker
+from brickwork.pytorch.autograd import Differentiation, Values
+from brickwork.pytorch.declared import Declared, DeclaredArgument, Dtypes, Picker, element_types, picker
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.register import DEFAULT, Registration, in_order, register, registered, schema_arguments
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
+from brickwork.transform.derivation import Defined, Derivation
 
 _increment_version: Callable[[Any], None] = attrgetter("autograd.graph.increment_version")(torch)
 
@@ -32,15 +35,17 @@ class LaunchedOp(ABC):
         out: Callable[..., Any] | None,
         *,
         contiguous: bool | Collection[str],
-        dtypes: Mapping[str, Any] | None,
+        dtypes: Dtypes | None,
     ) -> None:
         """Take what is checked of each call; the subclass calls `_register` once it is ready for calls."""
         self.name = declared.name
         self.declared = declared
         if declared.results and out is None:
-            raise ValueError(f"{self.name} has results: say `out=`, a function that makes them, such as torch.empty_like")
+            raise ValueError(
+                f"{self.name} has results: say `out=`, a function that makes them, such as torch.empty_like"
+            )
         self._make: Callable[..., Any] | None = out if declared.results else None
-        self._for_out: Picker = (lambda values: ()) if out is None else picker("out", out, declared, results=False)
+        self._for_out: Picker = (lambda _: ()) if out is None else picker("out", out, declared, results=False)
         allowed = element_types(declared, dtypes)
         self._checks = tuple(
             (at, each.name, _is_named(each.name, contiguous, declared), allowed.get(each.name))
@@ -59,6 +64,7 @@ class LaunchedOp(ABC):
         )
         self._overload: Any = self._registration.overload(DEFAULT)
         self._arguments = schema_arguments(self._overload)
+        self._differentiation = Differentiation(_Family(self.declared, self._overload))
 
     # ------------------------------------------------------------ calls
 
@@ -136,13 +142,15 @@ class LaunchedOp(ABC):
     def _made(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return what the host function makes of the arguments; on fakes, fakes."""
         made = () if self._make is None else self._make(*self._for_out(values))
-        results = cast("tuple[Any, ...]", tuple(made) if isinstance(made, tuple | list) else (made,))
+        results: tuple[Any, ...] = (*cast("Sequence[Any]", made),) if isinstance(made, tuple | list) else (made,)
         wrong = len(results) != len(self.declared.results)
         if wrong or not all(isinstance(result, torch.Tensor) for result in results):
             kinds = ", ".join(type(result).__name__ for result in results)
             raise TypeError(f"{self.name}: `out` must make {len(self.declared.results)} tensors, but it made: {kinds}")
         if any(result is value for result in results for value in values):
-            raise RuntimeError(f"{self.name}: `out` gave an argument back; an operator's results are tensors of its own")
+            raise RuntimeError(
+                f"{self.name}: `out` gave an argument back; an operator's results are tensors of its own"
+            )
         return results
 
     @abstractmethod
@@ -154,6 +162,16 @@ class LaunchedOp(ABC):
     def miss(self, overload: str, values: tuple[object, ...]) -> NoReturn:
         """Refuse: there is no gate that could miss."""
         raise AssertionError((overload, values))
+
+    def differentiate(self, overload: str, values: Sequence[Any]) -> Any:
+        """Serve a call that torch wants to differentiate or to batch."""
+        del overload
+        return self._differentiation(values)
+
+    def define(self, suffix: str) -> bool:
+        """Return that nothing is derived of the operator."""
+        del suffix
+        return False
 
     def run(self, overload: str) -> Callable[..., Any]:
         """Return the implementation."""
@@ -220,6 +238,38 @@ class LaunchedOp(ABC):
     def __deepcopy__(self, memo: dict[int, object]) -> LaunchedOp:
         """Return the operator itself, as for a function."""
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """What differentiation reads of an operator's definition."""
+
+    name: str
+    parameters: tuple[DeclaredArgument, ...]
+    mutated: frozenset[str]
+    draws_random: bool = False
+
+
+class _Family:
+    """An operator of which nothing is derived."""
+
+    def __init__(self, declared: Declared, overload: Any) -> None:
+        written = frozenset(each.name for each in declared.arguments if each.written)
+        self.definition = cast("Defined", _Described(declared.name, declared.arguments, written))
+        self.overload = overload
+
+    def derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> NoReturn:
+        """Refuse."""
+        del derivation, values, floats
+        raise NotImplementedError(f"{self.definition.name} has no forward mode")
+
+    def plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> NoReturn:
+        """Refuse."""
+        del wanted, values, outputs
+        raise NotImplementedError(
+            f"{self.definition.name} has no gradient, and an argument requires one; call it under torch.no_grad(), or"
+            " pass detached tensors"
+        )
 
 
 def _is_named(name: str, contiguous: bool | Collection[str], declared: Declared) -> bool:

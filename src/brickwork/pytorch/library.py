@@ -120,6 +120,21 @@ def plain_keys() -> int:
     return int(keys.raw_repr())
 
 
+@functools.cache
+def keys_of_modes(names: tuple[str, ...]) -> int:
+    """Return the bits of dispatch keys by name."""
+    key, key_set = private("_C.DispatchKey"), private("_C.DispatchKeySet")
+    keys = key_set(getattr(key, names[0]))
+    for name in names[1:]:
+        keys |= key_set(getattr(key, name))
+    return int(keys.raw_repr())
+
+
+def included_keys() -> int:
+    """Return the bits of the dispatch keys that modes have added on this thread."""
+    return int(private("_C._dispatch_tls_local_include_set")().raw_repr())
+
+
 def keys_of(tensor: torch.Tensor) -> int:
     """Return the bits of a tensor's key set."""
     return int(private("_C._dispatch_keys")(tensor).raw_repr())

@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 
 import torch
 
-from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, call_below_autograd
+from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, call_below_autograd, passes_autograd
 from brickwork.pytorch.library import made_for_cuda, private
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
@@ -67,6 +67,8 @@ class Registration:
     gates: dict[str, Gate] = field(default_factory=dict[str, Gate])
     python: bool = False
     """Whether the implementation is Python's; there are no gates then."""
+    devices: tuple[str, ...] = ()
+    """The keys of devices that Python implements it at."""
 
     def overload(self, name: str) -> Any:
         """Return the OpOverload of that name."""
@@ -94,23 +96,27 @@ def register(
     *,
     python: bool = False,
     alone: bool = True,
+    devices: tuple[str, ...] | None = None,
 ) -> Registration:
     """Make `name` (`ns::name`) an operator, or exchange its behaviour; `thunks` gives the code that gates need.
 
     With `python` the behaviour is a `PythonBehaviour`, which has no gates. One that is not `alone` comes with another
-    operator: nothing is traced anew where it is exchanged, since the other one has been.
+    operator: nothing is traced anew where it is exchanged, since the other one has been. `devices` are the keys that
+    Python serves, those of all devices unless given.
     """
+    if devices is None:
+        devices = ("CPU", "CUDA") if made_for_cuda() else ("CPU",)
     with _state.lock:
         known = _state.registrations.get(name)
         if known is not None:
             if alone:
                 _forget_traces()
-            if (known.schema, known.python) == (schema, python):
+            if (known.schema, known.python, known.devices) == (schema, python, devices):
                 known.behaviour = behaviour
                 for gate in known.gates.values():
                     gate.clear()
                 return known
-        registration = _define(name, schema, behaviour, None if python else thunks())
+        registration = _define(name, schema, behaviour, None if python else thunks(), devices)
         _state.registrations[name] = registration
         return registration
 
@@ -120,7 +126,9 @@ def registered(name: str) -> Registration | None:
     return _state.registrations.get(name)
 
 
-def _define(name: str, schema: Schema, behaviour: Behaviour, thunks: bytes | None) -> Registration:
+def _define(
+    name: str, schema: Schema, behaviour: Behaviour, thunks: bytes | None, devices: tuple[str, ...]
+) -> Registration:
     namespace, _, plain = name.partition("::")
     if name not in _state.counts and _is_taken(name):
         raise ValueError(f"{name} is an operator of PyTorch or of another library already; choose another name")
@@ -137,7 +145,7 @@ def _define(name: str, schema: Schema, behaviour: Behaviour, thunks: bytes | Non
         library.define(internal + overload.schema.removeprefix(plain), tags=tags)
     packet = getattr(getattr(torch.ops, namespace), internal)
     setattr(getattr(torch.ops, namespace), plain, packet)
-    registration = Registration(name, schema, packet, behaviour, python=thunks is None)
+    registration = Registration(name, schema, packet, behaviour, python=thunks is None, devices=devices)
     for label, overload in overloads.items():
         full_name = f"{namespace}::{internal}" + ("" if label == DEFAULT else f".{label}")
         _implement(registration, label, overload, full_name, thunks)
@@ -187,7 +195,7 @@ def _implement_in_python(registration: Registration, label: str, library: Any, n
             return cast("PythonBehaviour", registration.behaviour).run(label)(*arguments, **named)
 
     if any(str(each.type) == "Tensor" for each in schema_arguments(registration.overload(label))):
-        for device in ("CPU", "CUDA") if made_for_cuda() else ("CPU",):
+        for device in registration.devices:
             library.impl(name, run, device)
     else:
         library.impl(name, run, "CompositeExplicitAutograd")
@@ -205,6 +213,8 @@ def _follow_transforms(registration: Registration, label: str, library: Any, nam
     def at_autograd(*given: Any, **named: Any) -> Any:
         with OwnFramesHidden():
             values = in_order(arguments, given, named)
+            if registration.python and passes_autograd(values):
+                return cast("PythonBehaviour", registration.behaviour).run(label)(*values)
             return on_autograd(values, asks_for_gradient(values))
 
     def transformed(*given: Any, **named: Any) -> Any:

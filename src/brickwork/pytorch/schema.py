@@ -6,6 +6,8 @@ overload returns nothing, so that PyTorch's functionalisation needs no more than
 
 from __future__ import annotations
 
+import keyword
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +59,18 @@ class Schema:
     random: bool
     unsaid: Mapping[str, object]
     """Defaults that the language of schemas has no words for: infinities, NaN, denormals, and those before them."""
+
+
+def checked_name(name: str) -> str:
+    """Return the name of an operator, `ns::name`, if it can be one; ValueError else."""
+    if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError(f'an operator is named "namespace::name", not {name!r}')
+    for part in name.split("::"):
+        if keyword.iskeyword(part) or part.startswith("__"):
+            raise ValueError(
+                f"an operator cannot be named {name!r}: {part!r} has a meaning of its own; choose another name"
+            )
+    return name
 
 
 def derive(name: str, definition: Defined) -> Schema:

@@ -1,4 +1,4 @@
-"""Headers that kernels include by habit and NVRTC does not bring: those of C's library, as far as device code uses them.
+"""Headers that kernels include by habit and NVRTC does not bring: C's library, as far as device code uses it.
 
 `printf`, `assert` and the mathematical functions are known to NVRTC anyway, so their headers are all but empty.
 """

@@ -1,7 +1,7 @@
 """From CUDA C++ to a kernel's machine code: options and headers, NVRTC, what it says of the user's lines, the cache.
 
-The key is made of all that the code depends on: the text and the headers that it includes, by content, the kernel's name,
-the options, and NVRTC's version. Where the text stands in the user's file is no part of it.
+The key is made of all that the code depends on: the text and the headers that it includes, by content, the kernel's
+name, the options, and NVRTC's version. Where the text stands in the user's file is no part of it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def _options(given: CudaText, capability: tuple[int, int], nvrtc: Nvrtc) -> tupl
         wanted, known = capability[0] * 10 + capability[1], nvrtc.architectures()
         older = [number for number in known if number <= wanted]
         if not older:
-            raise DeviceError(f"this machine's NVRTC makes code for sm_{known[0]} and later, and the GPU is sm_{wanted}")
+            raise DeviceError(
+                f"this machine's NVRTC makes code for sm_{known[0]} and later, and the GPU is sm_{wanted}"
+            )
         options.append(f"--gpu-architecture={'sm' if wanted in known else 'compute'}_{older[-1]}")
     return (*options, *given.flags)
 
@@ -210,7 +212,7 @@ def _help(said: str) -> str:
     """Return what to do about an error; nothing where the compiler's words are enough."""
     if "source file" in said:
         return (
-            "give the folder of the header as `include=`; NVRTC has device code only: headers of PyTorch and most of C++'s"
-            " standard library are not for it, and CUDA's `<cuda/std/...>` are"
+            "give the folder of the header as `include=`; NVRTC has device code only: headers of PyTorch and most of"
+            " C++'s standard library are not for it, and CUDA's `<cuda/std/...>` are"
         )
     return ""

@@ -58,7 +58,7 @@ def find_tool(name: str) -> Path | None:
 
 
 def nvrtc_files(major: int | None) -> Iterator[str]:
-    """Yield where NVRTC may be: first what is of CUDA's version `major`, at last names that the system's loader knows."""
+    """Yield where NVRTC may be: first of CUDA's version `major`, at last names that the system's loader knows."""
     pattern = "nvrtc64_{}_0.dll" if sys.platform == "win32" else "libnvrtc.so.{}"
     wanted = [pattern.format("*" if major is None else f"{major}0" if sys.platform == "win32" else major)]
     wanted += [pattern.format("*")] if major is not None else []

@@ -1,0 +1,61 @@
+"""`bw.triton_op`: a Python function that launches kernels, of Triton or of anything else, as an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+
+from brickwork.pytorch.declared import Dtypes, declared, picker
+from brickwork.pytorch.launched import LaunchedOp
+from brickwork.runtime.traceback import OwnFramesHidden
+
+
+class TritonOp(LaunchedOp):
+    """An operator made of a function that launches kernels."""
+
+    def __init__(
+        self,
+        schema: str,
+        launcher: Callable[..., Any],
+        *,
+        out: Callable[..., Any] | None,
+        contiguous: bool | Collection[str],
+        dtypes: Dtypes | None,
+    ) -> None:
+        """Take what `triton_op` is given."""
+        super().__init__(declared(schema), out, contiguous=contiguous, dtypes=dtypes)
+        self._launcher, self._for_launcher = launcher, picker("launcher", launcher, self.declared)
+        self._register()
+
+    def _start(self, values: Sequence[Any], results: tuple[Any, ...], index: int) -> None:
+        given = self._for_launcher((*values, *results))
+        if torch.cuda.current_device() == index:
+            returned = self._launcher(*given)
+        else:
+            with torch.cuda.device(index):
+                returned = self._launcher(*given)
+        if returned is not None:
+            raise TypeError(
+                f"{self.name}: the launcher fills the results that `out` made, and returns nothing; it returned"
+                f" {type(returned).__name__}"
+            )
+
+
+def triton_op(
+    schema: str,
+    launcher: Callable[..., Any],
+    *,
+    out: Callable[..., Any] | None = None,
+    contiguous: bool | Collection[str] = False,
+    dtypes: Dtypes | None = None,
+) -> TritonOp:
+    """Make an operator of a function that launches Triton kernels.
+
+    `launcher` gets the arguments and results that its parameters name, while their GPU is the current one, and fills
+    the results that `out` makes. `contiguous` says which tensors must be (none), `dtypes` which element types arguments
+    may have.
+    """
+    with OwnFramesHidden():
+        return TritonOp(schema, launcher, out=out, contiguous=contiguous, dtypes=dtypes)

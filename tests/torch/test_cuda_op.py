@@ -1,0 +1,337 @@
+"""Operators made of CUDA C++ and of launchers: what is refused without a GPU, and that they are right on one."""
+
+import copy
+import pickle
+import threading
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import brickwork as bw
+from brickwork.diagnostics.errors import CompileError
+from support.cuda_operators import SOURCE, add_, scale, timex
+from support.gpu import GPU, two_gpus
+
+ONE = "__global__ void one(float* x) { x[0] = 1; }"
+
+
+def on_gpu(test):
+    for mark in GPU:
+        test = mark(test)
+    return test
+
+
+def op(schema, **more):
+    given = {"source": ONE, "entry": "one", "launch": lambda: bw.Launch(1, 1), "out": lambda: torch.empty(3)} | more
+    return bw.cuda_op(schema, **given)
+
+
+# ---------------------------------------------------------------- definition
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("bwcuda::bad", "a schema is"),
+        ("bad(Tensor x) -> Tensor", 'an operator is named "namespace::name"'),
+        ("bwcuda::bad(Tenser x) -> Tensor", "the schema of bwcuda::bad cannot be read"),
+        ("bwcuda::bad(Tensor(a!) x) -> Tensor(a!)", "cannot return an argument"),
+        ("bwcuda::bad(Tensor x) -> int", "can return tensors only"),
+        ("bwcuda::bad(Tensor out) -> Tensor", "a result has the name of an argument"),
+        ("bwcuda::class(Tensor x) -> Tensor", "has a meaning of its own"),
+    ],
+)
+def test_schemas_that_are_refused(schema, message):
+    with pytest.raises(ValueError, match=message):
+        op(schema)
+
+
+def test_functions_name_what_they_get():
+    for more in ({"launch": lambda y: None}, {"out": lambda out: out}, {"entry": "one<{y}>"}):
+        with pytest.raises(CompileError) as caught:
+            op("bwcuda::named(Tensor x) -> Tensor", **more)
+        assert caught.value.diagnostics[0].code == "BW304"
+
+
+def test_what_must_be_said():
+    with pytest.raises(ValueError, match="say `out=`"):
+        op("bwcuda::said(Tensor x) -> Tensor", out=None)
+    with pytest.raises(ValueError, match="has no tensor 'y'"):
+        op("bwcuda::said(Tensor x) -> Tensor", contiguous=["y"])
+    with pytest.raises(ValueError, match="has no tensor argument 'y'"):
+        op("bwcuda::said(Tensor x) -> Tensor", dtypes={"y": torch.float32})
+
+
+def test_integers_are_symbolic_in_the_schema():
+    operator = op("bwcuda::symbolic(Tensor x, int n, int[2] sizes=[1, 2]) -> (Tensor y, Tensor)", out=lambda: None)
+    assert str(torch.ops.bwcuda.symbolic.default._schema).count("SymInt") == 2
+    assert operator.declared.names == ("x", "n", "sizes", "y", "out1")
+
+
+# ---------------------------------------------------------------- without a GPU
+
+
+def test_fakes_are_what_the_host_function_makes():
+    with FakeTensorMode():
+        result = scale(torch.empty(2, 3, device="cuda", dtype=torch.float64), 2.0)
+        assert (result.shape, result.dtype, result.device.type) == ((2, 3), torch.float64, "cuda")
+        assert add_(torch.empty(3, device="cuda")) is None
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+            timex(torch.empty(3, 4, device="cuda"), torch.empty(2, 3, 4), 0.1)
+
+
+def test_a_host_function_that_makes_the_wrong_thing():
+    wrong = op("bwcuda::wrong(Tensor x) -> Tensor", out=lambda x: 1)
+    same = op("bwcuda::same(Tensor x) -> Tensor", out=lambda x: x)
+    with FakeTensorMode():
+        x = torch.empty(3, device="cuda")
+        with pytest.raises(TypeError, match="must make 1 tensors, but it made: int"):
+            wrong(x)
+        with pytest.raises(RuntimeError, match="`out` gave an argument back"):
+            same(x)
+
+
+def test_tensors_that_are_not_on_a_gpu():
+    with pytest.raises(RuntimeError, match="argument 'x' must be on an NVIDIA GPU, but it is on cpu"):
+        scale(torch.ones(3), 2.0)
+
+
+def test_operators_pickle_and_copy_by_name():
+    assert pickle.loads(pickle.dumps(scale)) is scale
+    assert copy.deepcopy(scale) is scale
+    assert repr(scale) == "<brickwork operator bwcuda::scale(Tensor x, float factor) -> Tensor>"
+
+
+def test_code_is_made_and_checked_without_a_gpu():
+    x = torch.ones(3, dtype=torch.float16)
+    assert scale.inspect("parameters", x.double(), 2.0, device="sm_90").startswith("const double*, double*, double")
+    assert ".entry timex" in timex.inspect("ptx", torch.ones(3, 4), torch.ones(2, 3, 4), 0.1, device="sm_80")
+    with pytest.raises(ValueError, match="there is no stage 'x'; there are: ptx, log, parameters"):
+        timex.inspect("x")
+    with pytest.raises(
+        RuntimeError, match=r"argument 'w' is of torch.float64, but parameter 1 of `timex` is `const float\*`"
+    ):
+        timex.warmup(torch.ones(3, 4).double(), torch.ones(2, 3, 4), 0.1, device="sm_90")
+
+
+TAKES = "__global__ void takes(float* x, int n, double f, unsigned char* mask, float4 wide, short s) {}"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((None, 1, 1.0, None, bytes(16)), "takes 6 parameters"),
+        (
+            (1, 1, 1.0, None, bytes(16), 1),
+            r"parameter 1 of `takes` is `float\*`, but the kernel's argument 1 is of type int",
+        ),
+        ((None, 1.5, 1.0, None, bytes(16), 1), "parameter 2 of `takes` is `int`"),
+        ((None, 1, None, None, bytes(16), 1), "parameter 3 of `takes` is `double`, but .* is of type NoneType"),
+        ((None, 1, 1, None, 3, 1), "parameter 5 of `takes` is `a type of 16 bytes`"),
+        ((None, True, 1, None, bytes(16), torch.ones(1)), "parameter 6 of `takes` is `short`, but .* is a tensor"),
+    ],
+)
+def test_what_a_kernel_does_not_take(args, message):
+    takes = op("bwcuda::takes(Tensor x) -> ()", source=TAKES, entry="takes", launch=lambda: bw.Launch(1, 1, args=args))
+    with pytest.raises(CompileError, match=message):
+        takes.warmup(torch.ones(3), device="sm_90")
+
+
+def test_integers_of_one_size_are_taken_for_each_other():
+    for dtype in (torch.bool, torch.int8, torch.uint8):
+        mask = torch.ones(3, dtype=dtype)
+        launch = lambda mask: bw.Launch(1, 1, args=(None, 1, 1, mask, bytes(16), 1))  # noqa: E731
+        takes = op("bwcuda::bytes(Tensor mask) -> ()", source=TAKES, entry="takes", launch=launch)
+        takes.warmup(mask, device="sm_90")
+
+
+# ---------------------------------------------------------------- on a GPU
+
+
+@on_gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8])
+def test_a_template_is_made_for_each_element_type(dtype):
+    x = torch.arange(1000, device="cuda").to(dtype)
+    assert torch.equal(scale(x, 2.0), (x.double() * 2.0).to(dtype))
+
+
+@on_gpu
+@pytest.mark.parametrize("t", [1, 31, 768, 20000])
+def test_shared_memory_beyond_the_usual_limit(t):
+    w, k = torch.randn(2, t, device="cuda"), torch.randn(2, 2, t, device="cuda")
+    found = timex(w, k, 0.5)
+    padded = torch.nn.functional.pad(k.double(), (t - 1, 0))
+    expected = torch.nn.functional.conv1d(padded, w.double()[:, None], groups=2) + 0.5
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-3)
+
+
+@on_gpu
+def test_more_shared_memory_than_a_block_can_have():
+    with pytest.raises(bw.DeviceError, match="is the most that one can have"):
+        timex(torch.ones(1, 100_000, device="cuda"), torch.ones(1, 1, 100_000, device="cuda"), 0.0)
+
+
+@on_gpu
+def test_arguments_are_written_and_their_versions_go_up():
+    x, bias = torch.zeros(1000, device="cuda"), torch.ones(1000, device="cuda")
+    before = x._version
+    assert add_(x) is None
+    add_(x, bias)
+    add_(x, bias, True)
+    assert torch.equal(x, torch.full_like(x, 3))
+    assert x._version == before + 3
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
+        add_(torch.zeros(1, device="cuda").expand(3))
+
+
+@on_gpu
+def test_empty_tensors_launch_nothing():
+    assert scale(torch.empty(0, 3, device="cuda"), 1.0).shape == (0, 3)
+
+
+@on_gpu
+def test_what_is_refused():
+    x = torch.ones(4, 4, device="cuda")
+    with pytest.raises(
+        RuntimeError, match="Expected all tensors to be on the same device, but found at least two devices"
+    ):
+        timex(x, torch.ones(2, 4, 4), 0.1)
+    with pytest.raises(RuntimeError, match=r"argument 'x' must be contiguous, .* pass `x.contiguous\(\)`"):
+        scale(x.t(), 1.0)
+    with pytest.raises(RuntimeError, match=r"argument 'k' is of torch.float64, but parameter 2"):
+        timex(x, torch.ones(2, 4, 4, device="cuda").double(), 0.1)
+    with pytest.raises(NotImplementedError, match="has no gradient"):
+        scale(x.requires_grad_(), 1.0)
+
+
+@on_gpu
+def test_geometry_that_is_refused():
+    def launching(launch):
+        return op("bwcuda::geometry(Tensor(a!) x) -> ()", launch=launch)
+
+    x = torch.zeros(3, device="cuda")
+    launching(lambda: bw.Launch((1, 1), [1, 1, 1]))(x)
+    assert x[0] == 1
+    with pytest.raises(TypeError, match=r"one to three whole numbers, not 1\.5"):
+        launching(lambda: bw.Launch(1.5, 1))(x)
+    with pytest.raises(ValueError, match="a block 1 to 1024 threads"):
+        launching(lambda: bw.Launch(1, 2048))(x)
+    with pytest.raises(ValueError, match="a grid has up to"):
+        launching(lambda: bw.Launch((1, 1 << 16), 1))(x)
+    heavy = "__global__ void __launch_bounds__(64) one(float* x) { x[0] = 1; }"
+    with pytest.raises(bw.DeviceError, match="can have 64 threads"):
+        op("bwcuda::heavy(Tensor(a!) x) -> ()", source=heavy, launch=lambda: bw.Launch(1, 128))(x)
+
+
+@on_gpu
+def test_a_number_that_a_parameter_cannot_hold():
+    x = torch.zeros(3, device="cuda")
+    source = "__global__ void one(float* x, int n) {}"
+    large = op("bwcuda::large(Tensor(a!) x, int n) -> ()", source=source, launch=lambda: bw.Launch(1, 1))
+    large(x, 3)
+    with pytest.raises(OverflowError, match="too large for the kernel's parameter"):
+        large(x, 1 << 40)
+
+
+@on_gpu
+def test_another_stream_and_a_graph():
+    x = torch.arange(100.0, device="cuda")
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        result = scale(x, 3.0)
+    stream.synchronize()
+    assert torch.equal(result, 3 * x)
+    fresh = bw.cuda_op(
+        "bwcuda::fresh(Tensor x, float factor) -> Tensor",
+        source=SOURCE,
+        entry="scale<{x}>",
+        launch=lambda x, factor, out: bw.Launch(1, 256, args=(x, out, factor, x.numel())),
+        out=torch.empty_like,
+    )
+    fresh.warmup(x, 1.0)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = fresh(x, 2.0)
+    x += 1
+    graph.replay()
+    assert torch.equal(result, 2 * x)
+
+
+@on_gpu
+def test_threads():
+    x = torch.arange(1000.0, device="cuda")
+    found = {}
+
+    def work(number):
+        for _ in range(50):
+            found[number] = scale(x, float(number))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert all(torch.equal(found[number], number * x) for number in range(8))
+
+
+@on_gpu
+def test_opcheck():
+    scale.check(torch.randn(3, 4, device="cuda"), 2.0)
+    timex.check(torch.randn(3, 8, device="cuda"), torch.randn(2, 3, 8, device="cuda"), 0.1)
+    add_.check(torch.randn(8, device="cuda"), torch.randn(8, device="cuda"), True)
+
+
+@on_gpu
+def test_compiled_graphs():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x, f: scale(x, f) + 1, fullgraph=True, dynamic=True)
+    for size in (2, 3, 300, 4000):
+        x = torch.randn(size, device="cuda")
+        torch.testing.assert_close(compiled(x, 2.0), 2 * x + 1)
+
+
+@on_gpu
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_vmap():
+    x = torch.randn(3, 5, device="cuda")
+    torch.testing.assert_close(torch.vmap(lambda row: scale(row, 2.0))(x), 2 * x)
+
+
+@on_gpu
+def test_a_launcher_of_triton():
+    pytest.importorskip("triton")
+    from support.triton_kernels import launcher
+
+    operator = bw.triton_op("bwcuda::twice(Tensor x) -> Tensor", launcher, out=torch.empty_like, contiguous=True)
+    x = torch.randn(1000, device="cuda")
+    assert torch.equal(operator(x), 2 * x)
+    operator.check(x)
+    with pytest.raises(RuntimeError, match="must be contiguous"):
+        operator(torch.ones(3, 4, device="cuda").t())
+
+
+@on_gpu
+def test_any_launcher():
+    def launcher(x, out):
+        torch.mul(x, 2, out=out)
+
+    operator = bw.triton_op("bwcuda::doubled(Tensor x) -> Tensor", launcher, out=torch.empty_like)
+    x = torch.randn(10, 10, device="cuda")
+    assert torch.equal(operator(x.t()), 2 * x.t())
+    wrong = bw.triton_op("bwcuda::returning(Tensor x) -> Tensor", lambda x: x, out=torch.empty_like)
+    with pytest.raises(TypeError, match="returns nothing"):
+        wrong(x)
+
+
+@on_gpu
+@two_gpus
+def test_each_gpu_has_its_own():
+    for device in ("cuda:1", "cuda:0"):
+        x = torch.arange(100.0, device=device)
+        result = scale(x, 2.0)
+        assert result.device == torch.device(device)
+        assert torch.equal(result, 2 * x)
+    with pytest.raises(RuntimeError, match=r"cuda:0 and cuda:1|cuda:1 and cuda:0"):
+        timex(torch.ones(4, 4, device="cuda:0"), torch.ones(2, 4, 4, device="cuda:1"), 0.1)

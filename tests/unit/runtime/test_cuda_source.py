@@ -1,0 +1,156 @@
+"""CUDA C++ into kernels, by NVRTC, for which no GPU is needed."""
+
+import shutil
+
+import pytest
+
+from brickwork.diagnostics.errors import CompileError, DeviceError
+from brickwork.frontend.literals import GivenText
+from brickwork.runtime import cache, cuda_source
+from brickwork.runtime.cuda_source import CudaText, compile_cuda, find_nvrtc
+
+HOPPER = (9, 0)
+
+
+def has_nvrtc():
+    try:
+        find_nvrtc(None)
+    except DeviceError:
+        return False
+    return True
+
+
+def has_headers():
+    return has_nvrtc() and bool(find_nvrtc(None)[1])
+
+
+pytestmark = pytest.mark.skipif(not has_nvrtc(), reason="needs NVRTC: install nvidia-cuda-nvrtc")
+needs_headers = pytest.mark.skipif(not has_headers(), reason="needs CUDA's headers")
+
+
+def text(source, **more):
+    return CudaText(GivenText(source, "a::b", "<a::b>"), **more)
+
+
+def parameters(source, entry, **more):
+    return [str(each) for each in compile_cuda(text(source, **more), entry, HOPPER, None).parameters]
+
+
+def refused(source, entry="k", **more):
+    with pytest.raises(CompileError) as caught:
+        compile_cuda(text(source, **more), entry, HOPPER, None)
+    return [(each.loc.line, each.message) for each in caught.value.diagnostics]
+
+
+def test_a_kernel_tells_what_it_takes():
+    source = """
+    typedef float real;
+    #define COUNT long
+    struct Pair { int a; double b; };
+    __global__ void k(const real* __restrict__ x, real* const out, volatile int* flag, const unsigned char* mask,
+                      const void* any, float4* wide, const float f, double d, COUNT n, unsigned u, bool b, Pair p) {}
+    """
+    assert parameters(source, "k") == [
+        *("const float*", "float*", "int*", "const unsigned char*", "const void*", "void*"),
+        *("float", "double", "long long", "unsigned", "bool", "a type of 16 bytes"),
+    ]
+
+
+def test_kernels_of_all_kinds_of_names():
+    assert parameters('extern "C" __global__ void k() {}', "k") == []
+    assert parameters("namespace n { __global__ void k(int a) {} }", "n::k") == ["int"]
+    template = "template <class T, int N> __global__ void k(T* x) {}"
+    assert parameters(template, "k<double, 3>") == ["double*"]
+    assert compile_cuda(text(template), "k<double, 3>", HOPPER, None).symbol == "_Z1kIdLi3EEvPT_"
+
+
+@needs_headers
+def test_headers_of_cuda_are_found():
+    source = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n__global__ void k(__half* x, __nv_bfloat16 y) {}"
+    assert parameters(source, "k") == ["__half*", "__nv_bfloat16"]
+
+
+def test_headers_that_kernels_include_by_habit_are_there():
+    names = "stdio.h cstdio assert.h math.h cmath stdint.h cstdint float.h limits.h stddef.h".split()
+    includes = "\n".join(f"#include <{name}>" for name in names)
+    body = "assert(x[0] < FLT_MAX); x[0] = INFINITY + NAN + (float)M_PI + INT_MAX; int32_t i = 1; std::uint8_t j = i;"
+    assert parameters(f"{includes}\n__global__ void k(float* x) {{ {body} x[1] = j; }}", "k") == ["float*"]
+
+
+def test_a_mistake_is_told_at_its_line():
+    assert refused("\n__global__ void k(float* x) {\n    x[0] = y;\n}") == [(3, 'identifier "y" is undefined')]
+
+
+def test_a_kernel_that_is_not_there_is_told():
+    assert "has no kernel `other`" in refused("__global__ void k() {}", "other")[0][1]
+    assert "has no kernel `k`" in refused("__device__ void k() {}")[0][1]
+    assert "has no kernel `k`" in refused("__global__ void k(int) {}\n__global__ void k(float) {}")[0][1]
+
+
+def test_code_is_kept_by_content(tmp_path):
+    cache.clear()
+    header = tmp_path / "own.h"
+    header.write_text("#define VALUE 1")
+    source = '#include "own.h"\n__global__ void k(float* x) { x[0] = VALUE; }'
+
+    def made(**more):
+        return compile_cuda(text(source, include=(tmp_path,), **more), "k", HOPPER, None)
+
+    first = made()
+    assert not first.cached
+    assert made().cached
+    assert made().cubin == first.cubin
+    assert not made(fast_math=True).cached
+    assert not made(flags=("-DX=1",)).cached
+    header.write_text("#define VALUE 2")
+    second = made()
+    assert not second.cached
+    assert second.cubin != first.cubin
+
+
+def test_an_include_that_a_macro_names_is_read_each_time(tmp_path):
+    (tmp_path / "own.h").write_text("")
+    source = '#define NAME "own.h"\n#include NAME\n__global__ void k() {}'
+    assert not compile_cuda(text(source, include=(tmp_path,)), "k", HOPPER, None).cached
+    assert not compile_cuda(text(source, include=(tmp_path,)), "k", HOPPER, None).cached
+
+
+def test_fast_math_changes_the_code():
+    source = "__global__ void k(float* x) { x[0] = sinf(x[0]); }"
+    exact, fast = (compile_cuda(text(source, fast_math=each), "k", HOPPER, None).ptx for each in (False, True))
+    assert "sin.approx" not in exact
+    assert "sin.approx" in fast
+
+
+def test_flags_choose_the_architecture():
+    virtual = compile_cuda(text("__global__ void k() {}", flags=("-arch=compute_80",)), "k", HOPPER, None)
+    assert ".target sm_80" in virtual.ptx
+    assert not virtual.cubin
+
+
+def test_a_gpu_that_nvrtc_does_not_know_gets_what_its_driver_translates():
+    code = compile_cuda(text("__global__ void k() {}"), "k", (99, 0), None)
+    assert not code.cubin
+    with pytest.raises(DeviceError, match="makes code for sm_"):
+        compile_cuda(text("__global__ void k() {}"), "k", (3, 5), None)
+
+
+def test_an_unknown_flag_is_told():
+    with pytest.raises(DeviceError, match="--nonsense"):
+        compile_cuda(text("__global__ void k() {}", flags=("--nonsense",)), "k", HOPPER, None)
+
+
+def test_a_missing_nvrtc_is_told_with_what_brings_it(monkeypatch):
+    monkeypatch.setattr(cuda_source, "nvrtc_files", lambda _: iter(["/nowhere/libnvrtc.so.1"]))
+    with pytest.raises(DeviceError, match="nvidia-cuda-nvrtc"):
+        find_nvrtc(13)
+
+
+def test_a_damaged_cache_costs_a_compilation(tmp_path):
+    from brickwork.config import config
+
+    with config.override(cache_dir=str(tmp_path)):
+        compile_cuda(text("__global__ void k() {}"), "k", HOPPER, None)
+        shutil.rmtree(tmp_path)
+        cache.forget()
+        assert not compile_cuda(text("__global__ void k() {}"), "k", HOPPER, None).cached
