@@ -214,7 +214,7 @@ def _follow_transforms(registration: Registration, label: str, library: Any, nam
         with OwnFramesHidden():
             values = in_order(arguments, given, named)
             if registration.python and passes_autograd(values):
-                return cast("PythonBehaviour", registration.behaviour).run(label)(*values)
+                return cast("PythonBehaviour", registration.behaviour).run(label)(*given, **named)
             return on_autograd(values, asks_for_gradient(values))
 
     def transformed(*given: Any, **named: Any) -> Any:
