@@ -22,7 +22,8 @@ from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import walk
 from brickwork.transform.autodiff.forward import forward
 from brickwork.transform.autodiff.reverse import backward
-from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, Forward
+from brickwork.transform.batch import batch
+from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Forward
 
 
 def derive(program: Program, derivation: Derivation, signature: Signature) -> Program:
@@ -35,8 +36,8 @@ def derive(program: Program, derivation: Derivation, signature: Signature) -> Pr
             return backward(program, wanted, signature)
         case Forward(given=given):
             return forward(program, given, signature)
-        case Batch():
-            raise NotImplementedError(f"{derivation} of `{program.name}`")
+        case Batch(given=given, keys=keys):
+            return batch(program, given, signature, keys=keys)
         case _:
             assert_never(derivation)
 
@@ -71,18 +72,17 @@ def base_signature(parameters: int, derivation: Derivation, signature: Signature
 def _sample(argument: ArgumentType) -> ArgumentType:
     """Return the type of one sample of an argument."""
     match argument:
-        case TensorType(unit_axis=axis):
-            inner = axis - 1 if axis is not None and axis > 0 else None
-            return replace(argument, rank=argument.rank - 1, unit_axis=inner)
+        case TensorType():
+            return _without_first_axis(argument)
         case TensorListType(items=items):
-            return TensorListType(tuple(replace(item, rank=item.rank - 1) for item in items))
+            return TensorListType(tuple(map(_without_first_axis, items)))
         case _:
             return argument
 
 
-def elements_read(defined: Derived, signature: Signature) -> tuple[bool, ...]:
-    """Return for each parameter of the base whether the derived program reads elements of it."""
-    return loaded(program_of(defined, signature))[: len(defined.base.parameters)]
+def _without_first_axis(kind: TensorType) -> TensorType:
+    unit = kind.unit_axis
+    return replace(kind, rank=kind.rank - 1, unit_axis=unit - 1 if unit is not None and unit > 0 else None)
 
 
 def loaded(program: Program) -> tuple[bool, ...]:

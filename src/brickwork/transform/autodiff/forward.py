@@ -20,7 +20,6 @@ from brickwork.ir.nodes import (
     Failure,
     FailureKind,
     Kernel,
-    KeyParameter,
     Launch,
     Node,
     Program,
@@ -37,9 +36,10 @@ from brickwork.ir.signature import ArgumentType, Signature
 from brickwork.ir.walk import rewrite
 from brickwork.transform.autodiff.moving import activity
 from brickwork.transform.autodiff.tangents import Tangents, with_tangents
-from brickwork.transform.autodiff.unwritten import allocate_like, joined_type, same_sizes, unwritten
+from brickwork.transform.autodiff.unwritten import unwritten
 from brickwork.transform.free import kernel_of, names_of
 from brickwork.transform.scratch import Names
+from brickwork.transform.tensors import allocate_like, joined_type, like_type, same_sizes
 
 
 def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> Program:
@@ -47,8 +47,7 @@ def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> 
     names = names_of(program)
     mutated = parameter_tensors(program.parameters, mutated=True)
     program, copies = unwritten(program, names)
-    keys = tuple(item for item in program.parameters if isinstance(item, KeyParameter))
-    plain = program.parameters[: len(program.parameters) - len(keys)]
+    plain, keys = program.parameters[: len(given)], program.parameters[len(given) :]
     moving = [
         item for parameter, has in zip(plain, given, strict=True) if has for item in parameter_tensors([parameter])
     ]
@@ -112,9 +111,7 @@ class _Host:
     def zeros(self, tensor: Tensor) -> Statement:
         """Return what makes a tangent that is 0."""
         zero = build.constant(0.0, value_dtype(tensor.type.dtype))
-        dense = tensor.type.contiguous
-        unit = tensor.type.rank - 1 if dense and tensor.type.rank else None
-        return allocate_like(self.new(tensor, replace(tensor.type, unit_axis=unit)), tensor, zero)
+        return allocate_like(self.new(tensor, like_type(tensor.type)), tensor, zero)
 
     def allocated(self, node: Allocate) -> Iterator[Statement]:
         """Yield what makes a tensor and its tangent."""

@@ -1,0 +1,96 @@
+"""Tensors of derived programs: their types, what makes and copies them, and other tensors in their place.
+
+Invariant: a type says no more of a tensor than holds of whatever it can stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64, DType
+from brickwork.ir.nodes import (
+    Allocate,
+    Block,
+    Expression,
+    For,
+    Load,
+    Node,
+    Rebind,
+    Size,
+    Store,
+    Symbol,
+    Tensor,
+    TensorType,
+)
+from brickwork.ir.walk import NodeType, rewrite
+from brickwork.transform.scratch import Names
+
+
+def dense_type(dtype: DType, rank: int) -> TensorType:
+    """Return the type of a row-major tensor."""
+    return TensorType(dtype, rank, contiguous=True, unit_axis=rank - 1 if rank else None)
+
+
+def like_type(kind: TensorType) -> TensorType:
+    """Return the type of what `torch.empty_like` makes of a tensor."""
+    return dense_type(kind.dtype, kind.rank) if kind.contiguous else TensorType(kind.dtype, kind.rank)
+
+
+def joined_type(kinds: Sequence[TensorType]) -> TensorType:
+    """Return what holds of tensors of all these types."""
+    first = kinds[0]
+    contiguous = all(kind.contiguous for kind in kinds)
+    unit = first.unit_axis if all(kind.unit_axis == first.unit_axis for kind in kinds) else None
+    return TensorType(first.dtype, first.rank, contiguous, unit)
+
+
+def sizes_of(tensor: Tensor) -> tuple[Expression, ...]:
+    """Return the sizes of a tensor."""
+    return tuple(build.size(tensor, axis) for axis in range(tensor.type.rank))
+
+
+def same_sizes(one: Tensor, other: Tensor) -> list[Expression]:
+    """Return the facts that two tensors have the same sizes."""
+    return [build.apply("eq", left, right) for left, right in zip(sizes_of(one), sizes_of(other), strict=True)]
+
+
+def allocate_like(tensor: Tensor, like: Tensor, fill: Expression | None = None) -> Allocate:
+    """Return what makes a tensor of the sizes of another one."""
+    return Allocate(tensor=tensor, sizes=sizes_of(like), like=like, fill=fill)
+
+
+def nest(indices: Sequence[Symbol], sizes: Sequence[Expression], body: Block) -> Block:
+    """Return loops over all elements of a tensor of these sizes."""
+    for index, size in reversed([*zip(indices, sizes, strict=True)]):
+        body = (For(index=index, start=build.integer(0), stop=size, body=body),)
+    return body
+
+
+def element_indices(rank: int, names: Names) -> tuple[Symbol, ...]:
+    """Return new variables for the indices of an element."""
+    return tuple(names.symbol(f"i{axis}", INT64) for axis in range(rank))
+
+
+def copied(source: Tensor, target: Tensor, names: Names) -> Block:
+    """Return the loops that copy a tensor into one of the same sizes."""
+    indices = element_indices(source.type.rank, names)
+    reads = tuple(map(build.read, indices))
+    return nest(indices, sizes_of(source), (names.store(target, *reads, names.load(source, *reads)),))
+
+
+def renamed(nodes: tuple[NodeType, ...], tensors: Mapping[Tensor, Tensor]) -> tuple[NodeType, ...]:
+    """Return the trees with other tensors in place of some."""
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Load(tensor=tensor) | Store(tensor=tensor) | Size(tensor=tensor) if tensor in tensors:
+                return replace(node, tensor=tensors[tensor])
+            case Rebind(targets=targets, sources=sources):
+                one, other = (tuple(tensors.get(item, item) for item in part) for part in (targets, sources))
+                return replace(node, targets=one, sources=other)
+            case _:
+                return node
+
+    return tuple(rewrite(node, visit) for node in nodes)
