@@ -14,11 +14,11 @@ from brickwork.codegen import lanes
 from brickwork.codegen.arrays import keeps_items_apart
 from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.operators import apply
-from brickwork.codegen.state import Frame, State, full_unroll
+from brickwork.codegen.state import Frame, State, full_unroll, no_unroll
 from brickwork.codegen.values import Strided, Uniform, Value, Varying, vector_type
 from brickwork.codegen.variables import diverges, leaves_divergently, statement_count
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Apply, Block, For, While
+from brickwork.ir.nodes import Apply, Block, For, Role, While
 from brickwork.ir.walk import walk
 
 EmitBlock: TypeAlias = Callable[[State, Block], None]
@@ -41,7 +41,7 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
             start, stop = _opaque(state, start), _opaque(state, stop)
         writer.store("i64", start.text, counter)
         inner, zero = _with_frame(state, frame), Uniform("0", INT64)
-        note = full_unroll(state.module) if keeps_items_apart(loop) else ""
+        note = _unroll_note(state, loop)
         _emit_iterations(inner, loop, emit_block, counter=counter, stop=stop.text, start=zero, note=note)
         writer.place(leave)
         return
@@ -54,6 +54,13 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
     inner = _with_frame(state, frame)
     _emit_iterations(inner, loop, emit_block, counter=counter, stop=most, start=start, trips=trips)
     writer.place(leave)
+
+
+def _unroll_note(state: State, loop: For) -> str:
+    """Return what LLVM is told: a loop with one lane is the short version of another, and not worth more code."""
+    if keeps_items_apart(loop):
+        return full_unroll(state.module)
+    return no_unroll(state.module) if loop.role is Role.VECTOR and loop.width == 1 else ""
 
 
 def _is_limited(loop: For) -> bool:

@@ -24,7 +24,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Store, Symbol, Tensor
 from brickwork.ir.walk import read_symbols, walk
 
-CHUNK_COST = 32768
+CHUNK_COST = 65536
 """Least work of a thread's share, in units of `cost.py`."""
 CHUNKS = 64
 """Largest number of partial results of a reduction."""

@@ -174,7 +174,16 @@ def metadata(module: Module, body: str) -> str:
 
 def full_unroll(module: Module) -> str:
     """Return the note of a loop's last branch that all its iterations are to be written out."""
-    wish = metadata(module, '!{!"llvm.loop.unroll.full"}')
+    return _unroll(module, "full")
+
+
+def no_unroll(module: Module) -> str:
+    """Return the note of a loop's last branch that none of its iterations are to be written out."""
+    return _unroll(module, "disable")
+
+
+def _unroll(module: Module, how: str) -> str:
+    wish = metadata(module, f'!{{!"llvm.loop.unroll.{how}"}}')
     name = f"!{sum(key.startswith('!') for key in module.globals)}"
     module.globals[name] = f"{name} = distinct !{{{name}, {wish}}}"
     return f", !llvm.loop {name}"

@@ -3,7 +3,8 @@
     for i in range(a, b):          ->   if 0 <= a + w and b - 1 + w < size: the loop without the check
         check(0 <= i + w < size)        else: the loop as it is
 
-That is for loops in which no long loop stands, of processors: each is emitted twice. Indices are sums of the loop's
+That is for loops in which no long loop stands, of processors: each is emitted twice. The version of a loop for few
+iterations, which has one lane, stays as it is. Indices are sums of the loop's
 index and of what the loop does not change, times constants, and remainders. Invariant: the test holds only if no check
 that it stands for could fail, whatever wraps; an index is not negative then.
 """
@@ -71,7 +72,8 @@ def _hoisted(statement: Statement, *, lanes: bool) -> Statement:
 
 
 def _is_innermost(loop: For) -> bool:
-    if loop.role not in {Role.SEQUENTIAL, Role.VECTOR} or _is_short(loop):
+    of_few = loop.role is Role.VECTOR and loop.width == 1
+    if loop.role not in {Role.SEQUENTIAL, Role.VECTOR} or of_few or _is_short(loop):
         return False
     inner = [node for node in walk(loop.body) if isinstance(node, For | While)]
     return all(isinstance(node, For) and _is_short(node) for node in inner)

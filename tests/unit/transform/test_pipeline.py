@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.diagnostics.errors import RaceError
-from brickwork.ir.dtypes import INT8, INT64
+from brickwork.ir.dtypes import FLOAT64, INT8, INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import FLAT_ACCESS, Check, For, If, Launch, Role, Select, Store
 from brickwork.ir.walk import walk
@@ -83,6 +84,21 @@ def column_sum(x: torch.Tensor) -> torch.Tensor:
     for i in range(n):
         for j in range(m):
             out[j] += x[i, j]
+    return out
+
+
+def distances(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    n, d = x.shape
+    out = torch.zeros((n,), dtype=torch.float64)
+    least = 1e9
+    for i in range(n):
+        s = 0.0
+        for j in range(d):
+            s += (x[i, j] - y[j]) ** 2
+        least = min(least, s) + 0.5
+        out[i] = least
+        for k in range(d):
+            y[k] = y[k] + x[i, k]
     return out
 
 
@@ -226,6 +242,31 @@ def test_explain_names_what_is_in_the_way():
     assert "vectorised by 16" in text
     assert "w.shape[1] >= k.shape[2]" in text
     assert "accumulates" in text
+
+
+def versions(kernel, name):
+    """Return the lanes of the two versions of a loop that may be short, one for few iterations and one for many."""
+    choices = [node for node in walk(kernel.body) if isinstance(node, If) and isinstance(node.then[0], For)]
+    (few, many) = next((node.then[0], node.otherwise[0]) for node in choices if node.then[0].index.name == name)
+    return few.width, max(node.width for node in walk(many) if isinstance(node, For))
+
+
+def test_repeated_loops_have_a_version_for_few_iterations():
+    program = program_of(distances, memory([[1.0]], FLOAT64), memory([1.0], FLOAT64))
+    (launch,) = [node for node in walk(program) if isinstance(node, Launch)]
+    kernel = schedule_kernel(launch.kernel, AVX2).kernel
+    assert versions(kernel, "j") == (1, 32)
+    assert versions(kernel, "k") == (1, 4)
+    once = next(node for node in walk(program_of(total, memory([1.0]))) if isinstance(node, Launch))
+    assert not [node for node in walk(schedule_kernel(once.kernel, AVX2).kernel.body) if isinstance(node, If)]
+
+
+@pytest.mark.parametrize("d", [0, 1, 7, 8, 40])
+def test_both_versions_compute_the_same(d):
+    x = torch.arange(3 * d, dtype=torch.float64).reshape(3, d).sin()
+    given, expected = torch.ones(d, dtype=torch.float64), torch.ones(d, dtype=torch.float64)
+    torch.testing.assert_close(bw.op(distances)(x, given), distances(x, expected))
+    torch.testing.assert_close(given, expected)
 
 
 def test_schedules_can_be_stored():

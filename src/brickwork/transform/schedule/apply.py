@@ -3,6 +3,12 @@
 for i in range(a, b): body   ->   parallel for c in range((b - a + S - 1) // S):
                                       vector for i in range(a + c*S, min(a + c*S + S, b)): body
 
+Of an innermost loop that stands in another and is shared out, or accumulates in lanes, a version in order is kept for
+few iterations: setting out would take longer than they do. Which one runs depends on the length alone.
+
+    vector for i in range(a, b): s += x[i]   ->   if b - a < SHORT: vector of one lane for i in range(a, b): s += x[i]
+                                                  else: vector for i in range(a, b): s += x[i]
+
 A loop is jammed (`unroll_jam.py`) unless a check in it could fail: the order in which failures are met stays that of
 the source.
 """
@@ -23,9 +29,12 @@ from brickwork.ir.nodes import (
     Block,
     Break,
     Check,
+    Constant,
     Continue,
     Expression,
     For,
+    If,
+    Load,
     Local,
     Reduction,
     Role,
@@ -46,6 +55,8 @@ MOST_PIECES = 1024
 """Most pieces that an accumulating loop is cut into for the blocks of a grid."""
 PIECE_UNIT = 1024
 """Iterations of which a piece is a multiple, if the least piece is: pieces of aligned data are aligned then."""
+SHORT = 8
+"""Fewer iterations than these run in order where a loop is begun many times."""
 
 
 def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Block:
@@ -53,6 +64,7 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
     block = rewrite_statements(block, lambda statement: (_permuted(statement, schedule),))
     highest = max((symbol.number for symbol in assigned_symbols(block)), default=0)
     numbers = count(highest + 2 * CHUNK_NUMBERS)
+    repeated = _often_short(block, schedule, analysis)
 
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For):
@@ -69,9 +81,46 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
         tiling = schedule.tile(statement.index)
         if tiling is not None:
             return tile(applied, tiling, schedule.order(statement.index) or nest_of(applied), numbers)
+        if statement.index in repeated:
+            return (_unless_short(statement, applied, analysis),)
         return _jammed(applied, schedule.jam(statement.index), numbers)
 
     return rewrite_statements(block, visit)
+
+
+def _often_short(block: Block, schedule: Schedule, analysis: Analysis) -> frozenset[Symbol]:
+    """Return the indices of the innermost loops that others run again and again, and that may then be short."""
+    around = [node for node in walk(block) if isinstance(node, For | While)]
+    shared = {
+        item.index
+        for node in around
+        if isinstance(node, For) and schedule.parallel(node.index)
+        for item in walk(node.body)
+        if isinstance(item, For)
+    }
+    inside = {item.index: item for node in around for item in walk(node.body) if isinstance(item, For)}
+    slow = {
+        index
+        for index in inside
+        if (schedule.width(index) >= 2 * SHORT and analysis.loops[index].reductions)
+        or (schedule.chunk(index) and schedule.width(index) > 1 and index not in shared)
+    }
+    return frozenset(index for index in slow if not schedule.flat(index) and _may_be_short(inside[index]))
+
+
+def _may_be_short(loop: For) -> bool:
+    """Whether a loop is an innermost one whose length is known where it begins, and no constant."""
+    bounds = (loop.start, loop.stop)
+    if all(isinstance(bound, Constant) for bound in bounds) or any(isinstance(node, Load) for node in walk(bounds)):
+        return False
+    return not any(isinstance(node, For | While) for node in walk(loop.body))
+
+
+def _unless_short(loop: For, applied: For, analysis: Analysis) -> If:
+    """Return the loop as it was applied, and one of width 1 for few iterations."""
+    few = build.apply("lt", build.sub(loop.stop, loop.start), build.integer(SHORT))
+    short = replace(loop, role=Role.VECTOR, reductions=analysis.loops[loop.index].reductions)
+    return If(condition=few, then=(short,), otherwise=(applied,), loc=loop.loc)
 
 
 def _permuted(statement: Statement, schedule: Schedule) -> Statement:
