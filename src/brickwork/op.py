@@ -34,7 +34,8 @@ from brickwork.pytorch.gate import ArgumentKind, call_in_order, thunk_name, thun
 from brickwork.pytorch.native import DerivedOperators
 from brickwork.pytorch.placement import allocating_like, device_of
 from brickwork.pytorch.random_keys import draw_key
-from brickwork.pytorch.register import DEFAULT, Registration, register, registered
+from brickwork.pytorch.register import DEFAULT, Registration, forget_traces, register, registered
+from brickwork.pytorch.replaced import Replaced
 from brickwork.pytorch.schema import KEY, OUT, checked_name, derive
 from brickwork.pytorch.specialise import Specialiser, Tools, place_of
 from brickwork.runtime.artifact import Artifact
@@ -199,7 +200,7 @@ class Op:
                 f"{self.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
                 "the arguments requires grad."
             )
-        if self._python_host is not None:
+        if self._python_host is not None and self._derivatives.replaced is None:
             return call_in_order(self._overload, values, self._python_host.run(overload))
         return self._derivatives.differentiate(values)
 
@@ -234,7 +235,30 @@ class Op:
     def _signature(self, overload: str, values: tuple[object, ...]) -> Signature:
         return signature_of_call(self.definition, self._kinds(overload), values)
 
-    # ------------------------------------------------------------ what the user asks
+    # ------------------------------------------------------------ what the user says and asks
+
+    @overload
+    def backward(self, function: Callable[..., Any], /) -> Callable[..., Any]: ...
+    @overload
+    def backward(
+        self, /, *, setup_context: Callable[..., None]
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+    def backward(
+        self, function: Callable[..., Any] | None = None, /, *, setup_context: Callable[..., None] | None = None
+    ) -> Callable[..., Any]:
+        """Replace the derived gradient: `@op.backward`.
+
+        The function takes the arguments of the operator, then the gradient of each tensor that it stores into and of
+        each result, and returns a gradient, or None, for each argument. With `setup_context` both are as in
+        `torch.library.register_autograd`.
+        """
+
+        def replace(backward: Callable[..., Any]) -> Callable[..., Any]:
+            self._derivatives.replaced = Replaced(backward, setup_context)
+            forget_traces()
+            return backward
+
+        return replace if function is None else replace(function)
 
     def python(self, /, *arguments: Any, **named: Any) -> Any:
         """Run the body as Python, with element reads as values: slow, and the reference for compiled code."""

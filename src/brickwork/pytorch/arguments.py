@@ -16,11 +16,12 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.parameters import Kind, ParameterDeclaration
-from brickwork.host.layout import Placement
+from brickwork.host.layout import Placement, may_alias
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
 from brickwork.ir.signature import AbsentType, ListType, ScalarType, Signature
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.gate import ArgumentKind
+from brickwork.pytorch.library import private
 from brickwork.pytorch.placement import tensors_of
 from brickwork.runtime.signature import Argument, TensorArgument, TensorListArgument, signature_of
 from brickwork.transform.derivation import Defined
@@ -106,6 +107,21 @@ def check_written(operator: str, name: str, tensor: torch.Tensor) -> None:
         )
 
 
+def refuse_overlaps(definition: Defined, values: Sequence[object]) -> None:
+    """Refuse a call to differentiate in which a tensor that is written shares memory with another one, or in itself."""
+    groups = [tensors_of([value]) for value in values]
+    if not all(_is_in_memory(tensor) for group in groups for tensor in group):
+        return
+    names = [item.name for item in definition.parameters]
+    stored = [name in definition.mutated for name, group in zip(names, groups, strict=False) for _ in group]
+    placements = [_placement(tensor) for group in groups[: len(names)] for tensor in group]
+    if may_alias(placements, [place for place, is_stored in enumerate(stored) if is_stored]):
+        raise RuntimeError(
+            f"{definition.name}() cannot be differentiated where an argument that it stores into shares memory with "
+            "another one: pass a .clone() of one of them"
+        )
+
+
 def explain_mismatch(
     definition: Defined, signature: inspect.Signature, arguments: Sequence[object], named: Mapping[str, object]
 ) -> None:
@@ -169,14 +185,24 @@ def _tensor(definition: Defined, name: str, value: object, position: int | None)
         raise TypeError(f"{definition.name}(): argument '{name}' must be Tensor, not {type(value).__name__}")
     loc = definition.loc if position is None else definition.parameters[position].loc
     dtype = _dtype(definition, name, value, loc)
-    address = value.data_ptr() if _has_data(value) else 0
     if position is None or definition.parameters[position].name in definition.mutated:
         check_written(definition.name, name, value)
-    return TensorArgument(dtype, Placement(address, tuple(value.shape), value.stride(), value.element_size()))
+    return TensorArgument(dtype, _placement(value))
+
+
+def _placement(tensor: torch.Tensor) -> Placement:
+    address = tensor.data_ptr() if _has_data(tensor) else 0
+    return Placement(address, tuple(tensor.shape), tensor.stride(), tensor.element_size())
 
 
 def _has_data(tensor: torch.Tensor) -> bool:
     return tensor.device.type != "meta" and not isinstance(tensor, FakeTensor)
+
+
+def _is_in_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is no wrapper of another one, such as those of function transforms and of tracing."""
+    plain = type(tensor) in {torch.Tensor, torch.nn.Parameter} and _has_data(tensor)
+    return plain and not private("_C._functorch.is_functorch_wrapped_tensor")(tensor)
 
 
 def _dtype(definition: Defined, name: str, tensor: torch.Tensor, loc: Location) -> DType:

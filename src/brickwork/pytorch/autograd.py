@@ -17,10 +17,12 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import torch
 
+from brickwork.pytorch.arguments import refuse_overlaps
 from brickwork.pytorch.batching import clones, over_samples
 from brickwork.pytorch.gate import call_below_autograd
 from brickwork.pytorch.placement import device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
+from brickwork.pytorch.replaced import Context, Replaced, flattened
 from brickwork.pytorch.schema import KEY
 from brickwork.transform.derivation import Defined, Derivation, Forward
 
@@ -93,6 +95,11 @@ class Family(Protocol):
         """The operator as the dispatcher knows it."""
         ...
 
+    @property
+    def replaced(self) -> Replaced | None:
+        """The gradient that the user has written."""
+        ...
+
     def derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> Callable[..., Any]:
         """Return a derived operator for arguments like these; `floats` as in `Derived`."""
         ...
@@ -114,8 +121,10 @@ class Differentiation:
 
     def __call__(self, values: Values) -> Any:
         """Call the operator so that torch can differentiate and batch the call."""
-        values = self._with_key(values)
-        lengths, flat = _flat(values)
+        if self._written:
+            refuse_overlaps(self._family.definition, values)
+        before = [clones(value) if place in self._written else value for place, value in enumerate(values)]
+        lengths, flat = _flat(self._with_key(before))
         outputs: Sequence[torch.Tensor] = self._function.apply(lengths, *flat)
         written = tensors_of(values[place] for place in self._written)
         for tensor, output in zip(written, outputs, strict=False):
@@ -156,12 +165,15 @@ class Differentiation:
         lengths, *flat = inputs
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(output for output in outputs if not output.is_floating_point()))
+        if self._family.replaced is not None:
+            self._remember_for_user(ctx, self._family.replaced, lengths, flat, outputs)
+            return
         ctx.save_for_forward(*filter(_is_tensor, flat))
         ctx.lengths, ctx.primals = lengths, [_SAVED if _is_tensor(item) else item for item in flat]
         ctx.floats = floats = tuple(output.is_floating_point() for output in outputs)
         needed = [needs and _is_float(item) for needs, item in zip(ctx.needs_input_grad[1:], flat, strict=True)]
         wanted = tuple(map(any, lengths.grouped(needed)))[: self._count]
-        ctx.plan = None
+        ctx.plan = ctx.replaced = None
         if any(wanted) and any(floats):
             ctx.plan = plan = self._family.plan(wanted, lengths.restore(flat), outputs)
             read = lengths.spread([*plan.read, True])
@@ -172,8 +184,10 @@ class Differentiation:
 
     def _backward(self, ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients of all inputs of the function."""
-        plan: Plan | None = ctx.plan
         lengths: Lengths = ctx.lengths
+        if ctx.replaced is not None:
+            return None, *self._backward_of_user(ctx, ctx.replaced, lengths, grads)
+        plan: Plan | None = ctx.plan
         if plan is None or all(grad is None for grad in grads):
             return (None,) * (len(ctx.primals) + 1)
         given = zip(grads, ctx.outputs, ctx.floats, strict=True)
@@ -185,6 +199,9 @@ class Differentiation:
 
     def _jvp(self, ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         """Return the tangents of all outputs of the function."""
+        if ctx.replaced is not None:
+            name = self._family.overload.name()
+            raise NotImplementedError(f"{name} has no forward mode: its gradient was replaced by `@op.backward`")
         lengths: Lengths = ctx.lengths
         flat = _filled(ctx.primals, ctx.saved_tensors)
         moved = [tangent if _is_float(item) else None for tangent, item in zip(tangents[1:], flat, strict=True)]
@@ -198,6 +215,36 @@ class Differentiation:
         call = self._family.derived(Forward(given), values, ctx.floats)
         results = iter(_sequence(self._call(call, values, filled)))
         return tuple(next(results) if is_float else None for is_float in ctx.floats)
+
+    def _remember_for_user(
+        self, ctx: Any, replaced: Replaced, lengths: Lengths, flat: Values, outputs: Sequence[torch.Tensor]
+    ) -> None:
+        """Keep what a gradient that the user has written needs."""
+        ctx.replaced, ctx.lengths = replaced, lengths
+        if replaced.setup_context is None:
+            ctx.items = [_SAVED if _is_tensor(item) else item for item in flat]
+            ctx.outputs = [_without_elements(output) for output in outputs]
+            ctx.save_for_backward(*filter(_is_tensor, flat))
+            return
+        ctx.set_materialize_grads(True)
+        output = outputs[0] if len(outputs) == 1 else tuple(outputs)
+        replaced.setup_context(self._context(ctx), tuple(lengths.restore(flat)[: self._count]), output)
+
+    def _backward_of_user(self, ctx: Any, replaced: Replaced, lengths: Lengths, grads: Values) -> list[Any]:
+        """Return the gradients of the inputs that the user's function gives."""
+        if replaced.setup_context is None:
+            values = lengths.restore(_filled(ctx.items, ctx.saved_tensors))[: self._count]
+            pairs = zip(grads, ctx.outputs, strict=True)
+            arguments = [*values, *(output.zeros() if grad is None else grad for grad, output in pairs)]
+        else:
+            arguments = [self._context(ctx), *grads]
+        name = self._family.overload.name()
+        found = flattened(replaced.gradients(name, self._count, arguments), lengths.items, name)
+        return [*found, *[None] * (len(lengths.items) - self._count)]
+
+    def _context(self, ctx: Any) -> Context:
+        groups = zip(ctx.lengths.grouped(ctx.needs_input_grad[1:]), ctx.lengths.items, strict=True)
+        return Context(ctx, [items[0] if length is None else items for items, length in groups][: self._count])
 
     def _vmap(self, info: Any, dims: Values, lengths: Lengths, *flat: Any) -> tuple[Any, Any]:
         """Return the outputs of the function for a batch of inputs, and where their batches lie."""

@@ -20,6 +20,7 @@ from brickwork.pytorch.autograd import Differentiation, Values
 from brickwork.pytorch.declared import Declared, DeclaredArgument, Dtypes, Picker, element_types, picker
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.register import DEFAULT, Registration, in_order, register, registered, schema_arguments
+from brickwork.pytorch.replaced import Replaced
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
 from brickwork.transform.derivation import Defined, Derivation
 
@@ -257,6 +258,7 @@ class _Family:
         written = frozenset(each.name for each in declared.arguments if each.written)
         self.definition = cast("Defined", _Described(declared.name, declared.arguments, written))
         self.overload = overload
+        self.replaced: Replaced | None = None
 
     def derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> NoReturn:
         """Refuse."""

@@ -22,6 +22,7 @@ from brickwork.pytorch.arguments import device_kind, signature_of_call
 from brickwork.pytorch.autograd import Differentiation, Plan, Values
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.register import DEFAULT, Registration, register
+from brickwork.pytorch.replaced import Replaced
 from brickwork.pytorch.schema import derive
 from brickwork.pytorch.specialise import Place, Specialiser, Tools
 from brickwork.runtime.artifact import Artifact
@@ -93,6 +94,7 @@ class DerivedOperators:
         """Make nothing yet; `name` is `ns::name`."""
         self.definition = definition
         self.overload = overload
+        self.replaced: Replaced | None = None
         self._name = name
         self._tools = tools
         self._made: dict[str, NativeOperator] = {}

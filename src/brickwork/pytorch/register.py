@@ -83,6 +83,8 @@ class _State:
     libraries: dict[str, Any] = field(default_factory=dict[str, Any])
     registrations: dict[str, Registration] = field(default_factory=dict[str, Registration])
     counts: dict[str, int] = field(default_factory=dict[str, int])
+    defining: set[str] = field(default_factory=set[str])
+    """Names that are being defined, which torch looks up before."""
 
 
 _state = _State()
@@ -110,7 +112,7 @@ def register(
         known = _state.registrations.get(name)
         if known is not None:
             if alone:
-                _forget_traces()
+                forget_traces()
             if (known.schema, known.python, known.devices) == (schema, python, devices):
                 known.behaviour = behaviour
                 for gate in known.gates.values():
@@ -126,6 +128,32 @@ def registered(name: str) -> Registration | None:
     return _state.registrations.get(name)
 
 
+class _Namespace(type(torch.ops.aten)):
+    """What `torch.ops.ns` is where operators of ours are: a name of something derived is found by deriving it.
+
+    Such names stand in graphs that another process has compiled.
+    """
+
+    __module__ = "torch._ops"
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an operator that nobody has asked for yet."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if not _is_derived(f"{self.name}::{name}"):
+                raise
+            return super().__getattr__(name)
+
+
+def _is_derived(name: str) -> bool:
+    """Return whether a name is that of a derived operator, which is registered from then on."""
+    base, mark, suffix = name.rpartition("__")
+    if not mark or name in _state.defining or not (base in _state.registrations or _is_derived(base)):
+        return False
+    return _state.registrations[base].behaviour.define(suffix)
+
+
 def _define(
     name: str, schema: Schema, behaviour: Behaviour, thunks: bytes | None, devices: tuple[str, ...]
 ) -> Registration:
@@ -137,12 +165,15 @@ def _define(
     library: Any = _state.libraries.get(namespace)
     if library is None:
         library = _state.libraries[namespace] = torch.library.Library(namespace, "FRAGMENT")
+        getattr(torch.ops, namespace).__class__ = _Namespace
     tags = [torch.Tag.pt2_compliant_tag]
     if schema.random:
         tags.append(torch.Tag.nondeterministic_seeded)
     overloads = {DEFAULT: schema.default} | ({OUT: schema.out} if schema.out is not None else {})
+    _state.defining.add(f"{namespace}::{internal}")
     for overload in overloads.values():
         library.define(internal + overload.schema.removeprefix(plain), tags=tags)
+    _state.defining.discard(f"{namespace}::{internal}")
     packet = getattr(getattr(torch.ops, namespace), internal)
     setattr(getattr(torch.ops, namespace), plain, packet)
     registration = Registration(name, schema, packet, behaviour, python=thunks is None, devices=devices)
@@ -274,7 +305,7 @@ def _replaced(value: object, tensors: Mapping[int, torch.Tensor]) -> object:
     return tensors.get(id(value), value)
 
 
-def _forget_traces() -> None:
+def forget_traces() -> None:
     """Make Dynamo trace anew whatever it has compiled: an operator in it may have changed.
 
     For that it imports the rest of torch's compiler, whose own warnings are no matter of the caller's.
