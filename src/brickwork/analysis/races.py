@@ -150,8 +150,8 @@ def _split(polynomial: Polynomial, loop: Loop) -> tuple[Polynomial | None, Polyn
 
 
 def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | None:
-    formulas, other_index = _meetings(facts, loop, loop.depth, first, second)
-    index = of_atom(loop.atom)
+    formulas, moved = _meetings(facts, loop, loop.depth, first, second)
+    index, other_index = of_atom(loop.atom), moved[loop.atom]
     orders: tuple[Formula, ...] = (less(index, other_index),)
     if first != second:
         orders = (*orders, less(other_index, index))
@@ -168,8 +168,8 @@ def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: 
     """
     if _moves_with(facts, loop, first, second, depth):
         return False
-    formulas, other_index = _meetings(facts, loop, depth, first, second)
-    return facts.solver.feasible((*formulas, less(of_atom(loop.atom), other_index))) is not False
+    formulas, moved = _meetings(facts, loop, depth, first, second)
+    return facts.solver.feasible((*formulas, less(of_atom(loop.atom), moved[loop.atom]))) is not False
 
 
 def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access, second: Access) -> bool:
@@ -182,8 +182,8 @@ def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access
         if distance <= (0, 0) or slope * down + right > 0:
             return False
     outer, inner = (of_atom(loop.atom) for loop in nest)
-    formulas, moved_outer = _meetings(facts, nest[0], nest[0].depth, first, second)
-    moved_inner = of_atom(_renamed(nest[1].atom))
+    formulas, moved = _meetings(facts, nest[0], nest[0].depth, first, second)
+    moved_outer, moved_inner = moved[nest[0].atom], of_atom(_renamed(nest[1].atom))
     ahead = either(
         less(outer, moved_outer),
         both(at_least(outer, moved_outer), at_least(moved_outer, outer), less(inner, moved_inner)),
@@ -223,13 +223,23 @@ def may_touch(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
     return facts.solver.feasible(formulas) is not False
 
 
+def may_coincide(facts: Facts, depth: int, first: Access, second: Access) -> bool:
+    """Whether two accesses may touch one element in one iteration of the `depth` loops around both."""
+    formulas, _ = _meetings(facts, None, depth, first, second)
+    return facts.solver.feasible(formulas) is not False
+
+
 def _meetings(
-    facts: Facts, loop: Loop, depth: int, first: Access, second: Access
-) -> tuple[tuple[Formula, ...], Polynomial]:
-    """Return when two accesses touch one element, and the loop's index in the iteration of the second."""
+    facts: Facts, loop: Loop | None, depth: int, first: Access, second: Access
+) -> tuple[tuple[Formula, ...], dict[Atom, Polynomial]]:
+    """Return when two accesses touch one element, and what the loop's index is, and the like, for the second.
+
+    What stands `depth` loops deep, or deeper, may differ between the two.
+    """
     here = facts.model.closure((*facts.model.domain(first), *_in_range(first)), _element_atoms(facts, first))
     there = facts.model.closure((*facts.model.domain(second), *_in_range(second)), _element_atoms(facts, second))
-    moved = _renaming((*there, *here), (*_element_atoms(facts, second), loop.atom), depth)
+    indices = () if loop is None else (loop.atom,)
+    moved = _renaming((*there, *here), (*_element_atoms(facts, second), *indices), depth)
     same = [
         either(
             *(
@@ -241,8 +251,9 @@ def _meetings(
         for place in range(len(first.axes))
     ]
     linked = _quotient_links(facts, depth, (*here, *same), moved)
-    linked += _product_links(loop, depth, (*here, *there, *same), moved)
-    return (*here, *(substitute(formula, moved) for formula in there), *same, *linked), moved[loop.atom]
+    if loop is not None:
+        linked += _product_links(loop, depth, (*here, *there, *same), moved)
+    return (*here, *(substitute(formula, moved) for formula in there), *same, *linked), moved
 
 
 def _same(

@@ -6,7 +6,7 @@ The body is lowered again and again until the types of its variables no longer g
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection
 from functools import partial
 
 from brickwork.diagnostics.diagnostic import in_order
@@ -31,20 +31,16 @@ from brickwork.ir.nodes import (
     Assign,
     Block,
     Expression,
-    For,
     Kernel,
     KeyParameter,
     Launch,
     ListParameter,
     Load,
-    Node,
     Parameter,
     Program,
-    Rebind,
     Return,
     ScalarParameter,
     Size,
-    Store,
     Symbol,
     Tensor,
     TensorListParameter,
@@ -52,7 +48,7 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import free_symbols, free_tensors, walk
 
 PASSES = 64
 """More than any chain of widenings is long."""
@@ -219,15 +215,13 @@ def _kernel(state: State, host: Host) -> Kernel:
     """Return the lifted statements with what they use, in order of first use."""
     zero = integer(0)
     body: Block = (*(Assign(symbol=symbol, value=zero) for symbol in state.counters), *host.kernel)
-    nodes = [*walk(body)]
-    tensors = dict.fromkeys(_tensors(nodes))
-    scalars = dict.fromkeys(_free_symbols(nodes))
+    tensors, scalars = free_tensors(body), free_symbols(body)
     facts = tuple(fact for fact in host.facts if _is_about(fact, tensors, scalars))
     definition = host.definition
     return Kernel(
         name=definition.name,
-        tensors=tuple(tensors),
-        scalars=tuple(scalars),
+        tensors=tensors,
+        scalars=scalars,
         facts=facts,
         body=body,
         may_alias=host.signature.may_alias,
@@ -235,25 +229,7 @@ def _kernel(state: State, host: Host) -> Kernel:
     )
 
 
-def _tensors(nodes: list[Node]) -> Iterator[Tensor]:
-    for node in nodes:
-        if isinstance(node, Load | Store | Size) and not node.tensor.is_local:
-            yield node.tensor
-        elif isinstance(node, Rebind):
-            yield from node.targets
-
-
-def _free_symbols(nodes: list[Node]) -> Iterator[Symbol]:
-    bound = {
-        node.symbol if isinstance(node, Assign) else node.index for node in nodes if isinstance(node, Assign | For)
-    }
-    for node in nodes:
-        symbol = getattr(node, "symbol", None)
-        if isinstance(symbol, Symbol) and symbol not in bound:
-            yield symbol
-
-
-def _is_about(fact: Expression, tensors: dict[Tensor, None], scalars: dict[Symbol, None]) -> bool:
+def _is_about(fact: Expression, tensors: Collection[Tensor], scalars: Collection[Symbol]) -> bool:
     """Return whether the kernel has everything that a fact mentions."""
     for node in walk(fact):
         if isinstance(node, Load) or (isinstance(node, Size) and node.tensor not in tensors):

@@ -10,7 +10,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast, get_args
 
-from brickwork.ir.nodes import Assign, Block, Expression, For, Kernel, Node, Program, Read, Statement, Symbol
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Expression,
+    For,
+    Kernel,
+    Load,
+    Node,
+    Program,
+    Read,
+    Rebind,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
 
 NodeType = TypeVar("NodeType", bound=Node)
 
@@ -119,3 +135,22 @@ def assigned_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
 def read_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
     """Return the variables that are read anywhere in the tree."""
     return frozenset(node.symbol for node in walk(root) if isinstance(node, Read))
+
+
+def free_tensors(block: Block) -> tuple[Tensor, ...]:
+    """Return the tensors that a block names and does not declare, in order of first use."""
+    found: dict[Tensor, None] = {}
+    for node in walk(block):
+        if isinstance(node, Load | Store | Size) and not node.tensor.is_local:
+            found[node.tensor] = None
+        elif isinstance(node, Rebind):
+            found.update(dict.fromkeys(node.targets))
+    return tuple(found)
+
+
+def free_symbols(block: Block) -> tuple[Symbol, ...]:
+    """Return the variables that a block reads and never assigns, in order of first use."""
+    bound = assigned_symbols(block)
+    return tuple(
+        dict.fromkeys(node.symbol for node in walk(block) if isinstance(node, Read) and node.symbol not in bound)
+    )

@@ -1,16 +1,249 @@
-"""Reverse mode: the program that computes the gradients of a program's arguments."""
+"""Reverse mode: the program that computes the gradients of a program's arguments.
+
+    replay              the kernel on scratch tensors, if something below needs what it leaves in them (`replay.py`)
+    copies              adjoints begin as the gradients that are given
+    F(body), R(body)    the kernel's variables computed anew, and adjoints back to the arguments (`sweep.py`)
+    rounding            of gradients that were summed in a wider type
+
+All of it is one kernel, without what no gradient depends on. Arguments are read and never written.
+"""
 
 from __future__ import annotations
 
-from brickwork.diagnostics.diagnostic import Diagnostic
-from brickwork.diagnostics.errors import CompileError
-from brickwork.ir.nodes import Program
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.scalars import NONE
+from brickwork.ir import build
+from brickwork.ir.nodes import (
+    Allocate,
+    Block,
+    Check,
+    Expression,
+    Failure,
+    FailureKind,
+    For,
+    Kernel,
+    KeyParameter,
+    Launch,
+    Load,
+    Local,
+    Node,
+    Parameter,
+    Program,
+    Rebind,
+    Return,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    TensorListParameter,
+    TensorParameter,
+    TensorType,
+    parameter_tensors,
+)
 from brickwork.ir.signature import Signature
+from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, read_symbols, rewrite, walk
+from brickwork.transform.autodiff.activity import Activity, activity
+from brickwork.transform.autodiff.adjoints import Adjoints, adjoints
+from brickwork.transform.autodiff.dead import without_dead
+from brickwork.transform.autodiff.hulls import Hulls
+from brickwork.transform.autodiff.normal import normalised
+from brickwork.transform.autodiff.recompute import Recompute, Scope
+from brickwork.transform.autodiff.replay import Replay
+from brickwork.transform.autodiff.states import States
+from brickwork.transform.autodiff.sweep import Sweep
+from brickwork.transform.autodiff.tapes import Tapes
+from brickwork.transform.careful import careful_analysis
+from brickwork.transform.scratch import Names
 
 
 def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -> Program:
     """Return the program of the gradients of `wanted` parameters, for arguments of the types in `signature`."""
-    message = f"`{program.name}` has no gradient"
-    count = sum(wanted) + len(signature.arguments)
-    advice = f"detach its {count} arguments"
-    raise CompileError(Diagnostic(code="BW901", message=message, loc=program.loc, help=advice))
+    names = _names(program)
+    host, kernel, results = _parts(program)
+    kernel = replace(kernel, body=normalised(kernel.body, names))
+    parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
+    asked = parameter_tensors(item for item, chosen in zip(parameters, wanted, strict=True) if chosen)
+    outputs = (*parameter_tensors(parameters, mutated=True), *results)
+    given = _given(outputs, signature.arguments[len(parameters) :], names)
+    analysis = analyse(kernel)
+    active, states = activity(kernel.body, asked, given), States(kernel, analysis)
+    tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
+    tensors.sort(key=lambda item: item.number)
+    places = adjoints(kernel.body, tensors, asked, given, states, names)
+    free = {index for index, verdict in careful_analysis(analysis).loops.items() if verdict.independent}
+    free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
+    derivation = _Derivation(kernel, active, places, names, frozenset(free))
+    allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
+    body, made = derivation.body(states, allocated)
+    sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
+    derived = _kernel(kernel, body, made, sizes)
+    return Program(
+        name=program.name,
+        parameters=(
+            *map(_unwritten, parameters),
+            *map(TensorParameter, given.values()),
+            *program.parameters[len(parameters) :],
+        ),
+        body=(*_host(host, derived, made, given, tuple(places.results[item] for item in asked)),),
+        device=signature.device,
+        narrow=signature.narrow,
+        aligned=signature.aligned,
+        loc=program.loc,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Derivation:
+    """What the body of the derived kernel is made from."""
+
+    kernel: Kernel
+    active: Activity
+    places: Adjoints
+    names: Names
+    free: frozenset[Symbol]
+
+    def body(self, states: States, allocated: Mapping[Tensor, Allocate]) -> tuple[Block, tuple[Allocate, ...]]:
+        """Return the body, and the allocations that it needs."""
+        source, places = self.kernel.body, self.places
+        tapes = Tapes(Hulls(source, self.kernel.scalars), self.names)
+        replay = Replay(states, tapes, self.names, allocated)
+        recompute = Recompute(self.names, self.active, tapes, replay.load, self.free)
+        sweep = Sweep(recompute, places.tensors, frozenset(places.overwriting))
+        code: list[Statement] = []
+        values = {symbol: symbol for symbol in self.kernel.scalars}
+        sweep.block(source, Scope(values), code, NONE)
+        whole = (*replay.block(source), *places.begin, *code, *places.end)
+        body = without_dead(whole, places.results.values())
+        made = (*places.made, *(item for _, item in replay.copies.values()), *(item.allocation for item in tapes.made))
+        return body, made
+
+
+# ---------------------------------------------------------------- the derived program
+
+
+def _unwritten(parameter: Parameter) -> Parameter:
+    match parameter:
+        case TensorParameter() | TensorListParameter():
+            return replace(parameter, mutated=False)
+        case _:
+            return parameter
+
+
+def _kernel(source: Kernel, body: Block, made: Sequence[Allocate], sizes: Mapping[Tensor, Tensor]) -> Kernel:
+    """Return the derived kernel; the sizes of what the source returned are those of the gradients given for it."""
+
+    def visit(node: Node) -> Node:
+        return replace(node, tensor=sizes[node.tensor]) if isinstance(node, Size) and node.tensor in sizes else node
+
+    facts = [*source.facts]
+    for item in made:
+        facts += [build.apply("eq", build.size(item.tensor, axis), size) for axis, size in enumerate(item.sizes)]
+    body = tuple(rewrite(statement, visit) for statement in body)
+    tensors, scalars = free_tensors(body), free_symbols(body)
+    known = {*tensors}
+    kept = [
+        fact
+        for fact in dict.fromkeys(rewrite(fact, visit) for fact in facts)
+        if all(node.tensor in known for node in walk(fact) if isinstance(node, Size))
+        and read_symbols(fact) <= {*scalars}
+    ]
+    return Kernel(name=source.name, tensors=tensors, scalars=scalars, facts=tuple(kept), body=body, loc=source.loc)
+
+
+def _host(
+    host: Block, kernel: Kernel, made: Sequence[Allocate], given: Mapping[Tensor, Tensor], results: tuple[Tensor, ...]
+) -> Iterator[Statement]:
+    """Yield the host part: that of the source with checks of the gradients given, what is allocated, and the launch."""
+    statements: list[Statement] = []
+    for tensor, gradient in given.items():
+        if not any(isinstance(node, Allocate) and node.tensor == tensor for node in host):
+            statements += _checks(tensor, gradient, [build.size(tensor, axis) for axis in range(tensor.type.rank)])
+    for statement in host:
+        statements.append(statement)
+        if isinstance(statement, Allocate) and statement.tensor in given:
+            statements += _checks(statement.tensor, given[statement.tensor], statement.sizes)
+    statements += made
+    needed = {*kernel.tensors, *results}
+    kept: list[Statement] = []
+    for statement in reversed(statements):
+        if isinstance(statement, Allocate) and statement.tensor not in needed:
+            continue
+        needed |= {node.tensor for node in walk(statement) if isinstance(node, Size)}
+        kept.append(statement)
+    yield from reversed(kept)
+    if kernel.body:
+        yield Launch(kernel=kernel, loc=kernel.loc)
+    yield Return(tensors=results, loc=kernel.loc)
+
+
+def _checks(tensor: Tensor, gradient: Tensor, sizes: Sequence[Expression]) -> Iterator[Statement]:
+    """Yield that a gradient has the sizes of what it is a gradient of."""
+    for axis, size in enumerate(sizes):
+        found = build.size(gradient, axis)
+        text = f"the gradient of `{tensor.name}` has the size {{0}} on axis {axis}, not {{1}}"
+        failure = Failure(FailureKind.VALUE, text)
+        yield Check(condition=build.apply("eq", found, size), failure=failure, values=(found, size))
+
+
+# ---------------------------------------------------------------- the source
+
+
+def _names(program: Program) -> Names:
+    """Return numbers that a program does not use."""
+    symbols = assigned_symbols(program) | read_symbols(program)
+    tensors = {*parameter_tensors(program.parameters)}
+    accesses = [0]
+    for node in walk(program):
+        match node:
+            case Load(tensor=tensor, access=access) | Store(tensor=tensor, access=access):
+                tensors.add(tensor)
+                accesses.append(access)
+            case Allocate(tensor=tensor) | Local(tensor=tensor):
+                tensors.add(tensor)
+            case Rebind(targets=targets):
+                tensors.update(targets)
+            case Kernel(scalars=scalars):
+                symbols |= {*scalars}
+            case _:
+                pass
+    symbols |= {item.symbol for item in program.parameters if isinstance(item, KeyParameter)}
+    first = 1 + max((item.number for item in symbols), default=0)
+    tensor = 1 + max((item.number for item in tensors), default=0)
+    return Names(count(tensor), count(first), count(1 + max(accesses)))
+
+
+def _parts(program: Program) -> tuple[Block, Kernel, tuple[Tensor, ...]]:
+    """Return the host statements, the kernels of all launches as one, and the results."""
+    host: list[Statement] = []
+    kernels: list[Kernel] = []
+    results: tuple[Tensor, ...] = ()
+    for statement in program.body:
+        match statement:
+            case Launch(kernel=kernel):
+                kernels.append(kernel)
+            case Return(tensors=tensors):
+                results = tensors
+            case _:
+                host.append(statement)
+    whole = Kernel(
+        name=program.name,
+        tensors=tuple(dict.fromkeys(item for kernel in kernels for item in kernel.tensors)),
+        scalars=tuple(dict.fromkeys(item for kernel in kernels for item in kernel.scalars)),
+        facts=tuple(dict.fromkeys(item for kernel in kernels for item in kernel.facts)),
+        body=tuple(statement for kernel in kernels for statement in kernel.body),
+        loc=program.loc,
+    )
+    return tuple(host), whole, results
+
+
+def _given(outputs: Sequence[Tensor], types: Sequence[object], names: Names) -> dict[Tensor, Tensor]:
+    """Return the gradients that are given, by the float tensors that they are of."""
+    floats = [tensor for tensor in outputs if tensor.type.dtype.is_float]
+    kinds = [kind for kind in types if isinstance(kind, TensorType)]
+    pairs = zip(floats, kinds, strict=True)
+    return {tensor: Tensor(f"grad_{place}", next(names.tensors), kind) for place, (tensor, kind) in enumerate(pairs)}

@@ -1,0 +1,146 @@
+"""Where the adjoints of tensors are: the gradients that are given, the results, or scratch tensors.
+
+A gradient that is given is read where it is if every element is stored at most once and is not loaded: then nothing is
+added to its adjoints, and none is set to 0. Otherwise the adjoints begin as a copy. Adjoints of half types are summed
+in float32, and those that are results are rounded at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.nodes import (
+    Allocate,
+    Apply,
+    Block,
+    Expression,
+    For,
+    Load,
+    Node,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import rewrite, walk
+from brickwork.transform.autodiff.states import States
+from brickwork.transform.scratch import Names
+
+HALF = 16
+"""Bits of the types that adjoints are not summed in."""
+
+
+@dataclass(slots=True)
+class Adjoints:
+    """The tensors of adjoints by the tensors that they belong to, and what there is to do for them.
+
+    `overwriting` are the stores that set an adjoint to 0. `begin` and `end` are what the kernel does before and after
+    the sweep; `made` is what the host allocates; `results` are the gradients that are asked for.
+    """
+
+    tensors: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
+    results: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
+    overwriting: set[int] = field(default_factory=set[int])
+    made: list[Allocate] = field(default_factory=list[Allocate])
+    begin: list[Statement] = field(default_factory=list[Statement])
+    end: list[Statement] = field(default_factory=list[Statement])
+
+
+def adjoints(
+    block: Block,
+    active: Sequence[Tensor],
+    asked: Sequence[Tensor],
+    given: Mapping[Tensor, Tensor],
+    states: States,
+    names: Names,
+) -> Adjoints:
+    """Return where the adjoints of the `active` tensors of a block are, and those that are `asked` for."""
+    found = Adjoints()
+    stores = [node for node in walk(block) if isinstance(node, Store)]
+    for tensor in dict.fromkeys((*active, *asked)):
+        plain = [node for node in stores if node.tensor == tensor and node.combine is None and not updates(node)]
+        always = tensor in asked or tensor in states.exchanged
+        overwriting = {node.access for node in plain if always or states.overwrites(node)}
+        gradient = given.get(tensor) if tensor in active else None
+        direct = not always and not overwriting and not _loads(block, tensor)
+        if gradient is not None and direct:
+            found.tensors[tensor] = gradient
+            continue
+        found.overwriting |= overwriting
+        _make(found, tensor, gradient, names, asked=tensor in asked)
+    return found
+
+
+def _make(found: Adjoints, tensor: Tensor, gradient: Tensor | None, names: Names, *, asked: bool) -> None:
+    """Add the adjoints of one tensor, which begin as its gradient or as 0."""
+    half = tensor.type.dtype.bits == HALF
+    sizes = [build.size(tensor, axis) for axis in range(tensor.type.rank)]
+    adjoint, made = names.tensor(f"{tensor.name}_adjoint", FLOAT32 if half else tensor.type.dtype, *sizes)
+    if asked:
+        result, allocation = made_like(tensor, f"{tensor.name}_gradient", names)
+        found.results[tensor] = result
+        if half:
+            found.made.append(allocation)
+            found.end.extend(copied(adjoint, result, names))
+        else:
+            adjoint, made = result, allocation
+    zero = build.constant(0.0, adjoint.type.dtype) if gradient is None else None
+    found.made.append(replace(made, fill=zero))
+    found.tensors[tensor] = adjoint
+    if gradient is not None:
+        found.begin.extend(copied(gradient, adjoint, names))
+
+
+def made_like(tensor: Tensor, name: str, names: Names) -> tuple[Tensor, Allocate]:
+    """Return a new tensor of the sizes, the type and, if it is dense, the layout of another one."""
+    made = Tensor(name, next(names.tensors), replace(tensor.type))
+    sizes = tuple(build.size(tensor, axis) for axis in range(tensor.type.rank))
+    return made, Allocate(tensor=made, sizes=sizes, like=tensor)
+
+
+def copied(source: Tensor, target: Tensor, names: Names) -> Block:
+    """Return the copy of a tensor into another one of the same sizes."""
+
+    def copy(at: tuple[Expression, ...]) -> Statement:
+        return names.store(target, *at, names.load(source, *at))
+
+    indices = [Symbol("item", next(names.symbols), INT64) for _ in range(source.type.rank)]
+    result = copy(tuple(map(build.read, indices)))
+    for axis in reversed(range(source.type.rank)):
+        result = For(index=indices[axis], start=build.integer(0), stop=build.size(source, axis), body=(result,))
+    return (result,)
+
+
+def _loads(block: Block, tensor: Tensor) -> bool:
+    """Whether a block loads elements of a tensor other than to update them."""
+    loads = sum(isinstance(node, Load) and node.tensor == tensor for node in walk(block))
+    stores = (node for node in walk(block) if isinstance(node, Store) and node.tensor == tensor)
+    return loads > sum(updates(node) for node in stores)
+
+
+def updates(store: Store) -> bool:
+    """Whether a store adds to an element: it is `x[i] = x[i] + e`, and e does not read the element."""
+    place = tuple(map(_unnumbered, store.indices))
+
+    def is_element(node: Node) -> bool:
+        return isinstance(node, Load) and node.tensor == store.tensor and tuple(map(_unnumbered, node.indices)) == place
+
+    def is_whole(node: Expression) -> bool:
+        if is_element(node):
+            return True
+        match node:
+            case Apply(operator=operator, operands=(left, right)) if operator.name == "add":
+                return is_whole(left) or is_whole(right)
+            case Apply(operator=operator, operands=(left, _)) if operator.name == "sub":
+                return is_whole(left)
+            case _:
+                return False
+
+    return sum(map(is_element, walk(store.value))) == 1 and is_whole(store.value)
+
+
+def _unnumbered(index: Expression) -> Expression:
+    return rewrite(index, lambda node: replace(node, access=0) if isinstance(node, Load) else node)
