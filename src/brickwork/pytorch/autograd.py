@@ -58,18 +58,25 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class WithoutElements:
-    """What is kept of a tensor whose elements the backward operator does not read."""
+    """What is kept of a tensor whose elements the backward operator does not read.
+
+    `spread` is a DTensor of one element on the same mesh if the tensor is a DTensor.
+    """
 
     shape: torch.Size
     dtype: torch.dtype
     device: torch.device
+    spread: torch.Tensor | None
 
     def tensor(self) -> torch.Tensor:
         """Return a tensor of its shape that has no elements to speak of."""
-        return torch.empty((), dtype=self.dtype, device=self.device).expand(self.shape)
+        one = torch.empty((), dtype=self.dtype, device=self.device) if self.spread is None else self.spread
+        return one.expand(self.shape)
 
     def zeros(self) -> torch.Tensor:
         """Return a tensor of zeros."""
+        if self.spread is not None:
+            return self.spread.new_zeros(self.shape)
         return torch.zeros(self.shape, dtype=self.dtype, device=self.device)
 
 
@@ -276,7 +283,10 @@ def _filled(items: Values, saved: Values) -> list[Any]:
 
 
 def _without_elements(item: Any) -> Any:
-    return WithoutElements(item.shape, item.dtype, item.device) if isinstance(item, torch.Tensor) else item
+    if not isinstance(item, torch.Tensor):
+        return item
+    spread = item.new_empty(()) if hasattr(item, "device_mesh") else None
+    return WithoutElements(item.shape, item.dtype, item.device, spread)
 
 
 def _flat(values: Values) -> tuple[Lengths, list[Any]]:

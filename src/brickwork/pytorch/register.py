@@ -7,27 +7,38 @@ operator is defined again with the same schema. With another schema it is regist
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 
 from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, call_below_autograd, passes_autograd
+from brickwork.pytorch.imports import when_imported
 from brickwork.pytorch.library import made_for_cuda, private
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
 from brickwork.runtime.traceback import OwnFramesHidden
 
+if TYPE_CHECKING:
+    from brickwork.transform.derivation import Defined
+
 DEFAULT = "default"
 """torch's name of the overload without a name."""
+_DTENSOR = "torch.distributed.tensor"
 
 
 class Behaviour(Protocol):
     """What an operator does when the dispatcher asks; `overload` is DEFAULT or OUT."""
+
+    @property
+    def definition(self) -> Defined | None:
+        """What it was made of, if its loops are known."""
+        ...
 
     def miss(self, overload: str, values: tuple[object, ...]) -> None:
         """Add a specialisation for these arguments to the overload's gate."""
@@ -85,6 +96,8 @@ class _State:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     defining: set[str] = field(default_factory=set[str])
     """Names that are being defined, which torch looks up before."""
+    awaited: bool = False
+    """Whether DTensor will be told of the operators when it is imported."""
 
 
 _state = _State()
@@ -113,6 +126,8 @@ def register(
         if known is not None:
             if alone:
                 forget_traces()
+            if _DTENSOR in sys.modules:
+                importlib.import_module("brickwork.pytorch.sharding").forget_placements()
             if (known.schema, known.python, known.devices) == (schema, python, devices):
                 known.behaviour = behaviour
                 for gate in known.gates.values():
@@ -120,7 +135,8 @@ def register(
                 return known
         registration = _define(name, schema, behaviour, None if python else thunks(), devices)
         _state.registrations[name] = registration
-        return registration
+    _share(registration)
+    return registration
 
 
 def registered(name: str) -> Registration | None:
@@ -181,6 +197,33 @@ def _define(
         full_name = f"{namespace}::{internal}" + ("" if label == DEFAULT else f".{label}")
         _implement(registration, label, overload, full_name, thunks)
     return registration
+
+
+def _share(registration: Registration) -> None:
+    """Tell DTensor of an operator: now, or of all that there are once it is imported.
+
+    The lock is not held: another thread may be importing it, and then wants the lock.
+    """
+    if _DTENSOR in sys.modules:
+        room = importlib.import_module("brickwork.pytorch.sharding")
+        default = registration.overload(DEFAULT)
+
+        def definition() -> Defined | None:
+            return registration.behaviour.definition
+
+        room.share(default, registration.schema, definition)
+        if registration.schema.out is not None:
+            room.share_out(registration.overload(OUT), registration.schema.out.outputs, default)
+    elif not _state.awaited:
+        _state.awaited = True
+        when_imported(_DTENSOR, _share_all)
+
+
+def _share_all() -> None:
+    with _state.lock:
+        registrations = [*_state.registrations.values()]
+    for registration in registrations:
+        _share(registration)
 
 
 def _is_taken(name: str) -> bool:

@@ -1,0 +1,332 @@
+"""Operators on DTensors: calls with their placements, and a program that runs them all on one machine of several.
+
+torch.distributed.tensor is imported in functions: operators are defined before it is loaded, as in most programs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+import torch.distributed
+from torch.distributed.device_mesh import init_device_mesh
+
+import brickwork as bw
+from brickwork.ops.timex import timex
+
+
+@bw.op("bwsharded::product")
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Multiply two matrices."""
+    m, n = a.shape
+    assert b.shape[0] == n, "inner sizes differ"
+    out = a.new_empty((m, b.shape[1]))
+    for i in range(m):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(n):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+@bw.op("bwsharded::softmax")
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    """Softmax of each row."""
+    m, n = x.shape
+    out = torch.empty_like(x)
+    for i in range(m):
+        top = -math.inf
+        for j in range(n):
+            top = max(top, x[i, j])
+        s = 0.0
+        for j in range(n):
+            s += math.exp(x[i, j] - top)
+        for j in range(n):
+            out[i, j] = math.exp(x[i, j] - top) / s
+    return out
+
+
+@bw.op("bwsharded::stencil")
+def stencil(x: torch.Tensor) -> torch.Tensor:
+    """Sum of the two neighbours in a column."""
+    m, n = x.shape
+    out = torch.zeros_like(x)
+    for i in range(1, m - 1):
+        for j in range(n):
+            out[i, j] = x[i - 1, j] + x[i + 1, j]
+    return out
+
+
+@bw.op("bwsharded::mean")
+def mean(x: torch.Tensor) -> torch.Tensor:
+    """Mean of each column."""
+    m, n = x.shape
+    out = x.new_empty((n,))
+    for j in range(n):
+        s = 0.0
+        for i in range(m):
+            s += x[i, j]
+        out[j] = s / m
+    return out
+
+
+@bw.op("bwsharded::sums")
+def sums(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sum of each column, halved, and of each row."""
+    columns, rows = x.new_zeros((x.shape[1],)), x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            columns[j] += x[i, j]
+            rows[i] += x[i, j]
+    for j in range(x.shape[1]):
+        columns[j] = columns[j] / 2
+    return columns, rows
+
+
+@bw.op("bwsharded::sum_from")
+def sum_from(x: torch.Tensor, start: float) -> torch.Tensor:
+    """Sum of each row, counted from `start`: the sum of the parts would count that more than once."""
+    out = x.new_empty((x.shape[0],))
+    for i in range(x.shape[0]):
+        s = start
+        for j in range(x.shape[1]):
+            s += x[i, j]
+        out[i] = s
+    return out
+
+
+@bw.op("bwsharded::add_into")
+def add_into(x: torch.Tensor, y: torch.Tensor) -> None:
+    """Add a matrix to another one in place."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] += y[i, j]
+
+
+@bw.op("bwsharded::shift_")
+def shift_(x: torch.Tensor) -> None:
+    """Move all elements of a matrix up by one row."""
+    for i in range(x.shape[0] - 1):
+        for j in range(x.shape[1]):
+            x[i, j] = x[i + 1, j]
+
+
+@bw.op("bwsharded::outer_sum")
+def outer_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Sum of the elements of x and of as many of y, however long that is."""
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] + y[i]
+    return out
+
+
+@bw.op("bwsharded::weighted")
+def weighted(xs: list[torch.Tensor], weights: list[float], extra: torch.Tensor | None = None) -> torch.Tensor:
+    """Weighted sum of two vectors, and perhaps a third."""
+    out = torch.empty_like(xs[0])
+    for i in range(xs[0].shape[0]):
+        s = weights[0] * xs[0][i] + weights[1] * xs[1][i]
+        if extra is not None:
+            s += extra[i]
+        out[i] = s
+    return out
+
+
+@bw.op("bwsharded::repeated")
+def repeated(x: torch.Tensor, n: int) -> torch.Tensor:
+    """Each element n times."""
+    out = x.new_empty((x.shape[0], n))
+    for i in range(x.shape[0]):
+        for j in range(n):
+            out[i, j] = x[i]
+    return out
+
+
+@bw.op("bwsharded::noise")
+def noise(x: torch.Tensor) -> torch.Tensor:
+    """A vector with noise added."""
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] + bw.rand()
+    return out
+
+
+@bw.op("bwsharded::centred")
+def centred(x: torch.Tensor) -> torch.Tensor:
+    """A vector less its mean, which torch computes: the host part needs Python."""
+    middle = x.mean()
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] - middle[()]
+    return out
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator, a maker of its arguments, where each tensor is placed (`R`, `S0`, ...), and what comes out.
+
+    `results` are the placements of what is returned (None: whatever torch chooses), `quiet` says that no machine may
+    talk to another, `refused` is a part of the error's text.
+    """
+
+    operator: Callable[..., Any]
+    arguments: Callable[[], tuple[Any, ...]]
+    placements: str
+    results: str | None = None
+    quiet: bool = True
+    refused: str = ""
+    named: tuple[tuple[str, Any], ...] = ()
+
+
+def _matrix(m: int, n: int) -> Callable[[], tuple[Any, ...]]:
+    return lambda: (torch.randn(m, n),)
+
+
+def _two(*shapes: tuple[int, ...]) -> Callable[[], tuple[Any, ...]]:
+    return lambda: tuple(torch.randn(shape) for shape in shapes)
+
+
+def _timex() -> tuple[Any, ...]:
+    return torch.randn(5, 7), torch.randn(3, 5, 7), 0.1
+
+
+CALLS = {
+    "timex over the batch": Call(timex, _timex, "R S0", "S0"),
+    "timex over the channels": Call(timex, _timex, "S0 S1", "S1"),
+    "timex over the channels of one": Call(timex, _timex, "R S1", "S1"),
+    "timex over time": Call(timex, _timex, "R S2", quiet=False),
+    "product over what is summed": Call(product, _two((4, 6), (6, 5)), "S1 S0", "P"),
+    "product over rows": Call(product, _two((4, 6), (6, 5)), "S0 R", "S0"),
+    "product over columns": Call(product, _two((4, 6), (6, 5)), "R S1", "S1"),
+    "product of nothing on one": Call(product, _two((4, 1), (1, 5)), "S1 S0", "P"),
+    "softmax over rows": Call(softmax, _matrix(5, 4), "S0", "S0"),
+    "softmax along rows": Call(softmax, _matrix(5, 4), "S1", quiet=False),
+    "softmax of one row": Call(softmax, _matrix(1, 4), "S0", "S0"),
+    "stencil along": Call(stencil, _matrix(6, 4), "S0", quiet=False),
+    "stencil across": Call(stencil, _matrix(6, 4), "S1", "S1"),
+    "mean of what is shared out": Call(mean, _matrix(6, 4), "S0", quiet=False),
+    "mean of the rest": Call(mean, _matrix(6, 4), "S1", "S0"),
+    "sums of two kinds": Call(sums, _matrix(5, 4), "S0", "P S0"),
+    "sums of the other kinds": Call(sums, _matrix(5, 4), "S1", "S0 P"),
+    "sum from a number": Call(sum_from, lambda: (torch.randn(4, 6), 2.0), "S1", quiet=False),
+    "sum in place": Call(add_into, _two((5, 4), (5, 4)), "S0 S0", ""),
+    "sum in place of what is elsewhere": Call(add_into, _two((5, 4), (5, 4)), "S0 S1", "", quiet=False),
+    "shift along": Call(shift_, _matrix(5, 4), "S0", refused="redistribute it first"),
+    "shift across": Call(shift_, _matrix(5, 4), "S1", ""),
+    "vectors of unequal lengths": Call(outer_sum, _two((5,), (9,)), "S0 S0", quiet=False),
+    "vectors of equal lengths": Call(outer_sum, _two((5,), (5,)), "S0 S0", "S0"),
+    "a list": Call(weighted, lambda: ([torch.randn(5), torch.randn(5)], [0.5, 2.0]), "S0 S0", "S0"),
+    "an optional tensor": Call(weighted, lambda: ([torch.ones(5)] * 2, [1.0, 2.0], torch.ones(5)), "S0 S0 S0", "S0"),
+    "repeated twice": Call(repeated, lambda: (torch.randn(5), 2), "S0", "S0"),
+    "repeated three times": Call(repeated, lambda: (torch.randn(5), 3), "S0", "S0"),
+    "noise without a key": Call(noise, lambda: (torch.zeros(5),), "S0", refused="key="),
+    "noise": Call(noise, lambda: (torch.zeros(5),), "S0", quiet=False, named=(("key", 3),)),
+    "a host part in Python": Call(centred, lambda: (torch.randn(5),), "S0", quiet=False),
+}
+"""Every call by name."""
+
+
+SECONDS = 300.0
+"""The longest that all calls may take, on a busy machine."""
+
+
+def run_all(store: str, machines: int, device: str) -> dict[str, str]:
+    """Run all calls on several machines, which are processes here; return what was wrong on any of them."""
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_run, args=(rank, machines, store, device)) for rank in range(machines)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(SECONDS)
+        process.kill()
+    found: list[dict[str, str]] = [json.loads(Path(f"{store}.{rank}").read_text()) for rank in range(machines)]
+    return {name: next((each[name] for each in found if each[name]), "") for name in CALLS}
+
+
+def _run(rank: int, machines: int, store: str, device: str) -> None:
+    assert "torch.distributed.tensor" not in sys.modules, "an import of brickwork loads DTensor"
+    if device == "cuda":
+        torch.cuda.set_device(rank)
+    backend = "nccl" if device == "cuda" else "gloo"
+    torch.distributed.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=machines)
+    mesh = init_device_mesh(device, (machines,))
+    found = {name: _problem(call, mesh) for name, call in CALLS.items()}
+    Path(f"{store}.{rank}").write_text(json.dumps(found))
+    torch.distributed.destroy_process_group()
+
+
+def _problem(call: Call, mesh: Any) -> str:
+    """Return what is wrong with a call on this machine; empty if nothing is."""
+    try:
+        _check(call, mesh)
+    except Exception as error:  # it is told in the process that asks
+        text = "".join(traceback.format_exception(error))
+        return "" if call.refused and call.refused in text else text
+    return "it was not refused" if call.refused else ""
+
+
+def _check(call: Call, mesh: Any) -> None:
+    from torch.distributed.tensor.debug import CommDebugMode
+
+    torch.default_generator.manual_seed(0)
+    whole = _moved(call.arguments(), lambda tensor: tensor.to(mesh.device_type))
+    places = iter(call.placements.split())
+    shared = _moved(whole, lambda tensor: _distributed(tensor, mesh, next(places)))
+    expected = call.operator(*whole, **dict(call.named))
+    with CommDebugMode() as talk:
+        found = call.operator(*shared, **dict(call.named))
+    assert not call.quiet or talk.get_total_counts() == 0, f"{talk.get_total_counts()} collectives"
+    results = _results(found)
+    if call.results is not None:
+        said = [_word(result.placements[0]) for result in results]
+        assert said == call.results.split(), f"results are placed as {said}"
+    wanted = [*_tensors(whole), *_results(expected)]
+    for one, other in zip([*_tensors(shared), *results], wanted, strict=True):
+        torch.testing.assert_close(one.full_tensor(), other)
+
+
+def _distributed(tensor: torch.Tensor, mesh: Any, place: str) -> Any:
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    kind: Any = Shard
+    return distribute_tensor(tensor.clone(), mesh, [Replicate() if place == "R" else kind(int(place[1:]))])
+
+
+def _word(placement: Any) -> str:
+    return "R" if placement.is_replicate() else "P" if placement.is_partial() else f"S{placement.dim}"
+
+
+def _results(returned: Any) -> list[Any]:
+    if returned is None:
+        return []
+    return [*cast("tuple[Any, ...]", returned)] if isinstance(returned, tuple) else [returned]
+
+
+def _tensors(values: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, list):
+            found += _tensors(cast("list[Any]", value))
+    return found
+
+
+def _moved(values: Sequence[Any], move: Callable[[torch.Tensor], Any]) -> tuple[Any, ...]:
+    """Return arguments with their tensors, items of lists too, changed."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, list):
+            return [change(item) for item in cast("list[Any]", value)]
+        return move(value) if isinstance(value, torch.Tensor) else value
+
+    return tuple(map(change, values))
