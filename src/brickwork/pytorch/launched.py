@@ -30,6 +30,9 @@ _increment_version: Callable[[Any], None] = attrgetter("autograd.graph.increment
 class LaunchedOp(ABC):
     """An operator on GPUs that launches something of the user's. Calls go to `torch.ops.<namespace>.<name>`."""
 
+    definition = None
+    """Its loops are not known."""
+
     def __init__(
         self,
         declared: Declared,
