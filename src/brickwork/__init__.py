@@ -19,6 +19,7 @@ from brickwork.language.loops import indices, ndrange, prange
 from brickwork.language.random import rand, randint, randn
 from brickwork.op import Op, op
 from brickwork.pytorch.devices import check_errors
+from brickwork.pytorch.override import override
 
 if TYPE_CHECKING:
     from brickwork.pytorch.cuda_source import CudaOp, Launch, cuda_op
@@ -41,6 +42,7 @@ __all__ = [
     "indices",
     "ndrange",
     "op",
+    "override",
     "prange",
     "rand",
     "randint",

@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -19,6 +21,7 @@ import torch
 
 from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, call_below_autograd, passes_autograd
 from brickwork.pytorch.imports import when_imported
+from brickwork.pytorch.kernels import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
 from brickwork.pytorch.library import made_for_cuda, private
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 """torch's name of the overload without a name."""
 _DTENSOR = "torch.distributed.tensor"
+
+_KEPT_SECONDS = 10.0
+"""How long a function that was taken out of the dispatcher is kept for threads that are on their way into it."""
 
 
 class Behaviour(Protocol):
@@ -98,6 +104,10 @@ class _State:
     """Names that are being defined, which torch looks up before."""
     awaited: bool = False
     """Whether DTensor will be told of the operators when it is imported."""
+    kernels: dict[tuple[str, str], Kernel] = field(default_factory=dict[tuple[str, str], Kernel])
+    """Kernels of PyTorch with overrides in front, by overload and key."""
+    left: deque[tuple[float, Registered]] = field(default_factory=deque[tuple[float, Registered]])
+    """What was taken out lately, and when: a thread may still be on its way there."""
 
 
 _state = _State()
@@ -137,6 +147,34 @@ def register(
         _state.registrations[name] = registration
     _share(registration)
     return registration
+
+
+def lock() -> threading.RLock:
+    """Return what is held while anything is registered."""
+    return _state.lock
+
+
+def kernel_of(overload: Any, key: str) -> Kernel:
+    """Return the kernel of an overload at a dispatch key, with what is in front of it by now."""
+    found = _state.kernels.get((overload.name(), key))
+    return Kernel(overload, key, kernel_at(overload, key)) if found is None else found
+
+
+def replace(kernel: Kernel, layer: Layer) -> None:
+    """Put a layer in front of a kernel; `lock()` is held since `kernel_of` has returned it."""
+    put_in_front(kernel, layer)
+    _state.kernels[kernel.overload.name(), kernel.key] = kernel
+
+
+def restore(kernel: Kernel, layer: Layer) -> None:
+    """Take a layer out. What it was in front of is as it was before."""
+    with _state.lock:
+        now = time.monotonic()
+        _state.left.append((now, take_out(kernel, layer)))
+        while _state.left[0][0] < now - _KEPT_SECONDS:
+            _state.left.popleft()
+        if not kernel.layers:
+            del _state.kernels[kernel.overload.name(), kernel.key]
 
 
 def registered(name: str) -> Registration | None:
@@ -316,7 +354,7 @@ def _on_autograd(registration: Registration, label: str) -> OnAutograd:
             return registration.behaviour.differentiate(label, values)
         lazy = [tensor for place in written for tensor in tensors_of([values[place]]) if _is_lazy(tensor)]
         resolved = {id(tensor): tensor.clone().resolve_neg() for tensor in lazy}
-        result = call_below_autograd(overload, [_replaced(value, resolved) for value in values] if lazy else values)
+        result = call_below_autograd(overload, [_kernel(value, resolved) for value in values] if lazy else values)
         for tensor in lazy:
             tensor.copy_(resolved[id(tensor)])
         return result
@@ -341,10 +379,10 @@ def _is_lazy(tensor: torch.Tensor) -> bool:
     return tensor.is_neg() or tensor.is_conj()
 
 
-def _replaced(value: object, tensors: Mapping[int, torch.Tensor]) -> object:
+def _kernel(value: object, tensors: Mapping[int, torch.Tensor]) -> object:
     """Return an argument with tensors, and those in a list, replaced by their ids."""
     if isinstance(value, list | tuple):
-        return [_replaced(item, tensors) for item in cast("Sequence[object]", value)]
+        return [_kernel(item, tensors) for item in cast("Sequence[object]", value)]
     return tensors.get(id(value), value)
 
 

@@ -1,0 +1,97 @@
+"""`bw.override`: a callable in place of an operator's kernels, for a while or for good.
+
+The kernels of one device are replaced and nothing else: autograd, vmap, autocast and fakes stand in front of them, and
+stay. What the callable does not take goes on to the kernel that was there before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, cast
+
+import torch
+
+from brickwork.diagnostics.errors import DeviceError
+from brickwork.pytorch.kernels import Kernel
+from brickwork.pytorch.overloads import Member, family
+from brickwork.pytorch.register import kernel_of, lock, registered, replace, restore
+from brickwork.pytorch.replacement import Callee, Replacement
+from brickwork.runtime.traceback import OwnFramesHidden
+
+_KEYS = {"cpu": "CPU", "cuda": "CUDA"}
+
+
+class override:  # noqa: N801  # it reads as a function, and as a context manager
+    """A callable in place of an operator of PyTorch's, until `remove()` or the end of the `with`.
+
+    `name` is an operator (`aten::sin`) or one of its overloads (`aten::add.Tensor`). `function` is called with the
+    operator's arguments, without those that have their default values; `sin_(x)` and `sin(x, out=y)` are served by it,
+    too. What it does not take goes on to the original: arguments beyond its signature, types that a brickwork operator
+    cannot be compiled for, and calls that it answers with NotImplemented. Within it, the operator means the original.
+    `device` is "cpu", "cuda", or None for all that are here. The override holds for all threads.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], /, *, device: str | torch.device | None = None) -> None:
+        """Put `function` in place."""
+        with OwnFramesHidden():
+            keys = _keys(device)
+            if not callable(function):
+                raise TypeError(f"bw.override takes a callable in place of {name}, not {function!r}")
+            if registered(name.partition(".")[0]) is not None:
+                raise ValueError(f"{name} is an operator of brickwork: define it again instead")
+            members = [(key, member) for key in keys for member in family(name, key)]
+        self.name = name
+        self._lock = threading.Lock()
+        self._active: list[tuple[Kernel, Replacement]] = []
+        with lock():
+            try:
+                self._put_in_place(Callee(name, function), members)
+            except BaseException:
+                self.remove()
+                raise
+
+    def _put_in_place(self, callee: Callee, members: list[tuple[str, Member]]) -> None:
+        functions: dict[tuple[str, str], Kernel] = {}
+        for key, member in members:
+            kernel = kernel_of(member.overload, key)
+            function = functions.setdefault((member.function.name(), key), kernel)
+            layer = Replacement(callee, member, kernel, function)
+            replace(kernel, layer)
+            self._active.append((kernel, layer))
+
+    def remove(self) -> None:
+        """Put back what was there before; further calls do nothing."""
+        with self._lock:
+            while self._active:
+                restore(*self._active.pop())
+
+    def __enter__(self) -> Self:
+        """Return the handle; the callable is in place already."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Put back what was there before."""
+        self.remove()
+
+    def __repr__(self) -> str:
+        """Say what is overridden."""
+        keys = ", ".join(f"{member.overload.name()} at {member.key}" for member, _ in self._active)
+        return f"<override of {keys or f'{self.name}, removed'}>"
+
+
+def _keys(device: str | torch.device | None) -> list[str]:
+    """Return the dispatch keys of a kind of device, or of all that are here."""
+    if device is None:
+        return ["CPU", "CUDA"] if torch.cuda.is_available() else ["CPU"]
+    chosen = torch.device(device)
+    if chosen.type not in _KEYS:
+        raise ValueError(f"operators are overridden on cpu and cuda, not on {chosen.type}")
+    if cast("int | None", chosen.index) is not None:
+        raise ValueError(f"an operator is overridden on all GPUs: write device={chosen.type!r}, not {str(device)!r}")
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise DeviceError("there is no GPU here for device='cuda'")
+    return [_KEYS[chosen.type]]
