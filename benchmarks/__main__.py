@@ -17,7 +17,18 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import brick_pad, cuda, first_call, launch, loop_programs, matrix_product, sample_normal, sin, timex
+from benchmarks import (
+    brick_pad,
+    cuda,
+    first_call,
+    gradients,
+    launch,
+    loop_programs,
+    matrix_product,
+    sample_normal,
+    sin,
+    timex,
+)
 from brickwork.bench.record import Case, Record, record, save, save_all
 from brickwork.bench.report import show, verdicts
 
@@ -30,6 +41,7 @@ BENCHMARKS = {
     "sample_normal": sample_normal.cases,
     "launch": launch.cases,
     "first_call": first_call.cases,
+    "gradients": gradients.cases,
     "matrix_product": matrix_product.cases,
     PROGRAMS: loop_programs.cases,
 }

@@ -54,6 +54,22 @@ def timex(w: Tensor, k: Tensor, eps: float) -> Call:
     return call
 
 
+def timex_backward(w: Tensor, k: Tensor, gradient: Tensor) -> Call:
+    """Return a call that computes both gradients of `timex`, with one element of a gradient a thread."""
+    for_k, for_w = kernel("timex", "timex_gradient_k"), kernel("timex", "timex_gradient_w")
+    batch, channels, length = k.shape
+    to_w, to_k = torch.empty_like(w), torch.empty_like(k)
+    blocks = (length + _BLOCK - 1) // _BLOCK
+
+    def call() -> Tensor:
+        sizes = [channels, length, batch * channels]
+        for_k(grid=(blocks, channels, batch), block=(_BLOCK, 1, 1), args=[w, gradient, to_k, *sizes])
+        for_w(grid=(blocks, channels, 1), block=(_BLOCK, 1, 1), args=[k, gradient, to_w, channels, length, batch])
+        return torch.cat([to_w.flatten()[:1024], to_k.flatten()[:1024]])
+
+    return call
+
+
 def sample_normal(mu: Tensor, sigma: Tensor, n: int, *, precise: bool) -> Call:
     """Return a call that draws samples, four a thread."""
     chosen = kernel("sample_normal", "precise" if precise else "fast")

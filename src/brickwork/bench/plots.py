@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,21 @@ def histogram(samples: torch.Tensor, path: Path, title: str) -> None:
     x = np.linspace(-5, 5, 400)
     panel.plot(x, np.exp(-x * x / 2) / np.sqrt(2 * np.pi), color="#b3472e", label="density of N(0, 1)")
     panel.set_title(title, fontsize=10, loc="left")
+    panel.legend(frameon=False)
+    panel.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=110)
+
+
+def curves(lines: Mapping[str, Sequence[float]], path: Path, across: str, along: str) -> None:
+    """Draw series of numbers by name; the axes are labelled `across` and `along`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    panel = figure.subplots()
+    for width, (name, values) in zip((3, 1), lines.items(), strict=False):
+        panel.plot(values, label=name, linewidth=width, color="#d9b8a8" if width > 1 else "#b3472e")
+    panel.set_xlabel(across)
+    panel.set_ylabel(along)
     panel.legend(frameon=False)
     panel.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
