@@ -79,7 +79,7 @@ def small(progress: Progress, *, rounds: int) -> Case:
 
     contenders: dict[str, Call] = {
         "brickwork": differentiated(square),
-        "torch.autograd.Function around torch.square": differentiated(lambda value: SquareByHand.apply(value)),
+        "torch.autograd.Function around torch.square": differentiated(SquareByHand.apply),
         "torch.square": differentiated(torch.square),
         "brickwork, no gradient asked for": lambda: square(x),
         "torch.square, no gradient asked for": lambda: torch.square(x),
