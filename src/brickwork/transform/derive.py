@@ -23,7 +23,7 @@ from brickwork.ir.walk import walk
 from brickwork.transform.autodiff.forward import forward
 from brickwork.transform.autodiff.reverse import backward
 from brickwork.transform.batch import batch
-from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Forward
+from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, Forward
 
 
 def derive(program: Program, derivation: Derivation, signature: Signature) -> Program:
@@ -83,6 +83,11 @@ def _sample(argument: ArgumentType) -> ArgumentType:
 def _without_first_axis(kind: TensorType) -> TensorType:
     unit = kind.unit_axis
     return replace(kind, rank=kind.rank - 1, unit_axis=unit - 1 if unit is not None and unit > 0 else None)
+
+
+def elements_read(derived: Derived, signature: Signature) -> tuple[bool, ...]:
+    """Return for each parameter of the base whether the derived program reads elements of it."""
+    return loaded(program_of(derived, signature))[: len(derived.base.parameters)]
 
 
 def loaded(program: Program) -> tuple[bool, ...]:
