@@ -24,7 +24,7 @@ from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.library import private
 from brickwork.pytorch.placement import tensors_of
 from brickwork.runtime.signature import Argument, TensorArgument, TensorListArgument, signature_of
-from brickwork.transform.derivation import Defined
+from brickwork.transform.derivation import Defined, Derived
 
 _SCALARS = {
     ArgumentKind.INT: INT64,
@@ -51,7 +51,7 @@ def signature_of_call(
     arguments = [_argument(definition, position, kinds[position], values[position]) for position in range(count)]
     written = {position for position, each in enumerate(definition.parameters) if each.name in definition.mutated}
     if definition.draws_random:
-        _check_key(definition.name, key, tensors)
+        _check_key(definition, key, tensors)
     outputs = values[count + (1 if definition.draws_random else 0) :]
     names = ["out"] if len(outputs) == 1 else [f"out{number}" for number in range(len(outputs))]
     out = [_tensor(definition, name, value, None) for name, value in zip(names, outputs, strict=True)]
@@ -75,15 +75,16 @@ def _integers(kinds: Sequence[ArgumentKind], values: Sequence[object]) -> list[i
     return found
 
 
-def _check_key(operator: str, key: object, tensors: Sequence[torch.Tensor]) -> None:
-    """Refuse a random key that is not one 64-bit integer on the CPU or where the tensors are."""
+def _check_key(definition: Defined, key: object, tensors: Sequence[torch.Tensor]) -> None:
+    """Refuse a random key that is not one 64-bit integer (or one a sample) on the CPU or where the tensors are."""
     if not isinstance(key, torch.Tensor):
         return
-    if not (key.dtype == torch.int64 and key.numel() == 1):
+    rank = definition.key_rank if isinstance(definition, Derived) else 0
+    if key.dtype != torch.int64 or (key.dim() != rank if rank else key.numel() != 1):
         what = f"has shape {tuple(key.shape)} and dtype {key.dtype}"
-        raise ValueError(f"{operator}(): argument 'key' must hold one int64, but it {what}")
+        raise ValueError(f"{definition.name}(): argument 'key' must hold one int64, but it {what}")
     if key.device.type != "cpu":
-        check_devices(operator, [*tensors[:1], key])
+        check_devices(definition.name, [*tensors[:1], key])
 
 
 def check_devices(operator: str, tensors: Sequence[torch.Tensor]) -> None:

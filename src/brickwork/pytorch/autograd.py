@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import torch
 
 from brickwork.pytorch.arguments import refuse_overlaps
-from brickwork.pytorch.batching import clones, over_samples
+from brickwork.pytorch.batching import Samples, clones
 from brickwork.pytorch.gate import call_below_autograd
 from brickwork.pytorch.placement import device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
@@ -109,6 +109,10 @@ class Family(Protocol):
 
     def derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> Callable[..., Any]:
         """Return a derived operator for arguments like these; `floats` as in `Derived`."""
+        ...
+
+    def batched(self, given: tuple[bool, ...], values: Values, *, keys: bool) -> Callable[..., Any] | None:
+        """Return the operator over samples for arguments like these; None where there is none."""
         ...
 
     def plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
@@ -255,8 +259,15 @@ class Differentiation:
 
     def _vmap(self, info: Any, dims: Values, lengths: Lengths, *flat: Any) -> tuple[Any, Any]:
         """Return the outputs of the function for a batch of inputs, and where their batches lie."""
-        values = lengths.restore(flat)
-        outputs = over_samples(self._family, info.batch_size, lengths.restore(dims[1:]), values, self._written)
+        samples = Samples(info.batch_size, lengths.restore(flat), lengths.restore(dims[1:]), self._written)
+        call = None
+        if self._family.replaced is None:
+            given, keys = samples.given(self._count)
+            call = self._family.batched(given, samples.values[: self._count], keys=keys) if any(given) else None
+        if call is None:
+            outputs = samples.one_by_one(self._family.overload)
+        else:
+            outputs = samples.at_once(self._count, lambda values: self._call(call, values, ()))
         return outputs, (0,) * len(outputs)
 
     def _call(self, call: Callable[..., Any], values: Values, more: Values) -> Any:

@@ -1,9 +1,13 @@
-"""What `torch.vmap` asks of operators: a call over samples."""
+"""The call of an operator over samples, as `torch.vmap` asks for it.
+
+One call of the operator that is derived for samples serves them all; where there is none, the operator is called once a
+sample. What it stores into is cloned, and returned before the results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import torch
 
@@ -11,31 +15,65 @@ from brickwork.pytorch.gate import call_in_order
 from brickwork.pytorch.placement import tensors_of
 
 
-class Batchable(Protocol):
-    """An operator that is called over samples."""
+class Samples:
+    """The arguments of a call over samples: the first axis of each tensor that differs between samples counts them."""
 
-    @property
-    def overload(self) -> Any:
-        """The operator as the dispatcher knows it."""
-        ...
+    def __init__(self, size: int, values: Sequence[Any], dims: Sequence[Any], written: Sequence[int]) -> None:
+        """Take arguments with the axis over samples of each tensor, None where it has none.
 
-
-def over_samples(
-    operator: Batchable, size: int, dims: Sequence[Any], values: Sequence[Any], written: Sequence[int]
-) -> tuple[torch.Tensor, ...]:
-    """Return what an operator stores into, then its results, with a first axis over samples.
-
-    `dims` has for each argument the axis of samples, None where it has none.
-    """
-    samples: list[tuple[torch.Tensor, ...]] = []
-    for number in range(size):
-        sample = [_sample(value, dim, number) for value, dim in zip(values, dims, strict=True)]
+        `written` are the places of the arguments that the operator stores into.
+        """
+        self._size = size
+        self._written = written
+        self._differs = [_has_axis(dim) or place in written for place, dim in enumerate(dims)]
+        pairs = enumerate(zip(values, dims, strict=True))
+        self.values = [self._whole(value, dim) if self._differs[place] else value for place, (value, dim) in pairs]
         for place in written:
-            sample[place] = clones(sample[place])
-        results: Any = call_in_order(operator.overload, sample)
-        results = (results,) if isinstance(results, torch.Tensor) else results or ()
-        samples.append((*tensors_of(sample[place] for place in written), *results))
-    return tuple(torch.stack(items) for items in zip(*samples, strict=True))
+            self.values[place] = clones(self.values[place])
+
+    def given(self, count: int) -> tuple[tuple[bool, ...], bool]:
+        """Return which of the first `count` arguments differ between samples, and whether the random key does."""
+        return tuple(self._differs[:count]), any(self._differs[count:])
+
+    def at_once(self, count: int, call: Callable[[Sequence[Any]], Any]) -> tuple[torch.Tensor, ...]:
+        """Return what is stored into, then the results, of the operator over samples; keys stand after `count`."""
+        keys = [key.contiguous() for key in self.values[count:]]
+        results = call([*self.values[:count], *keys])
+        return (*self._stored(self.values), *tensors_of([results]))
+
+    def one_by_one(self, overload: Any) -> tuple[torch.Tensor, ...]:
+        """Return what is stored into, then the results, of one call a sample."""
+        if not self._size:
+            raise RuntimeError(f"vmap: {overload.name()} cannot be called over no samples at all")
+        outputs: list[list[torch.Tensor]] = []
+        for number in range(self._size):
+            pairs = zip(self.values, self._differs, strict=True)
+            sample = [_sample(value, number) if differs else value for value, differs in pairs]
+            results = call_in_order(overload, sample)
+            outputs.append([*self._stored(sample), *tensors_of([results])])
+        return tuple(torch.stack(items) for items in zip(*outputs, strict=True))
+
+    def _stored(self, values: Sequence[Any]) -> list[torch.Tensor]:
+        return tensors_of(values[place] for place in self._written)
+
+    def _whole(self, value: Any, dim: Any) -> Any:
+        """Return a tensor, or a list of them, with an axis over samples in front."""
+        if isinstance(value, list | tuple):
+            pairs = zip(cast("Sequence[Any]", value), cast("Sequence[Any]", dim), strict=True)
+            return [self._whole(item, axis) for item, axis in pairs]
+        if dim is not None:
+            return value.movedim(dim, 0)
+        return value.unsqueeze(0).expand(self._size, *value.shape) if isinstance(value, torch.Tensor) else value
+
+
+def _has_axis(dim: Any) -> bool:
+    return any(map(_has_axis, cast("Sequence[Any]", dim))) if isinstance(dim, list | tuple) else dim is not None
+
+
+def _sample(value: Any, number: int) -> Any:
+    if isinstance(value, list | tuple):
+        return [_sample(item, number) for item in cast("Sequence[Any]", value)]
+    return value.select(0, number) if isinstance(value, torch.Tensor) else value
 
 
 def clones(value: Any) -> Any:
@@ -43,10 +81,3 @@ def clones(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [clones(item) for item in cast("Sequence[Any]", value)]
     return value.clone().resolve_neg() if isinstance(value, torch.Tensor) else value
-
-
-def _sample(value: Any, dim: Any, number: int) -> Any:
-    if isinstance(value, list | tuple):
-        pairs = zip(cast("Sequence[Any]", value), cast("Sequence[Any]", dim), strict=True)
-        return [_sample(item, axis, number) for item, axis in pairs]
-    return value if dim is None else value.select(dim, number)

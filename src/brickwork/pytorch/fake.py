@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -42,15 +42,23 @@ def _derived(made: Derived) -> Callable[..., Any]:
             case Backward(wanted=wanted):
                 of = tensors_of(value for value, chosen in zip(values, wanted, strict=True) if chosen)
             case Forward():
-                results = tensors_of((base(*values),))
-                outputs = [*tensors_of(values[place] for place in written), *results]
+                outputs = [*tensors_of(values[place] for place in written), *tensors_of((base(*values),))]
                 of = [output for output, is_float in zip(outputs, made.floats, strict=True) if is_float]
-            case Batch():
-                raise NotImplementedError
-        made_of = tuple(map(torch.empty_like, of))
-        return made_of[0] if len(made_of) == 1 else made_of
+            case Batch(given=given):
+                size = tensors_of(value for value, has in zip(values, given, strict=True) if has)[0].shape[0]
+                sample = [_sample(value) if has else value for value, has in zip(values, given, strict=True)]
+                of = [result.new_empty((size, *result.shape)) for result in tensors_of((base(*sample),))]
+        results = tuple(map(torch.empty_like, of))
+        return results[0] if len(results) == 1 else results or None
 
     return host
+
+
+def _sample(value: Any) -> Any:
+    """Return what one sample of an argument is, without data."""
+    if isinstance(value, list | tuple):
+        return [_sample(item) for item in cast("Sequence[Any]", value)]
+    return torch.empty_strided(value.shape[1:], value.stride()[1:], dtype=value.dtype, device=value.device)
 
 
 def fake_out(definition: Defined, outputs: Sequence[str]) -> Callable[..., None]:

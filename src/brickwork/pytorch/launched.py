@@ -268,6 +268,10 @@ class _Family:
         del derivation, values, floats
         raise NotImplementedError(f"{self.definition.name} has no forward mode")
 
+    def batched(self, given: tuple[bool, ...], values: Values, *, keys: bool) -> None:
+        """Return that there is no operator over samples."""
+        del given, values, keys
+
     def plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> NoReturn:
         """Refuse."""
         del wanted, values, outputs

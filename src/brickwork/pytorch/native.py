@@ -27,7 +27,7 @@ from brickwork.pytorch.schema import derive
 from brickwork.pytorch.specialise import Place, Specialiser, Tools
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import elements_read
-from brickwork.transform.derivation import Backward, Defined, Derivation, Derived, derived
+from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, derived
 
 
 class NativeOperator:
@@ -99,6 +99,7 @@ class DerivedOperators:
         self._tools = tools
         self._made: dict[str, NativeOperator] = {}
         self._plans: dict[object, Plan] = {}
+        self._batched: dict[object, Callable[..., Any] | None] = {}
         self._lock = threading.RLock()
 
     @cached_property
@@ -117,6 +118,22 @@ class DerivedOperators:
     def derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> Callable[..., Any]:
         """Return a derived operator for arguments like these; `floats` as in `Derived`."""
         return self._operator(self._derived(derivation, values, floats)).call
+
+    def batched(self, given: tuple[bool, ...], values: Values, *, keys: bool) -> Callable[..., Any] | None:
+        """Return the operator over samples for arguments like these; None where there is none."""
+        key = given, keys, *map(_kind, values)
+        if key not in self._batched:
+            self._batched[key] = self._over_samples(Batch(given, keys), values)
+        return self._batched[key]
+
+    def _over_samples(self, derivation: Batch, values: Values) -> Callable[..., Any] | None:
+        made = self._derived(derivation, values, ())
+        types = tuple(map(argument_type, made.parameters, values))
+        try:
+            elements_read(made, Signature(types, device=device_kind(tensors_of(values))))
+        except CompileError:
+            return None
+        return self._operator(made).call
 
     def plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
         """Return how gradients are computed for arguments and outputs like these."""

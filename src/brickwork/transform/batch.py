@@ -40,7 +40,7 @@ from brickwork.ir.walk import NodeType, rewrite
 from brickwork.transform.free import kernel_of, names_of
 from brickwork.transform.samples import Key, Samples, for_each_sample
 from brickwork.transform.scratch import Names
-from brickwork.transform.tensors import copied, dense_type, joined_type, like_type, same_sizes, sizes_of
+from brickwork.transform.tensors import copied, dense_type, joined_type, same_sizes, sizes_of
 
 
 def batch(program: Program, given: tuple[bool, ...], signature: Signature, *, keys: bool) -> Program:
@@ -136,14 +136,10 @@ class _Host:
         return node
 
     def allocated(self, node: Allocate) -> Allocate:
-        """Return what makes a tensor for all samples."""
-        like = None if node.like is None else self.samples.whole.get(node.like)
-        rank = node.tensor.type.rank + 1
-        kind = dense_type(node.tensor.type.dtype, rank)
-        if like is not None:
-            kind = like_type(replace(like.type, dtype=kind.dtype))
+        """Return what makes a tensor for all samples: row-major, whatever it is like."""
+        kind = dense_type(node.tensor.type.dtype, node.tensor.type.rank + 1)
         sizes = (self.samples.count, *(self.resized(size) for size in node.sizes))
-        return replace(node, tensor=self.samples.add(node.tensor, kind), sizes=sizes, like=like)
+        return replace(node, tensor=self.samples.add(node.tensor, kind), sizes=sizes, like=None)
 
     def rebound(self, node: Rebind) -> Iterator[Statement]:
         """Yield what gives tensors places; what all samples share is copied for each of them before."""

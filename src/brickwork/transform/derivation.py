@@ -141,6 +141,12 @@ class Derived:
         return self.base.draws_random
 
     @property
+    def key_rank(self) -> int:
+        """How many axes of samples `key` has."""
+        own = int(isinstance(self.derivation, Batch) and self.derivation.keys)
+        return own + (self.base.key_rank if isinstance(self.base, Derived) else 0)
+
+    @property
     def reason(self) -> str:
         """Why the host part is not native: it always is."""
         return ""
