@@ -21,6 +21,7 @@ from brickwork.analysis.polynomial import (
     ScalarAtom,
     SizeAtom,
     UnknownAtom,
+    cofactor,
     combine,
     interval_of,
     number,
@@ -241,7 +242,7 @@ def lower_corner(
     Arguments that indices are multiplied with are added to `assumed`, if given: the bound holds where none is negative.
     """
     for loop in reversed(loops):
-        factor = _factor_of(goal, loop.atom)
+        factor = cofactor(goal, loop.atom)
         if factor is None:
             return None
         if not factor.terms:
@@ -279,7 +280,7 @@ def _without_quotients(model: Model, goal: Polynomial) -> Polynomial:
 def _without_unknowns(model: Model, goal: Polynomial) -> Polynomial:
     """Replace the unknowns that occur on their own by their extremes, where a definition or an interval gives them."""
     for atom in [atom for atom in goal.atoms() if isinstance(atom, UnknownAtom)]:
-        factor = _factor_of(goal, atom)
+        factor = cofactor(goal, atom)
         interval = model.intervals.get(atom)
         if factor is None or interval is None:
             return goal
@@ -303,17 +304,6 @@ def _rest_limit(model: Model, atom: Atom) -> Polynomial | None:
         if quotient.rest == of_atom(atom) and low is not None and low >= 0:
             return quotient.divisor - number(1)
     return None
-
-
-def _factor_of(polynomial: Polynomial, atom: Atom) -> Polynomial | None:
-    """Return the polynomial that an atom is multiplied with, or None where it occurs squared."""
-    terms: list[tuple[tuple[Atom, ...], int]] = []
-    for monomial, factor in polynomial.terms:
-        if monomial.count(atom) > 1:
-            return None
-        if atom in monomial:
-            terms.append((tuple(other for other in monomial if other != atom), factor))
-    return combine(terms)
 
 
 # ---------------------------------------------------------------- guards as expressions

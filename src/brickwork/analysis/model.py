@@ -6,7 +6,8 @@ Made by `symbolic.py`. Invariant: every state that the kernel can reach satisfie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from brickwork.analysis.formula import Comparison, Formula, at_least, atoms_of, less
 from brickwork.analysis.polynomial import (
@@ -92,11 +93,33 @@ class Quotient:
 
 
 @dataclass(frozen=True, slots=True)
+class Floor:
+    """What an unknown is: the floor of a quotient, or the remainder that belongs to it. The divisor is not zero."""
+
+    dividend: Polynomial
+    divisor: Polynomial
+    remainder: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What an unknown is: `then` where an exact condition holds, else `otherwise`."""
+
+    condition: Formula
+    then: Polynomial
+    otherwise: Polynomial
+
+
+Origin: TypeAlias = Floor | Choice
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """The loops and accesses of a kernel, and what is known of the atoms in them.
 
     `loose` atoms have definitions that hold but do not fix them. `scalars` are the integer arguments that values of
     indices, bounds or conditions were computed from. `floors` are polynomials over parameters, each at least 0.
+    `origins` say what unknowns are that are functions of other atoms.
     """
 
     loops: tuple[Loop, ...]
@@ -108,6 +131,7 @@ class Model:
     context: tuple[Formula, ...]
     scalars: frozenset[Symbol]
     floors: tuple[Polynomial, ...] = ()
+    origins: Mapping[Atom, Origin] = field(default_factory=dict[Atom, Origin])
 
     def within(self, *accesses: Access) -> Model:
         """Return what is known where all of these accesses happen: their loops run, their conditions hold."""

@@ -184,6 +184,17 @@ def combine(terms: Iterable[tuple[Monomial, int]]) -> Polynomial:
     return Polynomial(tuple(kept))
 
 
+def cofactor(polynomial: Polynomial, atom: Atom) -> Polynomial | None:
+    """Return the polynomial that an atom is multiplied with, or None where it occurs squared."""
+    terms: list[tuple[Monomial, int]] = []
+    for monomial, factor in polynomial.terms:
+        if monomial.count(atom) > 1:
+            return None
+        if atom in monomial:
+            terms.append((tuple(other for other in monomial if other != atom), factor))
+    return combine(terms)
+
+
 def number(value: int) -> Polynomial:
     """Return a constant."""
     return Polynomial((((), value),)) if value else Polynomial(())

@@ -124,6 +124,7 @@ class _Walker:
             loose=frozenset(values.loose),
             context=tuple(self.context),
             scalars=frozenset(values.used),
+            origins=values.origins,
         )
 
     # ------------------------------------------------------------ statements

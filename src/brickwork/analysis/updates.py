@@ -83,7 +83,7 @@ def _apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[T
 
 def update_operator(loop: For, tensor: Tensor) -> Operator | None:
     """Return the operator by which a loop updates elements of a tensor, if it does nothing else with it."""
-    updates = [_update(store, values) for store, values in _stores(loop.body) if store.tensor == tensor]
+    updates = [update_of(store, values) for store, values in _stores(loop.body) if store.tensor == tensor]
     names = {None if update is None else update[0] for update in updates}
     touched = sum(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(loop))
     name = names.pop() if len(names) == 1 else None
@@ -93,7 +93,7 @@ def update_operator(loop: For, tensor: Tensor) -> Operator | None:
 def with_updates(loop: For, names: Iterable[str]) -> For:
     """Return the loop with its updates of the tensors of these names made indivisible."""
     chosen = frozenset(names)
-    updates = {id(store): _update(store, values) for store, values in _stores(loop.body)}
+    updates = {id(store): update_of(store, values) for store, values in _stores(loop.body)}
 
     def visit(node: Node) -> Node:
         if not isinstance(node, Store) or node.tensor.name not in chosen or node.combine is not None:
@@ -136,7 +136,7 @@ def _stores(block: Block) -> Iterator[tuple[Store, Values]]:
                 pass
 
 
-def _update(store: Store, values: Values) -> tuple[str, Expression] | None:
+def update_of(store: Store, values: Values) -> tuple[str, Expression] | None:
     """Return the operator and the operand of `x[i] = x[i] op operand`."""
     value = store.value
     if not isinstance(value, Apply) or len(value.operands) != 2:

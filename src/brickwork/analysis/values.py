@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from brickwork.analysis import formula as logic
 from brickwork.analysis.formula import FALSE, TRUE, UNKNOWN, Comparison, Formula, atoms_of, both, either, negate
-from brickwork.analysis.model import Quotient, depth_of, depth_of_polynomial
+from brickwork.analysis.model import Choice, Floor, Origin, Quotient, depth_of, depth_of_polynomial
 from brickwork.analysis.polynomial import (
     EVERYTHING,
     INT64_RANGE,
@@ -50,6 +50,7 @@ class Values:
         self._replaced: dict[Atom, Polynomial] = {}
         self._made: dict[Hashable, Atom] = {}
         self.quotients: dict[Atom, Quotient] = {}
+        self.origins: dict[Atom, Origin] = {}
         self._count = 0
 
     def interval(self, polynomial: Polynomial) -> Interval:
@@ -242,6 +243,8 @@ class Values:
         quotient = self._derived(("quotient", top, bottom), (top, bottom), within)
         rest = self._derived(("rest", top, bottom), (top, bottom), _rests(by))
         self.ranges[next(iter(quotient.atoms()))] = top.atoms() | bottom.atoms()
+        for made, remainder in ((quotient, False), (rest, True)):
+            self.origins[next(iter(made.atoms()))] = Floor(top, bottom, remainder)
         if bottom.is_constant:
             difference = top - quotient.scale(bottom.constant)
             self._define(quotient, self._rest_bounds(difference, bottom, by))
@@ -280,6 +283,7 @@ class Values:
         interval = self.interval(then).hull(self.interval(otherwise))
         if logic.is_exact(condition):
             value = self._derived(("choose", condition, then, otherwise), (then, otherwise), interval, condition)
+            self.origins[next(iter(value.atoms()))] = Choice(condition, then, otherwise)
         else:
             value = self.unknown(depth, interval)
         first = both(condition, logic.equal(value, then))

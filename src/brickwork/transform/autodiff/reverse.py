@@ -4,6 +4,7 @@
     copies              adjoints begin as the gradients that are given
     F(body), R(body)    the kernel's variables computed anew, and adjoints back to the arguments (`sweep.py`)
     rounding            of gradients that were summed in a wider type
+    gather form         of the loops that add to elements of adjoints (`gather.py`)
 
 All of it is one kernel, without what no gradient depends on. Arguments are read and never written.
 """
@@ -50,6 +51,7 @@ from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, read
 from brickwork.transform.autodiff.activity import Activity, activity
 from brickwork.transform.autodiff.adjoints import Adjoints, adjoints
 from brickwork.transform.autodiff.dead import without_dead
+from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.hulls import Hulls
 from brickwork.transform.autodiff.normal import normalised
 from brickwork.transform.autodiff.recompute import Recompute, Scope
@@ -82,7 +84,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     body, made = derivation.body(states, allocated)
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
     derived = _kernel(kernel, body, made, sizes)
-    return Program(
+    whole = Program(
         name=program.name,
         parameters=(
             *map(_unwritten, parameters),
@@ -95,6 +97,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
         aligned=signature.aligned,
         loc=program.loc,
     )
+    return gather(whole, names)
 
 
 @dataclass(frozen=True, slots=True)

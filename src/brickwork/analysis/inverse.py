@@ -1,0 +1,544 @@
+"""Access maps turned around: for an element, the iterations that reach it.
+
+    for t in range(T):                                 for e in range(T):
+        for u in range(t + 1):            ->               for u in range(e + 1):
+            w[T - 1 - t + u]                                   t = T - 1 + u - e
+
+Indices of loops are eliminated by the equations `element == index(loops)`, one for each axis. Floor divisions in an
+index bring a quotient with them, which is one more unknown. What cannot be eliminated stays a loop, with bounds from
+all conditions it stands in. Invariant: the loops of an `Inverse` run through exactly the iterations in which the access
+is made with that element, each once, where the `assumed` comparisons hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from brickwork.analysis.formula import Comparison, Formula, at_least
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Access, Floor, Loop, Model, depth_of, is_parameter
+from brickwork.analysis.polynomial import (
+    SIZE_LIMIT,
+    Atom,
+    IndexAtom,
+    Interval,
+    Polynomial,
+    UnknownAtom,
+    cofactor,
+    interval_of,
+    number,
+    of_atom,
+    order_of,
+)
+from brickwork.analysis.ways import Case, plain
+from brickwork.ir.nodes import Load
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+
+ZERO, ONE = number(0), number(1)
+MOST_COMBINED = 12
+"""Pairs of a lower and an upper bound that bounds of the loops around are made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A quotient of polynomials. The divisor is at least 1."""
+
+    numerator: Polynomial
+    divisor: Polynomial = ONE
+
+
+@dataclass(frozen=True, slots=True)
+class Divisible:
+    """That a polynomial is a multiple of another, which is at least 1."""
+
+    numerator: Polynomial
+    divisor: Polynomial
+
+
+Guard = Comparison | Divisible
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A loop: from the greatest of `lower`, rounded up, to the least of `upper`, rounded down, both included.
+
+    Its iterations are those in which the `guards` hold. A `fixed` loop is one of the kernel's, with the bounds that it
+    has there. `atom` is the index of a loop of the kernel, a quotient, or an index of the element.
+    """
+
+    atom: Atom
+    lower: tuple[Ratio, ...] = ()
+    upper: tuple[Ratio, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    fixed: Loop | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """The loops over elements, and inside of them those over the iterations that reach one.
+
+    `indices` are those of the element. `values` are the indices of the kernel's loops, where they are no dimension.
+    If `everywhere`, the `elements` are all there are in the tensor.
+    """
+
+    indices: tuple[Polynomial, ...]
+    elements: tuple[Dimension, ...]
+    guards: tuple[Guard, ...]
+    terms: tuple[Dimension, ...]
+    values: Mapping[Atom, Ratio]
+    assumed: tuple[Comparison, ...]
+    everywhere: bool
+
+
+class _OpaqueError(Exception):
+    """An access map that cannot be turned around."""
+
+
+def invert(
+    model: Model, solver: Solver, access: Access, case: Case, outer: int, elements: Sequence[Atom]
+) -> Inverse | None:
+    """Return a case of an access turned around, inside the `outer` outermost loops; `elements` has an atom an axis."""
+    try:
+        turn = _Turn(model, solver, access, outer, tuple(elements))
+        turn.begin(case)
+        indices = turn.solve()
+        return turn.inverse(indices)
+    except _OpaqueError:
+        return None
+
+
+# ---------------------------------------------------------------- the equations
+
+
+@dataclass(frozen=True, slots=True)
+class _Constraint:
+    """A comparison that iterations satisfy; one that is not `needed` follows from the others."""
+
+    polynomial: Polynomial
+    equal: bool = False
+    needed: bool = True
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The unknowns, the equations and the comparisons of one access."""
+
+    model: Model
+    solver: Solver
+    access: Access
+    outer: int
+    elements: tuple[Atom, ...]
+    loops: tuple[Loop, ...] = ()
+    indices: list[Polynomial] = field(default_factory=list[Polynomial])
+    unknown: list[Atom] = field(default_factory=list[Atom])
+    fixed: dict[Atom, Loop] = field(default_factory=dict[Atom, Loop])
+    constraints: list[_Constraint] = field(default_factory=list[_Constraint])
+    divisible: list[Divisible] = field(default_factory=list[Divisible])
+    values: dict[Atom, Ratio] = field(default_factory=dict[Atom, Ratio])
+    own: list[Atom] = field(default_factory=list[Atom])
+    assumed: list[Comparison] = field(default_factory=list[Comparison])
+    everywhere: bool = True
+
+    # ------------------------------------------------------------ what is given
+
+    def begin(self, case: Case) -> None:
+        """Note the unknowns and what is known of them."""
+        natural = dict.fromkeys(self.elements, Interval(0, SIZE_LIMIT))
+        self.model = replace(self.model, intervals={**self.model.intervals, **natural})
+        self.loops = self.access.loops[self.outer :]
+        self.indices = [self.plain(index) for index in case.indices]
+        indices = {loop.atom for loop in self.loops}
+        quotients = self.quotients({atom for index in self.indices for atom in index.atoms()})
+        known = indices | {*quotients}
+        for loop in self.loops:
+            bounds = [self.plain(bound) for bound in (loop.start, loop.stop)]
+            if all(self.is_clear(bound, known) for bound in bounds):
+                index = of_atom(loop.atom)
+                self.constraints.append(_Constraint(index - bounds[0]))
+                self.constraints.append(_Constraint(bounds[1] - ONE - index))
+                self.unknown.append(loop.atom)
+            elif self.is_copied(loop):
+                self.fixed[loop.atom] = loop
+            else:
+                raise _OpaqueError
+        for quotient, origin in quotients.items():
+            dividend = self.plain(origin.dividend)
+            if not self.is_clear(dividend, known):
+                raise _OpaqueError
+            rest = dividend - of_atom(quotient) * origin.divisor
+            self.need_positive(origin.divisor)
+            self.constraints += [_Constraint(rest), _Constraint(origin.divisor - ONE - rest)]
+            self.unknown.append(quotient)
+        for comparison in case.conditions:
+            polynomial = self.plain(comparison.polynomial)
+            if not self.is_clear(polynomial, known):
+                raise _OpaqueError
+            self.constraints.append(_Constraint(polynomial, comparison.equal))
+        if not all(self.is_clear(index, known) for index in self.indices):
+            raise _OpaqueError
+
+    def plain(self, polynomial: Polynomial) -> Polynomial:
+        return plain(self.model, polynomial)
+
+    def quotients(self, atoms: Iterable[Atom]) -> dict[Atom, Floor]:
+        """Return the quotients among atoms, and those in their dividends, which come first."""
+        result: dict[Atom, Floor] = {}
+        for atom in sorted(atoms, key=order_of):
+            origin = self.model.origins.get(atom)
+            if isinstance(origin, Floor) and depth_of(atom) > self.outer:
+                if not all(map(is_parameter, origin.divisor.atoms())):
+                    raise _OpaqueError
+                result.update(self.quotients(self.plain(origin.dividend).atoms()))
+                result[atom] = origin
+        return result
+
+    def is_copied(self, loop: Loop) -> bool:
+        """Whether the bounds of a loop are over indices of the loops around it, and what is fixed around the nest."""
+        bounds = (loop.node.start, loop.node.stop)
+        inside = assigned_symbols(self.loops[0].node) - {item.node.index for item in self.loops}
+        return not read_symbols(bounds) & inside and not any(isinstance(node, Load) for node in walk(bounds))
+
+    def is_clear(self, polynomial: Polynomial, known: set[Atom]) -> bool:
+        """Whether a polynomial is one of unknowns and what is fixed around the nest."""
+        return all(
+            is_parameter(atom) or atom in known or (isinstance(atom, IndexAtom) and atom.depth <= self.outer)
+            for atom in polynomial.atoms()
+        )
+
+    def need_positive(self, divisor: Polynomial) -> None:
+        """Take for granted that a polynomial over parameters is at least 1, unless that is known."""
+        room = divisor - ONE
+        if not self.model.is_natural(room) and not self.reached(room):
+            self.assumed.append(Comparison(room))
+
+    def reached(self, room: Polynomial) -> bool:
+        """Whether something is at least 0 where the tensor has elements."""
+        return any(self.model.is_natural(room - axis.size + ONE) for axis in self.access.axes)
+
+    # ------------------------------------------------------------ elimination
+
+    def solve(self) -> tuple[Polynomial, ...]:
+        """Eliminate an unknown by each axis; return the indices of the element."""
+        result: dict[int, Polynomial] = {}
+        while len(result) < len(self.indices):
+            open_axes = [place for place in range(len(self.indices)) if place not in result]
+            place, atom = self.pick(open_axes)
+            index = self.indices[place]
+            if atom is None:
+                result[place] = self.reached_only(place)
+                continue
+            factor = cofactor(index, atom)
+            rest = index - of_atom(atom) * (factor or ZERO)
+            if factor is not None and factor.is_constant and abs(factor.constant) == 1:
+                ahead = of_atom(self.elements[place]) - rest
+                self.eliminate(atom, Ratio(ahead.scale(factor.constant)))
+                result[place] = of_atom(self.elements[place])
+            elif self.is_alone(atom, index):
+                self.need_nonzero(factor)
+                self.unknown.remove(atom)
+                self.own.append(atom)
+                result[place] = self.reached_only(place)
+            else:
+                self.divide(place, atom, factor, rest)
+                result[place] = of_atom(self.elements[place])
+        return tuple(result[place] for place in range(len(self.indices)))
+
+    def reached_only(self, place: int) -> Polynomial:
+        """Return an index that is no variable of its own: only those in range that iterations reach are looked at."""
+        self.everywhere = False
+        index, size = self.indices[place], self.access.axes[place].size
+        self.constraints += [_Constraint(index), _Constraint(size - ONE - index)]
+        return index
+
+    def pick(self, places: Sequence[int]) -> tuple[int, Atom | None]:
+        """Return an axis and the unknown to eliminate by it: the outermost loop of those that are only added."""
+        best: tuple[tuple[int, ...], int, Atom | None] | None = None
+        for place in places:
+            index = self.indices[place]
+            inside = [atom for atom in self.unknown if atom in index.atoms() and not self.bounds_fixed(atom)]
+            if not inside:
+                if any(atom in self.fixed or atom in self.unknown for atom in index.atoms()):
+                    raise _OpaqueError
+                return place, None
+            units = [atom for atom in inside if self.is_unit(index, atom)]
+            for order, atom in enumerate(units or inside):
+                elsewhere = sum(atom in self.indices[other].atoms() for other in places) - 1
+                rank = (0 if units else 1, isinstance(atom, UnknownAtom), elsewhere, len(units), order)
+                if best is None or rank < best[0]:
+                    best = (rank, place, atom)
+        if best is None:
+            raise _OpaqueError
+        return best[1], best[2]
+
+    def bounds_fixed(self, atom: Atom) -> bool:
+        """Whether a loop whose bounds are copied reads an index."""
+        loops = (loop.node for loop in self.fixed.values())
+        read = read_symbols([bound for loop in loops for bound in (loop.start, loop.stop)])
+        return isinstance(atom, IndexAtom) and atom.symbol in read
+
+    def is_unit(self, index: Polynomial, atom: Atom) -> bool:
+        factor = cofactor(index, atom)
+        return factor is not None and factor.is_constant and abs(factor.constant) == 1
+
+    def is_alone(self, atom: Atom, index: Polynomial) -> bool:
+        """Whether an unknown is the only one in an index, and is in no other."""
+        others = {*self.unknown, *self.fixed} - {atom}
+        return not others & index.atoms() and sum(atom in item.atoms() for item in self.indices) == 1
+
+    def need_nonzero(self, factor: Polynomial | None) -> None:
+        if factor is None or not all(map(is_parameter, factor.atoms())):
+            raise _OpaqueError
+        if not factor.is_constant:
+            self.need_positive(factor)
+
+    def eliminate(self, atom: Atom, value: Ratio) -> None:
+        """Put what an unknown is into all that is known."""
+        self.unknown.remove(atom)
+        self.indices = [_put(index, atom, value) for index in self.indices]
+        self.constraints = [replace(item, polynomial=_put(item.polynomial, atom, value)) for item in self.constraints]
+        self.divisible = [
+            Divisible(_put(item.numerator, atom, value), item.divisor * value.divisor)
+            if atom in item.numerator.atoms()
+            else item
+            for item in self.divisible
+        ]
+        self.values = {
+            other: Ratio(_put(ratio.numerator, atom, value), ratio.divisor * value.divisor)
+            if atom in ratio.numerator.atoms()
+            else ratio
+            for other, ratio in self.values.items()
+        }
+        self.values[atom] = value
+
+    def divide(self, place: int, atom: Atom, factor: Polynomial | None, rest: Polynomial) -> None:
+        """Eliminate an unknown that is multiplied with a number or parameter: not all elements have one."""
+        self.need_nonzero(factor)
+        if factor is None or sum(atom in item.atoms() for item in self.indices) > 1:
+            raise _OpaqueError
+        sign = -1 if factor.is_constant and factor.constant < 0 else 1
+        ahead = (of_atom(self.elements[place]) - rest).scale(sign)
+        value = Ratio(ahead, factor.scale(sign))
+        self.indices[place] = of_atom(self.elements[place])
+        self.eliminate(atom, value)
+        self.divisible.append(Divisible(value.numerator, value.divisor))
+
+    # ------------------------------------------------------------ bounds
+
+    def inverse(self, indices: tuple[Polynomial, ...]) -> Inverse:
+        """Return loops over what is left."""
+        axes = zip(indices, self.elements, self.access.axes, strict=True)
+        elements = [
+            Dimension(atom, (Ratio(ZERO),), (Ratio(axis.size - ONE),))
+            for index, atom, axis in axes
+            if index == of_atom(atom)
+        ]
+        own = [Dimension(atom) for atom in self.ordered(self.own)]
+        terms = [Dimension(atom, fixed=self.fixed.get(atom)) for atom in self.ordered([*self.unknown, *self.fixed])]
+        bounded = self.bounded([*own, *terms])
+        held: list[Formula] = [item for each in elements for item in _domain(each)]
+        guards = self.guards((), {each.atom for each in elements}, held)
+        held += [item for item in guards if isinstance(item, Comparison)]
+        result: list[Dimension] = []
+        for place, each in enumerate(bounded):
+            inside = {each.atom, *(item.atom for item in bounded[:place]), *(item.atom for item in elements)}
+            lower, upper = self.pruned(each.lower, held, low=True), self.pruned(each.upper, held, low=False)
+            held += _domain(replace(each, lower=lower, upper=upper))
+            tested = self.guards(each.guards, inside, held)
+            held += [item for item in tested if isinstance(item, Comparison)]
+            result.append(replace(each, lower=lower, upper=upper, guards=tested))
+        values = dict(self.values)
+        result = _from_zero(result, len(own), values)
+        return Inverse(
+            indices=indices,
+            elements=(*elements, *result[: len(own)]),
+            guards=guards,
+            terms=tuple(result[len(own) :]),
+            values=values,
+            assumed=tuple(dict.fromkeys(self.assumed)),
+            everywhere=self.everywhere,
+        )
+
+    def ordered(self, atoms: Iterable[Atom]) -> list[Atom]:
+        """Return unknowns in the order of the loops, a quotient before those that it is of."""
+        places = {loop.atom: place for place, loop in enumerate(self.loops)}
+
+        def key(atom: Atom) -> tuple[int, int, int]:
+            if atom in places:
+                return places[atom], 1, 0
+            origin = self.model.origins[atom]
+            inside = self.plain(origin.dividend).atoms() if isinstance(origin, Floor) else frozenset[Atom]()
+            return max((key(item)[0] for item in inside if item in places), default=0), 0, order_of(atom)[1]
+
+        return sorted(atoms, key=key)
+
+    def bounded(self, dimensions: Sequence[Dimension]) -> list[Dimension]:
+        """Return the loops with all bounds that the constraints give, innermost first."""
+        result: list[Dimension] = []
+        for dimension in reversed(dimensions):
+            inside = [item for item in self.constraints if dimension.atom in item.polynomial.atoms()]
+            self.constraints = [item for item in self.constraints if item not in inside]
+            lower: list[Ratio] = []
+            upper: list[Ratio] = []
+            guards: list[Guard] = []
+            for item in inside:
+                if dimension.fixed is not None or not self.bound(dimension.atom, item, lower, upper):
+                    guards += [Comparison(item.polynomial, item.equal)] if item.needed else []
+            if dimension.fixed is None:
+                self.combine(lower, upper)
+                if not lower or not upper:
+                    raise _OpaqueError
+            result.insert(0, replace(dimension, lower=_unique(lower), upper=_unique(upper), guards=tuple(guards)))
+        return result
+
+    def bound(self, atom: Atom, item: _Constraint, lower: list[Ratio], upper: list[Ratio]) -> bool:
+        """Add a constraint to the bounds of an unknown, if it is one."""
+        factor = cofactor(item.polynomial, atom)
+        if factor is None or not all(map(is_parameter, factor.atoms())):
+            return False
+        rest = item.polynomial - factor * of_atom(atom)
+        if len(factor.terms) == 1 and not factor.is_constant:
+            self.need_positive(factor.scale(1 if factor.terms[0][1] > 0 else -1))
+        if self.is_positive(factor):
+            found, same, other = Ratio(rest.scale(-1), factor), lower, upper
+        elif self.is_positive(factor.scale(-1)):
+            found, same, other = Ratio(rest, factor.scale(-1)), upper, lower
+        else:
+            return False
+        same.append(found)
+        if item.equal:
+            other.append(found)
+        return True
+
+    def is_positive(self, factor: Polynomial) -> bool:
+        """Whether something is at least 1, or is taken to be."""
+        room = factor - ONE
+        low = interval_of(room, self.model.intervals).low
+        return (low is not None and low >= 0) or self.reached(room) or Comparison(room) in self.assumed
+
+    def combine(self, lower: Sequence[Ratio], upper: Sequence[Ratio]) -> None:
+        """Add what follows for the other unknowns from an unknown's having a value at all."""
+        if len(lower) * len(upper) > MOST_COMBINED:
+            return
+        for low in lower:
+            for high in upper:
+                same = low.divisor == high.divisor
+                room = (
+                    high.numerator - low.numerator
+                    if same
+                    else high.numerator * low.divisor - low.numerator * high.divisor
+                )
+                if not room.is_constant:
+                    self.constraints.append(_Constraint(room, needed=False))
+
+    # ------------------------------------------------------------ what is superfluous
+
+    def guards(self, given: Sequence[Guard], inside: set[Atom], held: Sequence[Formula]) -> tuple[Guard, ...]:
+        """Return the comparisons to be tested where the atoms `inside` are known, without those that follow."""
+        if not given:
+            given = [
+                Comparison(item.polynomial, item.equal)
+                for item in self.constraints
+                if item.needed and self.is_ready(item.polynomial, inside)
+            ]
+            self.constraints = [item for item in self.constraints if not self.is_ready(item.polynomial, inside)]
+        found = [item for item in given if not isinstance(item, Comparison) or not self.follows(item, held)]
+        ready = [item for item in self.divisible if self.is_ready(item.numerator, inside)]
+        self.divisible = [item for item in self.divisible if item not in ready]
+        return (*found, *ready)
+
+    def is_ready(self, polynomial: Polynomial, inside: set[Atom]) -> bool:
+        return not (polynomial.atoms() & {*self.unknown, *self.fixed, *self.own}) - inside
+
+    def pruned(self, ratios: Sequence[Ratio], held: Sequence[Formula], *, low: bool) -> tuple[Ratio, ...]:
+        """Return lower or upper bounds without those that others are at least as strict as."""
+        kept = [*ratios]
+        for ratio in ratios:
+            for other in kept:
+                if other == ratio:
+                    continue
+                room = other.numerator * ratio.divisor - ratio.numerator * other.divisor
+                if self.follows(Comparison(room if low else room.scale(-1)), held):
+                    kept.remove(ratio)
+                    break
+        return tuple(kept)
+
+    def follows(self, goal: Comparison, held: Sequence[Formula]) -> bool:
+        """Whether a comparison holds wherever others do."""
+        if goal.equal:
+            return not goal.polynomial.terms
+        goal = Comparison(self.divided(goal.polynomial))
+        if self.model.is_natural(goal.polynomial):
+            return True
+        if not goal.polynomial.is_affine:
+            return False
+        wrong = at_least(number(-1), goal.polynomial)
+        return self.solver.feasible(self.model.closure((*held, wrong))) is False
+
+    def divided(self, polynomial: Polynomial) -> Polynomial:
+        """Return a polynomial without the factors that are surely positive, or taken to be."""
+        for atom in sorted(polynomial.atoms(), key=order_of):
+            factor = cofactor(polynomial, atom)
+            if factor is not None and polynomial == factor * of_atom(atom) and self.is_positive(of_atom(atom)):
+                return self.divided(factor)
+        return polynomial
+
+
+def _put(polynomial: Polynomial, atom: Atom, value: Ratio) -> Polynomial:
+    """Return a polynomial, times the divisor of `value`, with that in place of an atom."""
+    if atom not in polynomial.atoms():
+        return polynomial
+    if value.divisor == ONE:
+        return polynomial.substitute({atom: value.numerator})
+    factor = cofactor(polynomial, atom)
+    if factor is None:
+        raise _OpaqueError
+    return factor * value.numerator + (polynomial - factor * of_atom(atom)) * value.divisor
+
+
+def _domain(dimension: Dimension) -> list[Formula]:
+    """Return the range of a loop."""
+    atom = of_atom(dimension.atom)
+    lower = [at_least(atom * item.divisor, item.numerator) for item in dimension.lower]
+    return [*lower, *(at_least(item.numerator, atom * item.divisor) for item in dimension.upper)]
+
+
+def _unique(ratios: Iterable[Ratio]) -> tuple[Ratio, ...]:
+    return tuple(dict.fromkeys(ratios))
+
+
+def _from_zero(dimensions: Sequence[Dimension], first: int, values: dict[Atom, Ratio]) -> list[Dimension]:
+    """Let loops that begin at a place of each element begin at 0; `values` is changed with them.
+
+    So the iterations of neighbouring elements go together.
+    """
+    result = [*dimensions]
+    if any(each.fixed is not None for each in dimensions):
+        return result
+    for place in range(first, len(result)):
+        each = result[place]
+        start = each.lower[0] if len(each.lower) == 1 and each.fixed is None else None
+        if start is None or start.divisor != ONE or all(map(is_parameter, start.numerator.atoms())):
+            continue
+        moved = {each.atom: of_atom(each.atom) + start.numerator}
+        upper = tuple(Ratio(item.numerator - start.numerator * item.divisor, item.divisor) for item in each.upper)
+        guards = tuple(_moved(item, moved) for item in each.guards)
+        result[place] = replace(each, lower=(Ratio(ZERO),), upper=upper, guards=guards)
+        for inner in range(place + 1, len(result)):
+            item = result[inner]
+            result[inner] = replace(
+                item,
+                lower=tuple(Ratio(ratio.numerator.substitute(moved), ratio.divisor) for ratio in item.lower),
+                upper=tuple(Ratio(ratio.numerator.substitute(moved), ratio.divisor) for ratio in item.upper),
+                guards=tuple(_moved(guard, moved) for guard in item.guards),
+            )
+        for atom, ratio in [*values.items()]:
+            values[atom] = Ratio(ratio.numerator.substitute(moved), ratio.divisor)
+        values[each.atom] = Ratio(of_atom(each.atom) + start.numerator)
+    return result
+
+
+def _moved(guard: Guard, values: Mapping[Atom, Polynomial]) -> Guard:
+    if isinstance(guard, Divisible):
+        return Divisible(guard.numerator.substitute(values), guard.divisor)
+    return Comparison(guard.polynomial.substitute(values), guard.equal)

@@ -1,0 +1,146 @@
+"""The ways that an access takes: choices in its indices told apart, and remainders in terms of quotients.
+
+    x[min(i, n - 1)]      is      x[i] where i <= n - 1,  x[n - 1] elsewhere
+
+Invariant: the cases of an access exclude one another, and together are all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, less, negate
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Access, Choice, Floor, Model
+from brickwork.analysis.polynomial import Atom, Polynomial, UnknownAtom, number, of_atom, order_of
+
+MOST_CASES = 8
+"""Ways that an index may take, by choices in it, beyond which it is not followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One of the ways that an access takes: its indices there, and when it is taken."""
+
+    indices: tuple[Polynomial, ...]
+    conditions: tuple[Comparison, ...] = ()
+
+
+def conjunction(model: Model, case: Case, formula: Formula) -> tuple[Comparison, ...] | None:
+    """Return a condition on the way to an access as comparisons that `invert` can take as those of a case.
+
+    None where it is none of them: then it has to be asked in each iteration.
+    """
+    parts = formula.parts if isinstance(formula, AllOf) else (formula,)
+    comparisons = tuple(item for item in parts if isinstance(item, Comparison))
+    known = {
+        atom for index in (*case.indices, *(item.polynomial for item in case.conditions)) for atom in index.atoms()
+    }
+    known = {atom for item in known for atom in plain(model, of_atom(item)).atoms()}
+    inside = {atom for item in comparisons for atom in plain(model, item.polynomial).atoms()}
+    unknown = {atom for atom in inside if isinstance(atom, UnknownAtom)}
+    return comparisons if len(comparisons) == len(parts) and unknown <= known else None
+
+
+def plain(model: Model, polynomial: Polynomial) -> Polynomial:
+    """Return a polynomial with remainders in terms of quotients."""
+    while True:
+        values: dict[Atom, Polynomial] = {}
+        for atom in polynomial.atoms():
+            origin = model.origins.get(atom)
+            if isinstance(origin, Floor) and origin.remainder:
+                quotient = of_atom(_quotient(model, origin))
+                values[atom] = origin.dividend - quotient * origin.divisor
+        if not values:
+            return polynomial
+        polynomial = polynomial.substitute(values)
+
+
+def _quotient(model: Model, origin: Floor) -> Atom:
+    """Return the quotient that a remainder belongs to."""
+    same = replace(origin, remainder=False)
+    return next(atom for atom, other in model.origins.items() if other == same)
+
+
+def cases(model: Model, solver: Solver, access: Access) -> tuple[Case, ...] | None:
+    """Return the ways that an access takes, which exclude one another; None where they are too many or not known."""
+    found = [Case(tuple(axis.value for axis in access.axes))]
+    for place, axis in enumerate(access.axes):
+        if axis.wraps and not is_natural(model, solver, access, axis.value):
+            found = [part for case in found for part in _wrapped(case, place, axis.size)]
+    result: list[Case] = []
+    while found:
+        case = found.pop(0)
+        if len(found) + len(result) > MOST_CASES:
+            return None
+        split = _split(model, case)
+        if split is None:
+            return None
+        if len(split) > 1:
+            found = [*(part for part in split if _may_happen(model, solver, access, part)), *found]
+        elif split:
+            result.append(split[0])
+    return tuple(result)
+
+
+def is_natural(model: Model, solver: Solver, access: Access, value: Polynomial) -> bool:
+    """Whether an index is at least 0 wherever an access is made."""
+    if model.is_natural(value):
+        return True
+    return solver.feasible(model.closure((*model.domain(access), less(value, number(0))))) is False
+
+
+def _wrapped(case: Case, place: int, size: Polynomial) -> list[Case]:
+    """Return the cases that an index is natural, and that it counts from the end."""
+    value = case.indices[place]
+    moved = (*case.indices[:place], value + size, *case.indices[place + 1 :])
+    below = Comparison(number(-1) - value)
+    return [Case(case.indices, (*case.conditions, Comparison(value))), Case(moved, (*case.conditions, below))]
+
+
+def _split(model: Model, case: Case) -> list[Case] | None:
+    """Return the cases of the first choice in the indices; the case itself where there is none."""
+    for index in (*case.indices, *(item.polynomial for item in case.conditions)):
+        for atom in sorted(index.atoms(), key=order_of):
+            origin = model.origins.get(atom)
+            if not isinstance(origin, Choice):
+                continue
+            first, second = _ways(origin.condition), _ways(negate(origin.condition))
+            if first is None or second is None:
+                return None
+            pairs = [*((way, origin.then) for way in first), *((way, origin.otherwise) for way in second)]
+            return [_chosen(case, {atom: value}, way) for way, value in pairs]
+    return [case]
+
+
+def _chosen(case: Case, value: Mapping[Atom, Polynomial], conditions: Iterable[Comparison]) -> Case:
+    indices = tuple(index.substitute(value) for index in case.indices)
+    held = tuple(Comparison(item.polynomial.substitute(value), item.equal) for item in case.conditions)
+    return Case(indices, (*held, *conditions))
+
+
+def _ways(formula: Formula) -> list[tuple[Comparison, ...]] | None:
+    """Return conjunctions that exclude one another, one of which holds where the formula does."""
+    match formula:
+        case Comparison():
+            return [(formula,)]
+        case AllOf(parts=parts):
+            result: list[tuple[Comparison, ...]] = [()]
+            for part in parts:
+                ways = _ways(part)
+                if ways is None:
+                    return None
+                result = [(*one, *other) for one in result for other in ways]
+            return result
+        case AnyOf(parts=()):
+            return []
+        case AnyOf(parts=(first, *rest)):
+            one, other = _ways(first), _ways(AllOf((negate(first), AnyOf(tuple(rest)))))
+            return None if one is None or other is None else [*one, *other]
+        case _:
+            return None
+
+
+def _may_happen(model: Model, solver: Solver, access: Access, case: Case) -> bool:
+    return solver.feasible(model.closure((*model.domain(access), *case.conditions))) is not False

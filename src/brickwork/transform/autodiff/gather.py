@@ -1,0 +1,446 @@
+"""Gather form: nests in which iterations add to elements of tensors become loops over these elements.
+
+    for i in range(n):                             for k in range(l):
+        for k in range(l):                             total = 0
+            w[k] += g[i] * x[i + k]       ->           for i in range(n):
+                                                           total += g[i] * x[i + k]
+                                                       w[k] = total
+
+So the loops are independent, nothing is added by two threads at once, each element is written once, and a tensor that
+is filled with zeros only to be added to needs no filling. Invariant: each contribution is added exactly once, in an
+order that is the same in every run. Where an access cannot be turned around (`analysis/inverse.py`) the nest stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from brickwork.analysis.bounds import comparison_expression
+from brickwork.analysis.formula import Comparison
+from brickwork.analysis.inverse import Inverse, invert
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.model import Access, Axis, Loop, depth_of
+from brickwork.analysis.polynomial import (
+    SCALAR_LIMIT,
+    Atom,
+    IndexAtom,
+    Polynomial,
+    ScalarAtom,
+    cofactor,
+    number,
+    of_atom,
+)
+from brickwork.analysis.symbolic import model_kernel
+from brickwork.analysis.updates import update_of
+from brickwork.analysis.ways import Case, cases, conjunction, is_natural
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64, value_dtype
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Block,
+    Break,
+    Check,
+    Continue,
+    Expression,
+    FailureKind,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Load,
+    Node,
+    Program,
+    Rebind,
+    Return,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+    parameter_tensors,
+)
+from brickwork.ir.walk import read_symbols, walk
+from brickwork.transform.autodiff.dead import without_dead
+from brickwork.transform.autodiff.hulls import Hulls, Range
+from brickwork.transform.autodiff.slices import Kept, Place, places, slice_of
+from brickwork.transform.autodiff.turned import Term, Writer
+from brickwork.transform.scratch import Names
+
+ELEMENT_NUMBERS = 3_000_000
+"""Numbers of the atoms that stand for indices of elements start from this."""
+
+
+def gather(program: Program, names: Names) -> Program:
+    """Return the program with its accumulating nests in gather form; `names` gives what is not in use in it."""
+    body: list[Statement] = []
+    for place, statement in enumerate(program.body):
+        if not isinstance(statement, Launch) or statement.kernel.may_alias:
+            body.append(statement)
+            continue
+        fresh = _untouched(program.body[:place])
+        results = _needed(program, program.body[place + 1 :])
+        gatherer = _Gatherer(statement.kernel, names, set(fresh))
+        changed = without_dead(gatherer.block(statement.kernel.body, 0), results)
+        kernel = _kernel(statement.kernel, changed, gatherer.allocated)
+        filled = frozenset(gatherer.covered)
+        body = [_unfilled(item, filled) for item in body]
+        body += [*gatherer.allocated, replace(statement, kernel=kernel)]
+    return replace(program, body=tuple(body))
+
+
+def _untouched(block: Block) -> dict[Tensor, Allocate]:
+    """Return the tensors that are filled with zeros before, and that no kernel has changed since."""
+    made = {
+        node.tensor: node
+        for node in block
+        if isinstance(node, Allocate) and node.fill is not None and build.is_constant(node.fill, 0) and not node.given
+    }
+    for node in block:
+        if not isinstance(node, Allocate | Check):
+            for inner in walk(node):
+                if isinstance(inner, Launch):
+                    for tensor in inner.kernel.tensors:
+                        made.pop(tensor, None)
+    return made
+
+
+def _needed(program: Program, later: Block) -> frozenset[Tensor]:
+    """Return the tensors whose elements matter after a kernel."""
+    needed = {*parameter_tensors(program.parameters)}
+    for node in walk(later):
+        if isinstance(node, Return):
+            needed |= {*node.tensors}
+        elif isinstance(node, Launch):
+            needed |= {*node.kernel.tensors}
+        elif isinstance(node, Rebind):
+            needed |= {*node.targets, *node.sources}
+    return frozenset(needed)
+
+
+def _unfilled(statement: Statement, covered: frozenset[Tensor]) -> Statement:
+    if isinstance(statement, Allocate) and statement.tensor in covered:
+        return replace(statement, fill=None)
+    return statement
+
+
+def _kernel(kernel: Kernel, body: Block, allocated: Sequence[Allocate]) -> Kernel:
+    """Return a kernel with another body."""
+    facts = [
+        build.apply("eq", build.size(item.tensor, axis), size)
+        for item in allocated
+        for axis, size in enumerate(item.sizes)
+    ]
+    tensors = (*kernel.tensors, *(item.tensor for item in allocated))
+    return replace(kernel, tensors=tensors, facts=(*kernel.facts, *facts), body=body)
+
+
+class _Gatherer:
+    """Changes the nests of one kernel. `zero` are the tensors that are known to hold zeros where it has come to."""
+
+    def __init__(self, kernel: Kernel, names: Names, zero: set[Tensor]) -> None:
+        """Begin before the first statement."""
+        self.model, self.small = model_kernel(kernel)
+        self.solver = Solver()
+        self.hulls = Hulls(kernel.body, kernel.scalars)
+        self.accesses = {access.number: access for access in self.model.accesses}
+        self.names = names
+        self.zero = zero
+        self.covered: set[Tensor] = set()
+        self.allocated: list[Allocate] = []
+        self.buffers: dict[tuple[Symbol, int], tuple[Tensor, tuple[Range, ...]]] = {}
+        self.writer = Writer(self.model, self.solver, self.accesses, names.symbols, names.accesses, self.read_kept)
+
+    def block(self, block: Block, depth: int) -> Block:
+        """Return a block that stands in `depth` loops with its nests in gather form."""
+        result: list[Statement] = []
+        for statement in block:
+            match statement:
+                case For():
+                    result += self.nest(statement, depth)
+                case If(then=then, otherwise=otherwise):
+                    zero, self.zero = self.zero, set[Tensor]()
+                    then, otherwise = self.block(then, depth), self.block(otherwise, depth)
+                    self.zero = zero
+                    result.append(replace(statement, then=then, otherwise=otherwise))
+                case _:
+                    result.append(statement)
+            self.zero -= {node.tensor for node in walk(statement) if isinstance(node, Store)}
+        return tuple(result)
+
+    def nest(self, root: For, depth: int) -> Block:
+        """Return a nest without the accumulations that can be turned around, and a nest for each of those."""
+        found = self.accumulations(root)
+        gathered: dict[Tensor, tuple[Term, ...]] = {}
+        for tensor, updates in found.items():
+            if not self.stays(root, updates, depth) and (terms := self.terms(root, updates, depth)) is not None:
+                gathered[tensor] = terms
+        rest = {tensor for tensor in found if tensor not in gathered}
+        first = {found[tensor][0].store.access for tensor in rest if self.is_first(found[tensor], depth)}
+        self.covered |= {tensor for tensor in rest if found[tensor][0].store.access in first}
+        assumed = self.assumed(gathered)
+        residual = self.residual(root, gathered, first)
+        if any(not self.is_separate(found[tensor], depth) for tensor in rest):
+            zero, self.zero = self.zero, set[Tensor]()
+            residual = replace(residual, body=self.block(residual.body, depth + 1))
+            self.zero = zero
+        nests = [item for tensor, terms in gathered.items() for item in self.written(tensor, terms, depth, not assumed)]
+        new = (residual, *nests) if any(isinstance(node, Store) for node in walk(residual)) else tuple(nests)
+        if not assumed or not gathered:
+            return new if gathered else (residual,)
+        condition = reduce(lambda one, two: build.apply("logical_and", one, two), assumed)
+        return (If(condition=condition, then=new, otherwise=(root,)),)
+
+    # ------------------------------------------------------------ what a nest does
+
+    def accumulations(self, root: For) -> dict[Tensor, list[Place]]:
+        """Return the updates of the tensors that a nest only adds to."""
+        if any(isinstance(node, Break | Continue | While | Rebind) or _may_fail(node) for node in walk(root)):
+            return {}
+        touched: dict[Tensor, int] = {}
+        for node in walk(root):
+            if isinstance(node, Load | Store) and not node.tensor.is_local:
+                touched[node.tensor] = touched.get(node.tensor, 0) + 1
+        result: dict[Tensor, list[Place]] = {}
+        for place in places(root):
+            if _added(place.store) is not None and place.store.access in self.accesses:
+                result.setdefault(place.store.tensor, []).append(place)
+        accesses = {tensor: sum(1 if each.store.combine else 2 for each in found) for tensor, found in result.items()}
+        return {tensor: found for tensor, found in result.items() if accesses[tensor] == touched[tensor]}
+
+    def stays(self, root: For, updates: Sequence[Place], depth: int) -> bool:
+        """Whether a tensor's updates had better stay where they are: iterations do not meet on an element."""
+        if not self.is_separate(updates, depth):
+            return False
+        alone = sum(isinstance(node, Store) for node in walk(root)) == 1
+        return not alone or self.is_cover(updates[0], depth)
+
+    def is_apart(self, update: Place) -> bool:
+        """Whether an element belongs to one iteration of the outermost loop, which is then independent as it is."""
+        access = self.accesses[update.store.access]
+        return self.moves(access, access, access.loops[0])
+
+    def is_separate(self, updates: Sequence[Place], depth: int) -> bool:
+        """Whether an element belongs to one iteration of each loop around all updates of it."""
+        for place, one in enumerate(updates):
+            for other in updates[place:]:
+                first, second = self.accesses[one.store.access], self.accesses[other.store.access]
+                common = [loop for loop in first.loops[depth:] if loop in second.loops]
+                if not all(self.moves(first, second, loop) for loop in common):
+                    return False
+        return True
+
+    def moves(self, first: Access, second: Access, loop: Loop) -> bool:
+        """Whether two accesses are to other elements in other iterations of a loop, whatever loops inside do."""
+        for left, right in zip(first.axes, second.axes, strict=True):
+            factor = cofactor(left.value, loop.atom)
+            if left.value != right.value or factor is None or not factor.is_constant or not factor.terms:
+                continue
+            rest = left.value - of_atom(loop.atom) * factor
+            fixed = all(depth_of(atom) <= loop.depth for atom in rest.atoms())
+            if fixed and self.is_plain(first, left) and self.is_plain(second, right):
+                return True
+        return False
+
+    def is_plain(self, access: Access, axis: Axis) -> bool:
+        """Whether an index never counts from the end."""
+        return not axis.wraps or is_natural(self.model, self.solver, access, axis.value)
+
+    def is_first(self, updates: Sequence[Place], depth: int) -> bool:
+        """Whether the first of a tensor's updates is made of every element, before all others, and finds zeros."""
+        tensor = updates[0].store.tensor
+        return tensor in self.zero and self.is_cover(updates[0], depth) and self.is_separate(updates, depth)
+
+    def is_cover(self, update: Place, depth: int) -> bool:
+        """Whether an update is made of every element."""
+        access = self.accesses[update.store.access]
+        loops = access.loops[depth:]
+        found = {loop.atom for axis in access.axes for loop in loops if self.covers(access, axis, loop)}
+        return not access.conditions and len(loops) == len(access.axes) == len(found)
+
+    def covers(self, access: Access, axis: Axis, loop: Loop) -> bool:
+        """Whether a loop runs along all of an axis, forwards or backwards."""
+        factor = axis.value.factor((loop.atom,))
+        rest = axis.value - of_atom(loop.atom).scale(factor)
+        first, last = (loop.start, loop.stop - number(1)) if factor > 0 else (loop.stop - number(1), loop.start)
+        whole = abs(factor) == 1 and not (rest + first.scale(factor)).terms
+        return whole and rest + last.scale(factor) == axis.size - number(1) and self.is_plain(access, axis)
+
+    # ------------------------------------------------------------ turning accesses around
+
+    def terms(self, root: For, updates: Sequence[Place], depth: int) -> tuple[Term, ...] | None:
+        """Return what is added to an element of a tensor, or None if that is not known."""
+        stored = frozenset(node.tensor for node in walk(root) if isinstance(node, Store))
+        rank = len(updates[0].store.indices)
+        elements = [
+            IndexAtom(Symbol(self.name_of(updates[0], axis), axis, INT64), ELEMENT_NUMBERS + axis, depth + 1)
+            for axis in range(rank)
+        ]
+        result: list[Term] = []
+        for update in updates:
+            found = self.turned(update, depth, elements, stored)
+            if found is None:
+                return None
+            result += found
+        return tuple(result)
+
+    def name_of(self, update: Place, axis: int) -> str:
+        """Return what to call an index of an element: as a loop that runs along the axis, if there is one."""
+        access = self.accesses[update.store.access]
+        names = [loop.node.index.name for loop in access.loops if loop.atom in access.axes[axis].value.atoms()]
+        return names[0] if len(names) == 1 else f"{update.store.tensor.name}_{axis}"
+
+    def turned(
+        self, update: Place, depth: int, elements: Sequence[Atom], stored: frozenset[Tensor]
+    ) -> list[Term] | None:
+        """Return the terms of one update."""
+        access, value = self.accesses[update.store.access], _added(update.store)
+        ways = cases(self.model, self.solver, access)
+        if (
+            ways is None
+            or value is None
+            or any(isinstance(node, Load) and node.tensor in stored for node in walk(value))
+        ):
+            return None
+        formulas = update.conditions(access.conditions)
+        result: list[Term] = []
+        for way in ways:
+            known = {place: conjunction(self.model, way, item) for place, item in formulas.items()}
+            held = tuple(part for item in known.values() if item is not None for part in item)
+            asked = frozenset(place for place, item in known.items() if item is None)
+            branches = [update.steps[place] for place in asked]
+            inverse = invert(
+                self.model, self.solver, access, Case(way.indices, (*way.conditions, *held)), depth, elements
+            )
+            needs = slice_of(update, read_symbols(value), branches, stored)
+            if inverse is None or needs is None:
+                return None
+            # What iterations of an inner nest keep would be in the way of running those around it at once.
+            if (needs.kept and (depth or self.is_apart(update))) or any(
+                self.buffer(item) is None for item in needs.kept
+            ):
+                return None
+            result.append(Term(update, value, inverse, asked, needs))
+        return result
+
+    def assumed(self, gathered: Mapping[Tensor, Sequence[Term]]) -> list[Expression]:
+        """Return the conditions under which the nests are right."""
+        terms = [term for found in gathered.values() for term in found]
+        comparisons = dict.fromkeys(item for term in terms for item in term.inverse.assumed)
+        scalars = dict.fromkeys(atom for term in terms for atom in _scalars(term.inverse))
+        limits = [Comparison(number(SCALAR_LIMIT) + of_atom(atom).scale(sign)) for atom in scalars for sign in (1, -1)]
+        for atom, interval in self.small.items() if terms else ():
+            if interval.high is not None and atom not in scalars:
+                limits.append(Comparison(number(interval.high) - of_atom(atom)))
+        return [comparison_expression(item) for item in (*comparisons, *limits)]
+
+    # ------------------------------------------------------------ what is written
+
+    def residual(self, root: For, gathered: Mapping[Tensor, Sequence[Term]], first: set[int]) -> For:
+        """Return a nest without some updates, and with the variables kept that those need.
+
+        The updates with the numbers in `first` find zeros.
+        """
+        kept: dict[int, list[Kept]] = {}
+        for item in dict.fromkeys(item for terms in gathered.values() for term in terms for item in term.needs.kept):
+            kept.setdefault(id(item.ahead), []).append(item)
+
+        def block(statements: Block) -> Block:
+            result: list[Statement] = []
+            for statement in statements:
+                result += [self.keep(item) for item in kept.get(id(statement), ())]
+                match statement:
+                    case Store(tensor=tensor) if tensor in gathered:
+                        pass
+                    case Store(access=access, value=value) if access in first:
+                        result.append(replace(statement, value=_added(statement) or value, combine=None))
+                    case For(body=body):
+                        result.append(replace(statement, body=block(body)))
+                    case If(then=then, otherwise=otherwise):
+                        result.append(replace(statement, then=block(then), otherwise=block(otherwise)))
+                    case _:
+                        result.append(statement)
+            return tuple(result)
+
+        return replace(root, body=block(root.body))
+
+    def written(self, tensor: Tensor, terms: Sequence[Term], depth: int, certain: bool) -> Block:
+        """Return the nests that add all terms to the elements of a tensor."""
+        everywhere = all(term.inverse.everywhere for term in terms)
+        groups = [[*terms]] if everywhere and terms else [[term] for term in terms]
+        result: list[Statement] = []
+        for group in groups:
+            zero = tensor in self.zero and not result
+            if zero and everywhere and certain:
+                self.covered.add(tensor)
+            result += self.element(tensor, group, depth, zero)
+        return tuple(result)
+
+    def element(self, tensor: Tensor, terms: Sequence[Term], depth: int, zero: bool) -> Block:
+        """Return the loops over the elements of a tensor that terms are added to."""
+        access = self.accesses[terms[0].place.store.access]
+        names: dict[Atom, Expression] = {loop.atom: build.read(loop.node.index) for loop in access.loops[:depth]}
+        inverse = terms[0].inverse
+        total = Symbol(tensor.name, next(self.names.symbols), value_dtype(tensor.type.dtype))
+
+        def inside() -> Block:
+            indices = tuple(self.writer.known(index, names) for index in inverse.indices)
+            start = build.constant(0, total.dtype) if zero else self.names.load(tensor, *indices)
+            added = [item for term in terms for item in self.writer.term(term, total, names)]
+            store = replace(self.names.store(tensor, *indices, build.read(total)), loc=terms[0].place.store.loc)
+            body = (Assign(symbol=total, value=start), *added, store)
+            return body if inverse.everywhere else self.writer.guarded(inverse.guards, body, names)
+
+        return self.writer.nest(inverse.elements, names, inside, loc=terms[0].place.loops[0].loc)
+
+    # ------------------------------------------------------------ variables that are kept
+
+    def buffer(self, kept: Kept) -> tuple[Tensor, tuple[Range, ...]] | None:
+        """Return where a variable is kept, and the ranges of the loops; None if the host does not know these."""
+        key = (kept.symbol, id(kept.ahead))
+        if key not in self.buffers:
+            ranges = [self.hulls.of_loop(loop.index) for loop in kept.loops]
+            known = [item for item in ranges if item is not None]
+            if len(known) < len(ranges):
+                return None
+            lengths = [build.add(build.sub(item.high, item.low), build.integer(1)) for item in known]
+            sizes = [build.apply("maximum", length, build.integer(0)) for length in lengths]
+            tensor, allocation = self.names.tensor(f"{kept.symbol.name}_kept", kept.symbol.dtype, *sizes)
+            self.allocated.append(allocation)
+            self.buffers[key] = tensor, tuple(known)
+        return self.buffers[key]
+
+    def keep(self, kept: Kept) -> Store:
+        """Return the store of a variable that is kept."""
+        tensor, ranges = self.buffers[kept.symbol, id(kept.ahead)]
+        at = [build.sub(build.read(loop.index), item.low) for loop, item in zip(kept.loops, ranges, strict=True)]
+        return self.names.store(tensor, *at, build.read(kept.symbol))
+
+    def read_kept(self, kept: Kept, indices: Sequence[Expression]) -> Expression:
+        """Return the read of a variable that is kept, in the iteration with these indices."""
+        tensor, ranges = self.buffers[kept.symbol, id(kept.ahead)]
+        return self.names.load(tensor, *(build.sub(at, item.low) for at, item in zip(indices, ranges, strict=True)))
+
+
+def _may_fail(node: Node) -> bool:
+    """Whether a node is a check, but that of a division: what the nest is derived from has passed those."""
+    return isinstance(node, Check) and node.failure.kind is not FailureKind.DIVISION
+
+
+def _added(store: Store) -> Expression | None:
+    """Return what an update adds to its element; None for other stores."""
+    if store.combine is not None:
+        return store.value if store.combine.name == "add" else None
+    update = update_of(store, {})
+    return update[1] if update is not None and update[0] == "add" else None
+
+
+def _scalars(inverse: Inverse) -> Iterable[ScalarAtom]:
+    """Return the integer arguments that an access that was turned around depends on."""
+    polynomials: list[Polynomial] = [item.numerator for item in inverse.values.values()]
+    for dimension in (*inverse.elements, *inverse.terms):
+        polynomials += [ratio.numerator for ratio in (*dimension.lower, *dimension.upper)]
+        polynomials += [ratio.divisor for ratio in (*dimension.lower, *dimension.upper)]
+    return [atom for item in polynomials for atom in item.atoms() if isinstance(atom, ScalarAtom)]

@@ -1,0 +1,216 @@
+"""What one statement of a nest needs: the statements that lead to its value, and those whose results must be kept.
+
+A slice has no stores. What loops before the statement compute (a row's mean), or what one iteration leaves for the
+next, cannot be computed again for each element: such variables are `kept`, in scratch tensors with an element for each
+iteration of the loops around the place where they are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from brickwork.analysis.formula import Formula
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Check,
+    For,
+    If,
+    Load,
+    Node,
+    Random,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A block on the way to a statement: what stands before, and the loop or branch that leads on (`then` or not)."""
+
+    before: Block
+    into: For | If
+    then: bool = True
+
+    @property
+    def inside(self) -> Block:
+        """The block that it leads to."""
+        if isinstance(self.into, For):
+            return self.into.body
+        return self.into.then if self.then else self.into.otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A statement of a nest, and the way to it from the nest's outermost loop; `before` stands in its own block."""
+
+    steps: tuple[Step, ...]
+    before: Block
+    store: Store
+
+    @property
+    def loops(self) -> tuple[For, ...]:
+        """The loops around the statement, outermost first."""
+        return tuple(step.into for step in self.steps if isinstance(step.into, For))
+
+    @property
+    def branches(self) -> tuple[Step, ...]:
+        """The branches that lead to the statement, outermost first."""
+        return tuple(step for step in self.steps if isinstance(step.into, If))
+
+    def conditions(self, formulas: Sequence[Formula]) -> dict[int, Formula]:
+        """Return the formula of each step into a branch, of those that the model gives for the store.
+
+        Those come in the order of the source, and checks have some too.
+        """
+        result: dict[int, Formula] = {}
+        left = [*formulas]
+        blocks = [*(step.before for step in self.steps[1:]), self.before]
+        for place in reversed(range(len(self.steps))):
+            checks = sum(isinstance(statement, Check) for statement in blocks[place])
+            del left[len(left) - checks :]
+            if isinstance(self.steps[place].into, If):
+                result[place] = left.pop()
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A variable whose value is kept, in each iteration of `loops`, right before the statement `ahead` is run.
+
+    That statement stands in the block with the number `level`.
+    """
+
+    symbol: Symbol
+    loops: tuple[For, ...]
+    ahead: Statement
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The statements that lead to a value: for each block on the way, those in front, and last those beside it."""
+
+    levels: tuple[Block, ...]
+    kept: tuple[Kept, ...]
+
+
+def places(root: For) -> Iterator[Place]:
+    """Yield the stores of a nest that stand in nothing but loops and branches."""
+    yield from _places((), root.body, (Step((), root),))
+
+
+def _places(before: Block, block: Block, steps: tuple[Step, ...]) -> Iterator[Place]:
+    for place, statement in enumerate(block):
+        before = block[:place]
+        match statement:
+            case Store():
+                yield Place(steps, before, statement)
+            case For(body=body):
+                yield from _places((), body, (*steps, Step(before, statement)))
+            case If(then=then, otherwise=otherwise):
+                yield from _places((), then, (*steps, Step(before, statement)))
+                yield from _places((), otherwise, (*steps, Step(before, statement, then=False)))
+            case _:
+                pass
+
+
+def slice_of(
+    place: Place, needed: frozenset[Symbol], branches: Sequence[Step], stored: frozenset[Tensor]
+) -> Slice | None:
+    """Return what computes the `needed` variables; None where something else than loops, branches and values does.
+
+    Of the branches on the way only the given ones are asked again. `stored` are the tensors that the nest changes.
+    """
+    levels: list[Block] = []
+    kept: list[Kept] = []
+    child: Statement = place.store
+    before = place.before
+    for depth in range(len(place.steps), -1, -1):
+        around = place.steps[:depth]
+        rising = {symbol for symbol in needed if _rises(symbol, before, around)}
+        if rising:
+            loops = tuple(step.into for step in around if isinstance(step.into, For))
+            ordered = sorted(rising, key=lambda item: item.number)
+            kept += [Kept(symbol, loops, _after(symbol, (*before, child)), depth) for symbol in ordered]
+        found = _computed(before, needed - rising)
+        if found is None or (rising and not depth):
+            return None
+        chosen, needed = found
+        if loads(chosen, stored):
+            return None
+        levels.append(chosen)
+        if depth:
+            child, before = around[-1].into, around[-1].before
+            if isinstance(child, For):
+                needed -= {child.index}
+            elif around[-1] in branches:
+                needed |= read_symbols(child.condition)
+    return Slice(tuple(reversed(levels)), tuple(kept))
+
+
+def loads(root: Node | Block, tensors: frozenset[Tensor]) -> bool:
+    """Whether elements of some tensors are read."""
+    return any(isinstance(node, Load) and node.tensor in tensors for node in walk(root))
+
+
+def _after(symbol: Symbol, block: Block) -> Statement:
+    """Return the first statement of a block before which a variable is as it is before the last one."""
+    last = max((place for place, item in enumerate(block[:-1]) if symbol in assigned_symbols(item)), default=-1)
+    return block[last + 1]
+
+
+def _rises(symbol: Symbol, before: Block, around: Sequence[Step]) -> bool:
+    """Whether a loop before a statement computes a variable, or it comes from an earlier turn of the loop around."""
+    found = _computed(before, frozenset({symbol}))
+    if found is None:
+        return True
+    chosen, left = found
+    if any(isinstance(node, For) for node in walk(chosen)):
+        return True
+    return bool(around) and isinstance(loop := around[-1].into, For) and bool(left & assigned_symbols(loop.body))
+
+
+def _computed(block: Block, needed: frozenset[Symbol]) -> tuple[Block, frozenset[Symbol]] | None:
+    """Return the statements of a block that compute variables, and the variables that they need themselves."""
+    chosen: list[Statement] = []
+    for statement in reversed(block):
+        if not assigned_symbols(statement) & needed:
+            continue
+        bare = _bare(statement)
+        if bare is None:
+            return None
+        chosen.append(bare)
+        if isinstance(bare, Assign):
+            needed -= {bare.symbol}
+        needed |= read_symbols(bare) - _indices(bare)
+    return tuple(reversed(chosen)), needed
+
+
+def _indices(statement: Statement) -> frozenset[Symbol]:
+    return frozenset(node.index for node in walk(statement) if isinstance(node, For))
+
+
+def _bare(statement: Statement) -> Statement | None:
+    """Return a statement without its stores, or None if it is not made of loops, branches and values."""
+    match statement:
+        case Assign():
+            return None if any(isinstance(node, Random) for node in walk(statement)) else statement
+        case For(body=body):
+            inner = _bare_block(body)
+            return None if inner is None else replace(statement, body=inner)
+        case If(then=then, otherwise=otherwise):
+            first, second = _bare_block(then), _bare_block(otherwise)
+            return None if first is None or second is None else replace(statement, then=first, otherwise=second)
+        case _:
+            return None
+
+
+def _bare_block(block: Block) -> Block | None:
+    result = [_bare(statement) for statement in block if not isinstance(statement, Store | Check)]
+    found = [item for item in result if item is not None]
+    return tuple(found) if len(found) == len(result) else None

@@ -1,0 +1,261 @@
+"""Nests that add to elements in every way that gradients do: the loops of backward passes, written by hand."""
+
+import torch
+
+
+def causal(w: torch.Tensor, k: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    B, C, T = k.shape
+    wb = torch.zeros((C, T))
+    kb = torch.zeros((B, C, T))
+    assert w.shape[0] == C
+    assert w.shape[1] == T
+    for b in range(B):
+        for c in range(C):
+            for t in range(T):
+                a = g[b, c, t]
+                for u in range(t + 1):
+                    wb[c, T - 1 - t + u] += a * k[b, c, u]
+                    kb[b, c, u] += a * w[c, T - 1 - t + u]
+    return wb, kb
+
+
+def stencil(g: torch.Tensor) -> torch.Tensor:
+    n, m = g.shape
+    xb = torch.zeros((n, m))
+    for i in range(1, n - 1):
+        for j in range(1, m - 1):
+            a = g[i, j]
+            xb[i, j] += a * 4
+            xb[i - 1, j] += a
+            xb[i + 1, j] += a * 2
+            xb[i, j - 1] += a * 3
+            xb[i, j + 1] += a * 5
+    return xb
+
+
+def brick(tile: torch.Tensor, g: torch.Tensor, o: list[int], s: int) -> torch.Tensor:
+    th, tw = tile.shape
+    h, w = g.shape
+    tb = torch.zeros((th, tw))
+    for i in range(h):
+        y = h - 1 - i - o[1]
+        v = y // th
+        for j in range(w):
+            x = j - o[0] - v * s
+            u = x // tw
+            tb[th - 1 - (y - v * th), x - u * tw] += g[i, j]
+    return tb
+
+
+def transpose(g: torch.Tensor) -> torch.Tensor:
+    n, m = g.shape
+    xb = torch.zeros((m, n))
+    for i in range(n):
+        for j in range(m):
+            xb[j, i] += g[i, j]
+    return xb
+
+
+def matmul(a: torch.Tensor, b: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    n, l = a.shape
+    m = b.shape[1]
+    assert b.shape[0] == l
+    assert g.shape[0] == n
+    assert g.shape[1] == m
+    ab = torch.zeros((n, l))
+    bb = torch.zeros((l, m))
+    for i in range(n):
+        for j in range(m):
+            s = g[i, j]
+            for k in range(l):
+                ab[i, k] += s * b[k, j]
+                bb[k, j] += s * a[i, k]
+    return ab, bb
+
+
+def conv1(
+    x: torch.Tensor, w: torch.Tensor, g: torch.Tensor, stride: int, pad: int, dil: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    n = x.shape[0]
+    k = w.shape[0]
+    o = g.shape[0]
+    xb = torch.zeros((n,))
+    wb = torch.zeros((k,))
+    for i in range(o):
+        for q in range(k):
+            p = i * stride + q * dil - pad
+            if 0 <= p < n:
+                xb[p] += g[i] * w[q]
+                wb[q] += g[i] * x[p]
+    return xb, wb
+
+
+def conv2(x: torch.Tensor, w: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    B, C, H, W = x.shape
+    O, C2, K, L = w.shape
+    xb = torch.zeros((B, C, H, W))
+    wb = torch.zeros((O, C, K, L))
+    assert C2 == C
+    assert g.shape[0] == B
+    assert g.shape[1] == O
+    assert g.shape[2] == H - K + 1
+    assert g.shape[3] == W - L + 1
+    for b in range(B):
+        for o in range(O):
+            for h in range(H - K + 1):
+                for v in range(W - L + 1):
+                    a = g[b, o, h, v]
+                    for c in range(C):
+                        for p in range(K):
+                            for q in range(L):
+                                xb[b, c, h + p, v + q] += a * w[o, c, p, q]
+                                wb[o, c, p, q] += a * x[b, c, h + p, v + q]
+    return xb, wb
+
+
+def conv2s(g: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    H, W = g.shape
+    xb = torch.zeros((2 * H + 1, 3 * W + 4))
+    for h in range(H):
+        for v in range(W):
+            a = g[h, v]
+            for p in range(3):
+                for q in range(2):
+                    xb[h * 2 + p, v * 3 + q * 2] += a * w[p, q]
+    return xb
+
+
+def up(g: torch.Tensor) -> torch.Tensor:
+    n = g.shape[0]
+    xb = torch.zeros(((n + 1) // 2,))
+    for i in range(n):
+        xb[i // 2] += g[i]
+    return xb
+
+
+def layernorm(x: torch.Tensor, w: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    n, m = x.shape
+    assert w.shape[0] == m
+    xb = torch.zeros((n, m))
+    wb = torch.zeros((m,))
+    bb = torch.zeros((m,))
+    for i in range(n):
+        mean = 0.0
+        for j in range(m):
+            mean += x[i, j]
+        mean = mean / 4
+        var = 0.0
+        for j in range(m):
+            var += (x[i, j] - mean) * (x[i, j] - mean)
+        r = 1.0 / (var + 1.0)
+        s1 = 0.0
+        for j in range(m):
+            a = g[i, j]
+            wb[j] += a * (x[i, j] - mean) * r
+            bb[j] += a
+            s1 += a * w[j]
+        for j in range(m):
+            xb[i, j] += g[i, j] * w[j] * r - s1
+    return xb, wb, bb
+
+
+def replicate(g: torch.Tensor, p: int) -> torch.Tensor:
+    n = g.shape[0]
+    xb = torch.zeros((n - 2 * p,))
+    for i in range(n):
+        q = min(max(i - p, 0), n - 2 * p - 1)
+        xb[q] += g[i]
+    return xb
+
+
+def reflect(g: torch.Tensor, p: int) -> torch.Tensor:
+    n = g.shape[0]
+    m = n - 2 * p
+    xb = torch.zeros((m,))
+    for i in range(n):
+        q = abs(i - p)
+        if q >= m:
+            q = 2 * m - 2 - q
+        xb[q] += g[i]
+    return xb
+
+
+def diagonal(g: torch.Tensor) -> torch.Tensor:
+    n = g.shape[0]
+    xb = torch.zeros((n, n))
+    for i in range(n):
+        xb[i, i] += g[i]
+        xb[i, 0] += 2 * g[i]
+    return xb
+
+
+def embedding(idx: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    n, d = g.shape
+    wb = torch.zeros((5, d))
+    for i in range(n):
+        for j in range(d):
+            wb[idx[i], j] += g[i, j]
+    return wb
+
+
+def pad(g: torch.Tensor, p: int) -> torch.Tensor:
+    n = g.shape[0]
+    m = n - 2 * p
+    xb = torch.zeros((m,))
+    for i in range(n):
+        if p <= i and i < m + p:
+            xb[i - p] += g[i]
+    return xb
+
+
+def bias(g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    n, m = g.shape
+    t = torch.zeros((1,))
+    b = torch.zeros((m,))
+    for i in range(n):
+        for j in range(m):
+            t[0] += g[i, j]
+            b[j] += g[i, j]
+    return t, b
+
+
+def strided(g: torch.Tensor) -> torch.Tensor:
+    n = g.shape[0]
+    xb = torch.zeros((2 * n + 1,))
+    for i in range(n):
+        xb[2 * i + 1] += g[i]
+    return xb
+
+
+def scan(a: torch.Tensor, x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    n, c, T = x.shape
+    ab = torch.zeros((c,))
+    xb = torch.zeros((n, c, T))
+    for i in range(n):
+        for j in range(c):
+            s = 0.0
+            for q in range(T):
+                t = T - 1 - q
+                s = s * a[j] + g[i, j, t]
+                xb[i, j, t] += s
+                ab[j] += s * x[i, j, t]
+    return ab, xb
+
+
+def relu(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    n, m = g.shape
+    wb = torch.zeros((m,))
+    for i in range(n):
+        for j in range(m):
+            if x[i, j] > 0:
+                wb[j] += g[i, j]
+    return wb
+
+
+def even(g: torch.Tensor) -> torch.Tensor:
+    n = g.shape[0]
+    xb = torch.zeros(((n + 1) // 2,))
+    for i in range(n):
+        if i % 2 == 0:
+            xb[i // 2] += g[i]
+    return xb

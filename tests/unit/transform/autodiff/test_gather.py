@@ -1,0 +1,192 @@
+"""Gather form gives what the scatter gives, each contribution once, and runs in parallel."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.interpret import Memory, run_program
+from brickwork.ir.nodes import Allocate, For, If, Kernel, Launch, Load, Program, Store
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
+from brickwork.target.target import Target
+from brickwork.transform.autodiff.gather import gather
+from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.scratch import Names
+from support import scatters
+from support.lowering import memory, program_of, strides
+from support.random_scatters import Scatter
+
+AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
+LENGTHS = (0, 1, 2, 31)
+
+
+def gathered(program: Program) -> Program:
+    result = gather(program, Names(count(500_000), count(500_000), count(500_000)))
+    verify_program(result)
+    return result
+
+
+def numbers(*sizes: int) -> Memory:
+    """Return a tensor of small integers: sums of them are exact in any order."""
+    draw = random.Random(sum(sizes))
+    total = 1
+    for size in sizes:
+        total *= size
+    return Memory([float(draw.randrange(-4, 5)) for _ in range(total)], sizes, strides(sizes), FLOAT32)
+
+
+def results(program: Program, arguments: tuple[Any, ...]) -> list[list[Any]]:
+    """Run a program on copies of its arguments; return its results, or what it leaves in them if it has none."""
+    copies = [
+        Memory([*item.data], item.sizes, item.strides, item.dtype) if isinstance(item, Memory) else item
+        for item in arguments
+    ]
+    found = run_program(program, copies, check=True)
+    return [[*item.data] for item in (found or [item for item in copies if isinstance(item, Memory)])]
+
+
+def kernel_of(program: Program) -> Kernel:
+    return next(node.kernel for node in walk(program) if isinstance(node, Launch))
+
+
+# ---------------------------------------------------------------- the same sums
+
+
+def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Return functions of `scatters` with arguments, of several lengths."""
+    made: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+    for n in LENGTHS:
+        few = min(n, 4)
+        made += [
+            (scatters.causal, (numbers(2, n), numbers(1, 2, n), numbers(1, 2, n))),
+            (scatters.stencil, (numbers(n, few),)),
+            (scatters.transpose, (numbers(n, 3),)),
+            (scatters.matmul, (numbers(n, 2), numbers(2, 3), numbers(n, 3))),
+            (scatters.up, (numbers(n),)),
+            (scatters.even, (numbers(n),)),
+            (scatters.layernorm, (numbers(few, n), numbers(n), numbers(few, n))),
+            (scatters.diagonal, (numbers(n),)),
+            (scatters.bias, (numbers(n, 3),)),
+            (scatters.strided, (numbers(n),)),
+            (scatters.scan, (numbers(2), numbers(few, 2, n), numbers(few, 2, n))),
+            (scatters.relu, (numbers(n, 2), numbers(n, 2))),
+            (scatters.embedding, (memory([k * 7 % 5 for k in range(n)], INT64), numbers(n, 2))),
+            (scatters.conv2s, (numbers(few, 2), numbers(3, 2))),
+        ]
+    for padding in (0, 1, 3):
+        made += [(scatters.replicate, (numbers(9), padding)), (scatters.reflect, (numbers(12), padding))]
+        made.append((scatters.pad, (numbers(9), padding)))
+    for tile, image, origin, shift in (((2, 3), (7, 8), [1, 2], 1), ((1, 1), (3, 2), [-3, 5], 0)):
+        made.append((scatters.brick, (numbers(*tile), numbers(*image), origin, shift)))
+    made.append((scatters.brick, (numbers(3, 2), numbers(1, 1), [0, 0], -2)))
+    for steps in ((1, 0, 1), (2, 1, 1), (1, 2, 3), (3, 1, 2), (0, 0, 1), (-1, -3, 1), (1, 1, 0), (1, 5, -1)):
+        made.append((scatters.conv1, (numbers(7), numbers(3), numbers(4), *steps)))
+    made.append((scatters.conv2, (numbers(2, 2, 4, 3), numbers(2, 2, 2, 3), numbers(2, 2, 3, 1))))
+    return made
+
+
+@pytest.mark.parametrize(("function", "arguments"), cases(), ids=lambda item: getattr(item, "__name__", ""))
+def test_each_contribution_is_added_once(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    program = program_of(function, *arguments)
+    assert results(gathered(program), arguments) == results(program, arguments)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_each_contribution_of_random_nests_is_added_once(seed: int) -> None:
+    made = Scatter(seed)
+    program = made.program()
+    changed = gathered(program)
+    draw = random.Random(seed)
+    for _ in range(2):
+        y = numbers(draw.choice([0, 1, 2, 3, 4]), draw.choice([1, 2, 3, 5]))
+        given = () if made.fresh else (numbers(*made.sizes),)
+        arguments = (y, *given, draw.randrange(-2, 4), draw.randrange(-2, 5))
+        assert results(changed, arguments) == results(program, arguments)
+
+
+# ---------------------------------------------------------------- the form
+
+SHAPES: dict[str, tuple[Any, ...]] = {
+    "causal": (numbers(2, 3), numbers(1, 2, 3), numbers(1, 2, 3)),
+    "stencil": (numbers(4, 4),),
+    "transpose": (numbers(2, 3),),
+    "matmul": (numbers(2, 2), numbers(2, 3), numbers(2, 3)),
+    "up": (numbers(4),),
+    "even": (numbers(4),),
+    "layernorm": (numbers(2, 3), numbers(3), numbers(2, 3)),
+    "bias": (numbers(2, 3),),
+    "scan": (numbers(2), numbers(2, 2, 3), numbers(2, 2, 3)),
+    "relu": (numbers(2, 2), numbers(2, 2)),
+    "brick": (numbers(2, 3), numbers(7, 8), [1, 2], 1),
+    "conv2": (numbers(1, 1, 4, 3), numbers(1, 1, 2, 3), numbers(1, 1, 3, 1)),
+    "conv2s": (numbers(2, 2), numbers(3, 2)),
+    "pad": (numbers(9), 1),
+    "embedding": (memory([0, 1], INT64), numbers(2, 2)),
+}
+
+
+@pytest.mark.parametrize("grid", [False, True])
+@pytest.mark.parametrize("name", sorted({*SHAPES} - {"embedding"}))
+def test_nests_run_in_parallel_without_updates_that_meet(name: str, grid: bool) -> None:
+    program = gathered(program_of(getattr(scatters, name), *SHAPES[name]))
+    scheduled = schedule_kernel(kernel_of(program), cuda_target((9, 0)) if grid else AVX2)
+    for loop in _outermost(scheduled.source.body):
+        verdict = scheduled.analysis.loops[loop.index]
+        assert verdict.independent, verdict.conflict
+        assert not verdict.updates
+
+
+def _outermost(block: Any) -> list[For]:
+    """Return the outermost loops of a block, of branches only what is meant to be run."""
+    found: list[For] = []
+    for statement in block:
+        if isinstance(statement, For):
+            found.append(statement)
+        elif isinstance(statement, If):
+            found += _outermost(statement.then)
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", ["causal", "stencil", "transpose", "matmul", "up", "even", "layernorm", "relu", "conv2"]
+)
+def test_what_is_written_everywhere_is_not_filled(name: str) -> None:
+    program = gathered(program_of(getattr(scatters, name), *SHAPES[name]))
+    filled = [node for node in program.body if isinstance(node, Allocate) and node.fill is not None]
+    assert not filled
+    written = [node for node in walk(kernel_of(program)) if isinstance(node, Store)]
+    read = {node.tensor for node in walk(kernel_of(program)) if isinstance(node, Load)}
+    assert written
+    assert not {node.tensor for node in written if not node.tensor.name.endswith("_kept")} & read
+
+
+@pytest.mark.parametrize("name", ["strided", "diagonal", "embedding", "bias"])
+def test_what_is_not_written_everywhere_is_filled(name: str) -> None:
+    shapes = {**SHAPES, "strided": (numbers(3),), "diagonal": (numbers(3),)}
+    program = gathered(program_of(getattr(scatters, name), *shapes[name]))
+    assert any(isinstance(node, Allocate) and node.fill is not None for node in program.body)
+
+
+def test_an_index_from_a_tensor_stays_a_scatter() -> None:
+    program = program_of(scatters.embedding, *SHAPES["embedding"])
+    assert kernel_of(gathered(program)).body == kernel_of(program).body
+
+
+def test_a_row_that_loops_compute_is_kept_for_the_columns() -> None:
+    program = gathered(program_of(scatters.layernorm, *SHAPES["layernorm"]))
+    kept = [node.tensor.name for node in program.body if isinstance(node, Allocate) and "kept" in node.tensor.name]
+    assert kept == ["mean_kept", "r_kept"]
+
+
+def test_sums_begin_at_one_place_for_all_elements() -> None:
+    """Lanes along the elements then read the same weights."""
+    program = gathered(program_of(scatters.causal, *SHAPES["causal"]))
+    starts = [node.start for node in walk(kernel_of(program)) if isinstance(node, For)]
+    assert all(getattr(start, "value", None) == 0 for start in starts)
