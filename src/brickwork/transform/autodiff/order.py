@@ -21,7 +21,7 @@ from brickwork.transform.careful import careful_analysis
 
 
 def forwards(kernel: Kernel, turned: Collection[Symbol]) -> Kernel:
-    """Return the kernel with those loops run forwards whose order does not matter; `turned` are the indices of loops."""
+    """Return the kernel with those of the loops with `turned` indices run forwards whose order does not matter."""
     loops = [node for node in walk(kernel.body) if isinstance(node, For)]
     if not any(loop.index in turned or loop.claimed for loop in loops):
         return kernel
