@@ -92,12 +92,16 @@ def declared(text: str) -> Declared:
 
 
 def picker(what: str, function: Callable[..., Any], operator: Declared, *, results: bool = True) -> Picker:
-    """Return what picks the values that the parameters of a function name; CompileError if one names none."""
+    """Return what picks the values that the parameters of a function name; CompileError if one names none.
+
+    A function whose parameters Python does not know gets the first tensor.
+    """
     known = operator.names if results else operator.names[: len(operator.arguments)]
     try:
         parameters = [*inspect.signature(function).parameters.values()]
     except ValueError:  # a function of torch's, such as torch.empty_like
-        return lambda values: values[: len(known)]
+        first = next((at for at, each in enumerate(operator.arguments) if each.is_tensor), 0)
+        return itemgetter(slice(first, first + 1))
     if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
         return lambda values: values[: len(known)]
     wanted = [each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]

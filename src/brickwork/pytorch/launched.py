@@ -147,14 +147,14 @@ class LaunchedOp(ABC):
         """Return what the host function makes of the arguments; on fakes, fakes."""
         made = () if self._make is None else self._make(*self._for_out(values))
         results: tuple[Any, ...] = (*cast("Sequence[Any]", made),) if isinstance(made, tuple | list) else (made,)
-        wrong = len(results) != len(self.declared.results)
-        if wrong or not all(isinstance(result, torch.Tensor) for result in results):
-            kinds = ", ".join(type(result).__name__ for result in results)
-            raise TypeError(f"{self.name}: `out` must make {len(self.declared.results)} tensors, but it made: {kinds}")
-        if any(result is value for result in results for value in values):
-            raise RuntimeError(
-                f"{self.name}: `out` gave an argument back; an operator's results are tensors of its own"
-            )
+        if len(results) != len(self.declared.results):
+            self._refuse_results(results)
+        for result in results:
+            if not isinstance(result, torch.Tensor):
+                self._refuse_results(results)
+            for value in values:
+                if result is value:
+                    raise RuntimeError(f"{self.name}: `out` gave an argument back; results are tensors of their own")
         return results
 
     @abstractmethod
@@ -203,6 +203,10 @@ class LaunchedOp(ABC):
             cast("Any", torch.library).opcheck(self._overload, arguments, named)
 
     # ------------------------------------------------------------ refusals
+
+    def _refuse_results(self, results: Sequence[Any]) -> NoReturn:
+        kinds = ", ".join(type(result).__name__ for result in results)
+        raise TypeError(f"{self.name}: `out` must make {len(self.declared.results)} tensors, but it made: {kinds}")
 
     def _not_here(self, device: torch.device) -> str:
         name = next((each.name for each in self.declared.arguments if "Tensor" in each.kind), "")

@@ -130,11 +130,6 @@ def keys_of_modes(names: tuple[str, ...]) -> int:
     return int(keys.raw_repr())
 
 
-def included_keys() -> int:
-    """Return the bits of the dispatch keys that modes have added on this thread."""
-    return int(private("_C._dispatch_tls_local_include_set")().raw_repr())
-
-
 def keys_of(tensor: torch.Tensor) -> int:
     """Return the bits of a tensor's key set."""
     return int(private("_C._dispatch_keys")(tensor).raw_repr())

@@ -25,7 +25,7 @@ from brickwork.pytorch.kernels import Kernel, Layer, Registered, kernel_at, put_
 from brickwork.pytorch.library import made_for_cuda, private
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
-from brickwork.runtime.traceback import OwnFramesHidden
+from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
 
 if TYPE_CHECKING:
     from brickwork.transform.derivation import Defined
@@ -303,8 +303,11 @@ def _implement_in_python(registration: Registration, label: str, library: Any, n
     """
 
     def run(*arguments: Any, **named: Any) -> Any:
-        with OwnFramesHidden():
+        try:
             return cast("PythonBehaviour", registration.behaviour).run(label)(*arguments, **named)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     if any(str(each.type) == "Tensor" for each in schema_arguments(registration.overload(label))):
         for device in registration.devices:
@@ -323,11 +326,18 @@ def _follow_transforms(registration: Registration, label: str, library: Any, nam
     on_autograd = _on_autograd(registration, label)
 
     def at_autograd(*given: Any, **named: Any) -> Any:
-        with OwnFramesHidden():
-            values = in_order(arguments, given, named)
-            if registration.python and passes_autograd(values):
+        try:
+            if (
+                registration.python
+                and passes_autograd(given)
+                and not (named and not passes_autograd([*named.values()]))
+            ):
                 return cast("PythonBehaviour", registration.behaviour).run(label)(*given, **named)
+            values = in_order(arguments, given, named)
             return on_autograd(values, asks_for_gradient(values))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def transformed(*given: Any, **named: Any) -> Any:
         with OwnFramesHidden():
