@@ -94,7 +94,7 @@ class CudaOp(LaunchedOp):
 
     def _named_in_entry(self) -> tuple[int, ...]:
         """Return the places of the arguments whose element types stand in the kernel's name."""
-        names = [each.name for each in self.declared.arguments if each.is_tensor]
+        names = [each.name for each in self.declared.parameters if each.is_tensor]
         found = re.findall(r"\{(\w*)\}", self._entry)
         unknown = next((name for name in found if name not in names), None)
         if unknown is not None:
@@ -109,7 +109,7 @@ class CudaOp(LaunchedOp):
                     help=f"name any of: {', '.join(names)}",
                 )
             )
-        places = {each.name: at for at, each in enumerate(self.declared.arguments)}
+        places = {each.name: at for at, each in enumerate(self.declared.parameters)}
         return tuple(places[name] for name in dict.fromkeys(found))
 
     # ------------------------------------------------------------ calls
@@ -150,7 +150,7 @@ class CudaOp(LaunchedOp):
         """Return the kernel's name with the element types of arguments in it."""
         name = self._entry
         for at in self._typed:
-            argument, dtype = self.declared.arguments[at].name, str(values[at].dtype).removeprefix("torch.")
+            argument, dtype = self.declared.parameters[at].name, str(values[at].dtype).removeprefix("torch.")
             if dtype not in CPP_TYPES:
                 raise RuntimeError(
                     f"{self.name}(): argument '{argument}' is of torch.{dtype}, which C++ has no type for"
@@ -159,8 +159,7 @@ class CudaOp(LaunchedOp):
         return name
 
     def _compiled(self, values: Sequence[Any], capability: tuple[int, int]) -> CudaCode:
-        version = library.private("version.cuda")
-        code = compile_cuda(self._text, self._name(values), capability, int(version.split(".")[0]) if version else None)
+        code = compile_cuda(self._text, self._name(values), capability, library.cuda_major())
         self._codes.append(code)
         return code
 
