@@ -297,10 +297,6 @@ class _Family:
         """Return that there is no operator over samples."""
         del given, values, keys
 
-    def batched(self, given: tuple[bool, ...], values: Values, *, keys: bool) -> None:
-        """Return that there is no operator over samples."""
-        del given, values, keys
-
     def plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> NoReturn:
         """Refuse."""
         del wanted, values, outputs
