@@ -1,6 +1,7 @@
-"""Every sharding that is found of a kernel of the suite holds: machines with shares have, together, what one would have.
+"""Every sharding that is found of a kernel of the suite holds: together, machines with shares have what one would have.
 
-The shares are uneven, and one is empty. The interpreter runs them, so no machines are needed.
+So do those of its gradients. The shares are uneven, and one is empty. The interpreter runs them, so no machines are
+needed.
 """
 
 from __future__ import annotations
@@ -13,28 +14,29 @@ import pytest
 import torch
 
 from brickwork.analysis.sharding import PARTIAL, Sharding, find_shardings
-from brickwork.frontend.definition import define
-from brickwork.frontend.lower import lower
+from brickwork.diagnostics.errors import CompileError
+from brickwork.frontend.definition import Definition, define
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Program
 from brickwork.ir.signature import Signature
+from brickwork.transform.derivation import Backward, Defined, Derived
+from brickwork.transform.derive import program_of
 from support.kernels import SUITE
 from support.tensors import argument_type, to_memory, to_tensor
 
 SIZE = 5
 CUTS = (2, 2)
 """Where a machine's share ends and the next one's begins."""
+NAMES = [name for name, case in sorted(SUITE.items()) if define(case.function).host == "native"]
 
 
 @functools.cache
-def program_and_shardings(name: str) -> tuple[Program | None, tuple[Sharding, ...]]:
-    """Return the program of a kernel, if its host part is compiled, and how its work may be shared out."""
-    definition = define(SUITE[name].function)
-    if definition.host == "python":
-        return None, ()
-    types = tuple(argument_type(item) for item in SUITE[name].arguments(SIZE))
-    program = lower(definition, Signature(types))
-    return program, find_shardings(program)
+def definition(name: str) -> Definition:
+    return define(SUITE[name].function)
+
+
+def lowered(defined: Defined, arguments: Sequence[Any]) -> Program:
+    return program_of(defined, Signature(tuple(argument_type(item) for item in arguments)))
 
 
 def run(program: Program, arguments: Sequence[Any]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -68,15 +70,10 @@ def spread(arguments: Sequence[Any], sharding: Sharding) -> list[tuple[Any, ...]
     return [*zip(*shares, strict=True)]
 
 
-@pytest.mark.parametrize("name", sorted(SUITE))
-def test_shares_together_are_the_whole(name):
-    program, shardings = program_and_shardings(name)
-    if program is None:
-        pytest.skip("its host part runs in Python")
-    arguments = SUITE[name].arguments(SIZE)
-    if not shardings:
-        return
-    expected, written = run(program, arguments)
+def check(program: Program, arguments: Sequence[Any]) -> int:
+    """Compare what machines with shares have with what one has that does everything; return how many ways there are."""
+    shardings = find_shardings(program)
+    expected, written = run(program, arguments) if shardings else ([], [])
     for sharding in shardings:
         machines = [run(program, share) for share in spread(arguments, sharding)]
         for place, axis in enumerate(sharding.results):
@@ -85,7 +82,36 @@ def test_shares_together_are_the_whole(name):
         for place, axis in enumerate(sharding.arguments):
             found = joined([after[place] for _, after in machines], axis)
             torch.testing.assert_close(found, written[place], msg=f"argument {place} of {sharding}")
+    return len(shardings)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shares_together_are_the_whole(name):
+    arguments = SUITE[name].arguments(SIZE)
+    check(lowered(definition(name), arguments), arguments)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shares_of_gradients_together_are_the_whole(name):
+    made = definition(name)
+    arguments = SUITE[name].arguments(SIZE)
+    results, after = run(lowered(made, arguments), arguments)
+    is_float = [isinstance(item, torch.Tensor) and item.is_floating_point() for item in arguments]
+    outputs = [item for item, declared in zip(after, made.parameters, strict=False) if declared.name in made.mutated]
+    outputs += results
+    if made.draws_random or not any(is_float) or any(isinstance(item, list) for item in arguments):
+        return
+    counts = tuple(int(isinstance(item, torch.Tensor)) for item in arguments)
+    floats = tuple(output.is_floating_point() for output in outputs)
+    derived = Derived(made, Backward(tuple(is_float)), floats, counts, (True,) * len(arguments))
+    given = (*arguments, *(torch.randn_like(output) for output in outputs if output.is_floating_point()))
+    try:
+        program = lowered(derived, given)
+    except CompileError:
+        return
+    check(program, given)
 
 
 def test_most_kernels_can_be_shared_out():
-    assert sum(bool(program_and_shardings(name)[1]) for name in SUITE) > len(SUITE) // 2
+    counts = [len(find_shardings(lowered(definition(name), SUITE[name].arguments(SIZE)))) for name in NAMES]
+    assert sum(map(bool, counts)) > len(NAMES) // 2

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from brickwork.analysis.shares import DependentError, Share, meaning, partial_tensors
+from brickwork.ir import build
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -42,7 +43,15 @@ from brickwork.ir.nodes import (
     Tensor,
     parameter_tensors,
 )
-from brickwork.ir.walk import EXPRESSIONS, children, rewrite_statements, walk
+from brickwork.ir.walk import (
+    EXPRESSIONS,
+    assigned_symbols,
+    children,
+    read_symbols,
+    rewrite_expressions,
+    rewrite_statements,
+    walk,
+)
 
 Member: TypeAlias = tuple[Tensor, int] | Symbol
 """An axis of a tensor, or the index of a loop."""
@@ -71,16 +80,34 @@ def find_shardings(program: Program) -> tuple[Sharding, ...]:
     draws = any(isinstance(node, Random) for node in walk(program.body))
     if program.may_alias or draws or any(isinstance(item, KeyParameter) for item in program.parameters):
         return ()
-    body = rewrite_statements(program.body, _inline)
+    body = rewrite_expressions(rewrite_statements(program.body, _plain), _extent)
     relations = _Relations(body)
     arguments = parameter_tensors(program.parameters)
     found = (_sharding(body, members, relations.meanings, arguments) for members in relations.sets())
     return tuple(item for item in found if item is not None)
 
 
-def _inline(statement: Statement) -> Block:
-    """Return what a launch runs in its place."""
-    return statement.kernel.body if isinstance(statement, Launch) else (statement,)
+def _plain(statement: Statement) -> Block:
+    """Return what a launch runs in its place, and loops that count down as loops that count up."""
+    match statement:
+        case Launch(kernel=kernel):
+            return rewrite_statements(kernel.body, _plain)
+        case For(index=index, start=Constant(value=0), stop=stop, body=(Assign(symbol=symbol, value=value), *rest)):
+            counts_down = value == build.sub(build.sub(stop, build.integer(1)), build.read(index))
+            if counts_down and index not in read_symbols(rest) and symbol not in assigned_symbols(rest):
+                return (replace(statement, index=symbol, body=tuple(rest)),)
+        case _:
+            pass
+    return (statement,)
+
+
+def _extent(expression: Expression) -> Expression:
+    """Return an extent that is not negative anyway without a word of that."""
+    match expression:
+        case Apply(operator=operator, operands=(Size() as size, Constant(value=0))) if operator.name == "maximum":
+            return size
+        case _:
+            return expression
 
 
 def _sharding(

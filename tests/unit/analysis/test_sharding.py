@@ -168,6 +168,24 @@ def from_one(x: torch.Tensor):
     return out
 
 
+@expect((2,), ((0,), (0,)), ((1,), (1,)))
+def counted_down(x: torch.Tensor):
+    out = torch.empty_like(x)
+    for i in range(x.shape[0] - 1, -1, -1):
+        for j in reversed(range(x.shape[1])):
+            out[i, j] = x[i, j]
+    return out
+
+
+@expect((1,))
+def turned_round(x: torch.Tensor):
+    n = x.shape[0]
+    out = torch.empty_like(x)
+    for i in range(n):
+        out[i] = x[n - 1 - i]
+    return out
+
+
 @expect((2, 1), ((1, 0), (PARTIAL,)), ((0, None), (0,)))
 def product(a: torch.Tensor, x: torch.Tensor):
     m, n = x.shape[0], a.shape[0]
