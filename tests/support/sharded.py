@@ -20,6 +20,7 @@ import torch.distributed
 from torch.distributed.device_mesh import init_device_mesh
 
 import brickwork as bw
+from brickwork.config import config
 from brickwork.ops.timex import timex
 
 
@@ -174,14 +175,16 @@ def centred(x: torch.Tensor) -> torch.Tensor:
 class Call:
     """An operator, a maker of its arguments, where each tensor is placed (`R`, `S0`, ...), and what comes out.
 
-    `results` are the placements of what is returned (None: whatever torch chooses), `quiet` says that no machine may
-    talk to another, `refused` is a part of the error's text.
+    `results` are the placements of what is returned (None: whatever torch chooses), `gradients` those of the arguments'
+    gradients (None: none are asked for). `quiet` says that no machine may talk to another, `refused` is a part of the
+    error's text.
     """
 
     operator: Callable[..., Any]
     arguments: Callable[[], tuple[Any, ...]]
     placements: str
     results: str | None = None
+    gradients: str | None = None
     quiet: bool = True
     refused: str = ""
     named: tuple[tuple[str, Any], ...] = ()
@@ -200,23 +203,23 @@ def _timex() -> tuple[Any, ...]:
 
 
 CALLS = {
-    "timex over the batch": Call(timex, _timex, "R S0", "S0"),
-    "timex over the channels": Call(timex, _timex, "S0 S1", "S1"),
+    "timex over the batch": Call(timex, _timex, "R S0", "S0", "P S0"),
+    "timex over the channels": Call(timex, _timex, "S0 S1", "S1", "S0 S1"),
     "timex over the channels of one": Call(timex, _timex, "R S1", "S1"),
-    "timex over time": Call(timex, _timex, "R S2", quiet=False),
-    "product over what is summed": Call(product, _two((4, 6), (6, 5)), "S1 S0", "P"),
-    "product over rows": Call(product, _two((4, 6), (6, 5)), "S0 R", "S0"),
-    "product over columns": Call(product, _two((4, 6), (6, 5)), "R S1", "S1"),
-    "product of nothing on one": Call(product, _two((4, 1), (1, 5)), "S1 S0", "P"),
-    "softmax over rows": Call(softmax, _matrix(5, 4), "S0", "S0"),
+    "timex over time": Call(timex, _timex, "R S2", None, "", quiet=False),
+    "product over what is summed": Call(product, _two((4, 6), (6, 5)), "S1 S0", "P", "S1 S0"),
+    "product over rows": Call(product, _two((4, 6), (6, 5)), "S0 R", "S0", "S0 P"),
+    "product over columns": Call(product, _two((4, 6), (6, 5)), "R S1", "S1", "P S1"),
+    "product of nothing on one": Call(product, _two((4, 1), (1, 5)), "S1 S0", "P", "S1 S0"),
+    "softmax over rows": Call(softmax, _matrix(5, 4), "S0", "S0", "S0"),
     "softmax along rows": Call(softmax, _matrix(5, 4), "S1", quiet=False),
-    "softmax of one row": Call(softmax, _matrix(1, 4), "S0", "S0"),
-    "stencil along": Call(stencil, _matrix(6, 4), "S0", quiet=False),
-    "stencil across": Call(stencil, _matrix(6, 4), "S1", "S1"),
+    "softmax of one row": Call(softmax, _matrix(1, 4), "S0", "S0", "S0"),
+    "stencil along": Call(stencil, _matrix(6, 4), "S0", None, "", quiet=False),
+    "stencil across": Call(stencil, _matrix(6, 4), "S1", "S1", "S1"),
     "mean of what is shared out": Call(mean, _matrix(6, 4), "S0", quiet=False),
-    "mean of the rest": Call(mean, _matrix(6, 4), "S1", "S0"),
-    "sums of two kinds": Call(sums, _matrix(5, 4), "S0", "P S0"),
-    "sums of the other kinds": Call(sums, _matrix(5, 4), "S1", "S0 P"),
+    "mean of the rest": Call(mean, _matrix(6, 4), "S1", "S0", "S1"),
+    "sums of two kinds": Call(sums, _matrix(5, 4), "S0", "P S0", "S0"),
+    "sums of the other kinds": Call(sums, _matrix(5, 4), "S1", "S0 P", "S1"),
     "sum from a number": Call(sum_from, lambda: (torch.randn(4, 6), 2.0), "S1", quiet=False),
     "sum in place": Call(add_into, _two((5, 4), (5, 4)), "S0 S0", ""),
     "sum in place of what is elsewhere": Call(add_into, _two((5, 4), (5, 4)), "S0 S1", "", quiet=False),
@@ -259,7 +262,8 @@ def _run(rank: int, machines: int, store: str, device: str) -> None:
     backend = "nccl" if device == "cuda" else "gloo"
     torch.distributed.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=machines)
     mesh = init_device_mesh(device, (machines,))
-    found = {name: _problem(call, mesh) for name, call in CALLS.items()}
+    with config.override(cache_dir=f"{store}.cache"):
+        found = {name: _problem(call, mesh) for name, call in CALLS.items()}
     Path(f"{store}.{rank}").write_text(json.dumps(found))
     torch.distributed.destroy_process_group()
 
@@ -292,6 +296,31 @@ def _check(call: Call, mesh: Any) -> None:
     wanted = [*_tensors(whole), *_results(expected)]
     for one, other in zip([*_tensors(shared), *results], wanted, strict=True):
         torch.testing.assert_close(one.full_tensor(), other)
+    if call.gradients is not None:
+        _check_gradients(call, whole, shared)
+
+
+def _check_gradients(call: Call, whole: Sequence[Any], shared: Sequence[Any]) -> None:
+    """Compare the gradients with those of one machine."""
+    from torch.distributed.tensor import Replicate, distribute_tensor
+    from torch.distributed.tensor.debug import CommDebugMode
+
+    for tensor in (*_tensors(whole), *_tensors(shared)):
+        tensor.requires_grad_()
+    expected, found = _results(call.operator(*whole)), _results(call.operator(*shared))
+    towards = [torch.randn_like(result) for result in expected]
+    spread: list[Any] = []
+    for gradient, result in zip(towards, found, strict=True):
+        place = Replicate() if result.placements[0].is_partial() else result.placements[0]
+        spread.append(distribute_tensor(gradient, result.device_mesh, [place]))
+    torch.autograd.backward(expected, towards)
+    with CommDebugMode() as talk:
+        torch.autograd.backward(found, spread)
+    assert not call.quiet or talk.get_total_counts() == 0, f"{talk.get_total_counts()} collectives for gradients"
+    said = [_word(tensor.grad.placements[0]) for tensor in _tensors(shared)]
+    assert not call.gradients or said == call.gradients.split(), f"gradients are placed as {said}"
+    for one, other in zip(_tensors(shared), _tensors(whole), strict=True):
+        torch.testing.assert_close(one.grad.full_tensor(), other.grad)
 
 
 def _distributed(tensor: torch.Tensor, mesh: Any, place: str) -> Any:

@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from brickwork.analysis.shares import DependentError, Share, meaning, partial_tensors
 from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -43,9 +45,9 @@ from brickwork.ir.nodes import (
     Tensor,
     parameter_tensors,
 )
+from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import (
     EXPRESSIONS,
-    assigned_symbols,
     children,
     read_symbols,
     rewrite_expressions,
@@ -88,17 +90,27 @@ def find_shardings(program: Program) -> tuple[Sharding, ...]:
 
 
 def _plain(statement: Statement) -> Block:
-    """Return what a launch runs in its place, and loops that count down as loops that count up."""
+    """Return what a launch runs in its place, and a loop that counts down as one that counts up."""
     match statement:
         case Launch(kernel=kernel):
             return rewrite_statements(kernel.body, _plain)
-        case For(index=index, start=Constant(value=0), stop=stop, body=(Assign(symbol=symbol, value=value), *rest)):
-            counts_down = value == build.sub(build.sub(stop, build.integer(1)), build.read(index))
-            if counts_down and index not in read_symbols(rest) and symbol not in assigned_symbols(rest):
-                return (replace(statement, index=symbol, body=tuple(rest)),)
+        case For(index=index, start=Constant(value=0), stop=stop, body=body):
+            down = Symbol(index.name, -1 - index.number, index.dtype)
+            turned = rewrite_expressions(body, partial(_renamed, _counts_down(index, stop), down))
+            return (statement,) if index in read_symbols(turned) else (replace(statement, index=down, body=turned),)
         case _:
-            pass
-    return (statement,)
+            return (statement,)
+
+
+def _counts_down(index: Symbol, stop: Expression) -> tuple[Expression, ...]:
+    """Return the forms of `stop - 1 - index`."""
+    last = build.sub(stop, build.integer(1))
+    negative = Apply(operator=OPERATORS["mul"], operands=(build.integer(-1), build.read(index)), dtype=INT64)
+    return build.sub(last, build.read(index)), build.add(last, negative)
+
+
+def _renamed(forms: tuple[Expression, ...], name: Symbol, expression: Expression) -> Expression:
+    return build.read(name) if expression in forms else expression
 
 
 def _extent(expression: Expression) -> Expression:
@@ -119,15 +131,15 @@ def _sharding(
     if len(axes) + len(loops) < len(members) or not any(tensor in axes for tensor in arguments):
         return None
     try:
-        partial = partial_tensors(body, Share(axes, loops, meanings))
+        summed = partial_tensors(body, Share(axes, loops, meanings))
     except DependentError:
         return None
-    if any(tensor in partial for tensor in arguments):
+    if any(tensor in summed for tensor in arguments):
         return None
     results = next((node.tensors for node in walk(body) if isinstance(node, Return)), ())
     return Sharding(
         tuple(axes.get(tensor) for tensor in arguments),
-        tuple(PARTIAL if tensor in partial else axes.get(tensor) for tensor in results),
+        tuple(PARTIAL if tensor in summed else axes.get(tensor) for tensor in results),
     )
 
 
