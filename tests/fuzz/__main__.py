@@ -1,8 +1,8 @@
 """`python -m tests.fuzz --programs 20000 --seed 0 --workers 8`: random programs run in every way there is.
 
-`--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter. `--replay FILE` and
-`--show SEED` look at one. The exit status is 1 if two ways to run a program differ; each finding is a file that
-`--replay` takes.
+`--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter; `--gradients` compares
+the derivatives of programs that have some. `--replay FILE` and `--show SEED` look at one. The exit status is 1 if two
+ways to run a program differ; each finding is a file that `--replay` takes.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 from support.fuzz import campaign  # noqa: E402  # the folders are known from here on
 from support.fuzz.check import WIDTHS  # noqa: E402
 from support.fuzz.findings import read, write  # noqa: E402
-from support.fuzz.generate import case_of_seed  # noqa: E402
 from support.fuzz.shrink import shrink  # noqa: E402
 
 
 def main() -> int:
     options = _options()
     check = campaign.examiner(options.device, WIDTHS if options.every_width else ())
+    make = campaign.maker(options.device)
     if options.worker:
         if options.device == "cuda":
             torch.cuda.set_device(options.number % torch.cuda.device_count())
-        campaign.work(sys.stdin, sys.stdout, options.out, check, options.patience)
+        campaign.work(sys.stdin, sys.stdout, options.out, check, make, options.patience)
         return 0
     if options.show is not None:
-        print(case_of_seed(options.show).source, *case_of_seed(options.show).arguments, sep="\n")
+        print(make(options.show).source, *make(options.show).arguments, sep="\n")
         return 0
     if options.replay is not None:
-        return _replay(options, check)
+        return _replay(options, check, make)
     begin = time.monotonic()
     seeds = range(options.seed, options.seed + options.programs)
-    total = campaign.run(seeds, options.workers, options.out, lambda number: _command(options, number))
+    total = campaign.run(seeds, options.workers, options.out, lambda number: _command(options, number), make)
     print(campaign.report(total, time.monotonic() - begin))
     return 1 if total.findings else 0
 
@@ -51,7 +51,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=500, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="the first one's seed")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--device", choices=("cpu", "cuda", "grid"), default="cpu")
+    parser.add_argument("--device", choices=("cpu", "cuda", "grid", "gradients"), default="cpu")
+    parser.add_argument("--gradients", dest="device", action="store_const", const="gradients", help="derivatives")
     parser.add_argument("--every-width", action="store_true", help="all widths of vectors for each program, not one")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="the folder for findings")
     parser.add_argument("--replay", type=Path, help="examine the case of a file, or of a seed")
@@ -69,9 +70,9 @@ def _command(options: argparse.Namespace, number: int) -> list[str]:
     return [*command, "--every-width"] if options.every_width else command
 
 
-def _replay(options: argparse.Namespace, check: campaign.Examine) -> int:
+def _replay(options: argparse.Namespace, check: campaign.Examine, make: campaign.Make) -> int:
     text = str(options.replay)
-    case = case_of_seed(int(text)) if text.isdigit() else read(options.replay)
+    case = make(int(text)) if text.isdigit() else read(options.replay)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         kind, words, counts = campaign.kind_of(case, folder, check)

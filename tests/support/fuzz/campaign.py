@@ -21,14 +21,17 @@ from typing import Any, TextIO
 
 from support.fuzz.case import Case
 from support.fuzz.check import FoundError, examine
+from support.fuzz.check_gradients import examine_gradients
 from support.fuzz.check_grid import examine_in_pieces
 from support.fuzz.findings import write
 from support.fuzz.generate import case_of_seed
 from support.fuzz.shrink import shrink
+from support.fuzz.smooth import smooth_case_of_seed
 
 PATIENCE = 300.0
 """Seconds that one case may take, shrinking included."""
 Examine = Callable[[Case, Path], "Counter[str]"]
+Make = Callable[[int], Case]
 
 
 @dataclass(slots=True)
@@ -48,7 +51,14 @@ def examiner(device: str, widths: Sequence[int]) -> Examine:
         return examine_on_cuda
     if device == "grid":
         return examine_in_pieces
+    if device == "gradients":
+        return examine_gradients
     return lambda case, folder: examine(case, folder, widths=widths)
+
+
+def maker(device: str) -> Make:
+    """Return what writes the program of a seed."""
+    return smooth_case_of_seed if device == "gradients" else case_of_seed
 
 
 def kind_of(case: Case, folder: Path, check: Examine) -> tuple[str, str, Counter[str]]:
@@ -61,12 +71,12 @@ def kind_of(case: Case, folder: Path, check: Examine) -> tuple[str, str, Counter
         return type(error).__name__, f"{type(error).__name__}: {error}", Counter(programs=1)
 
 
-def work(seeds: TextIO, answers: TextIO, out: Path, check: Examine, patience: float) -> None:
+def work(seeds: TextIO, answers: TextIO, out: Path, check: Examine, make: Make, patience: float) -> None:
     """Examine the seeds of the lines of `seeds`; write an answer for each. A finding is made smaller for a while."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for line in seeds:
-            case = case_of_seed(int(line))
+            case = make(int(line))
             kind, text, counts = kind_of(case, folder, check)
             found = ""
             if kind:
@@ -119,14 +129,16 @@ class _Worker:
         return process
 
 
-def run(seeds: range, workers: int, out: Path, command: Callable[[int], Sequence[str]]) -> Total:
+def run(
+    seeds: range, workers: int, out: Path, command: Callable[[int], Sequence[str]], make: Make = case_of_seed
+) -> Total:
     """Examine all seeds with workers started by `command`, which is told the worker's number."""
     total = Total()
     waiting: queue.Queue[int] = queue.Queue()
     for seed in seeds:
         waiting.put(seed)
     threads = [
-        threading.Thread(target=_serve, args=(_Worker(command(number)), waiting, total, out))
+        threading.Thread(target=_serve, args=(_Worker(command(number)), waiting, total, out, make))
         for number in range(workers)
     ]
     for thread in threads:
@@ -141,7 +153,7 @@ def run(seeds: range, workers: int, out: Path, command: Callable[[int], Sequence
     return total
 
 
-def _serve(worker: _Worker, waiting: queue.Queue[int], total: Total, out: Path) -> None:
+def _serve(worker: _Worker, waiting: queue.Queue[int], total: Total, out: Path, make: Make) -> None:
     while True:
         try:
             seed = waiting.get_nowait()
@@ -152,7 +164,7 @@ def _serve(worker: _Worker, waiting: queue.Queue[int], total: Total, out: Path) 
         with total.lock:
             if isinstance(answer, str):
                 total.counts["programs"] += 1
-                total.findings.append(str(write(case_of_seed(seed), out, answer, f"the process ended: {answer}")))
+                total.findings.append(str(write(make(seed), out, answer, f"the process ended: {answer}")))
             else:
                 total.counts.update(answer["counts"])
                 total.findings += [answer["found"]] if answer["found"] else []

@@ -23,7 +23,7 @@ MARGIN = 96
 NAME = "generated"
 """The name of the function under test."""
 Layout: TypeAlias = Literal["dense", "transposed", "sliced", "expanded", "beside", "odd"]
-Data: TypeAlias = Literal["small", "halves", "wide", "special", "index", "rising", "zeros"]
+Data: TypeAlias = Literal["small", "halves", "wide", "special", "index", "rising", "zeros", "smooth"]
 _SPECIAL = (math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e-45, 1e-40, 1e-310, 1e300, 65504.0, 3e38)
 _counter = itertools.count()
 
@@ -169,6 +169,8 @@ def _values(item: TensorArgument, count: int) -> list[Any]:
             return found
         case "rising":
             return sorted(source.randint(0, max(item.limit, 0)) for _ in range(count))
+        case "smooth" if floating:
+            return [source.gauss() for _ in small]
         case "halves" if floating:
             return [value / 2 for value in small]
         case "special" if floating:
