@@ -9,7 +9,9 @@ from importlib import metadata
 from brickwork.config import config, settings
 from brickwork.diagnostics.errors import BrickworkError, DeviceError
 from brickwork.host.driver import driver
+from brickwork.pytorch.library import cuda_major
 from brickwork.runtime import cache
+from brickwork.runtime.cuda_source import find_nvrtc
 from brickwork.runtime.replay import replay
 from brickwork.runtime.toolkit import find_libdevice
 from brickwork.target.cpu import host_target
@@ -53,9 +55,20 @@ def _gpus() -> list[str]:
             named = ".".join(map(str, capability))
             lines.append(f"  cuda:{index} {nvidia.name(index)}, compute capability {named}: {words}")
     try:
-        return [*lines, f"libdevice: {find_libdevice()}"]
+        lines.append(f"libdevice: {find_libdevice()}")
     except DeviceError as error:
-        return [*lines, f"libdevice: none ({error})"]
+        lines.append(f"libdevice: none ({error})")
+    return [*lines, _nvrtc()]
+
+
+def _nvrtc() -> str:
+    """Return the compiler of CUDA C++ that there is, and the headers beside it."""
+    try:
+        found, folders = find_nvrtc(cuda_major())
+    except DeviceError as error:
+        return f"NVRTC: none ({error})"
+    headers = f"headers in {folders[0]}" if folders else "no headers of CUDA"
+    return f"NVRTC: {'.'.join(map(str, found.version))}, {headers}"
 
 
 def _version(package: str) -> str:

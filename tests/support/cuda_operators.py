@@ -67,3 +67,31 @@ add_ = bw.cuda_op(
     entry="add",
     launch=lambda x, bias, twice: bw.Launch(blocks(x.numel()), 256, args=(x, bias, twice, bytes(16), x.numel())),
 )
+
+differentiable = bw.cuda_op(
+    "bwcuda::differentiable(Tensor x, float factor) -> Tensor",
+    source=SOURCE,
+    entry="scale<{x}>",
+    launch=lambda x, factor, out: bw.Launch(blocks(x.numel()), 256, args=(x, out, factor, x.numel())),
+    out=torch.empty_like,
+)
+
+
+@differentiable.backward
+def _(x: torch.Tensor, factor: float, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+    """Return the gradients."""
+    return differentiable(grad.contiguous(), factor), None
+
+
+written = bw.cuda_op(
+    "bwcuda::written(Tensor(a!) x, Tensor bias) -> ()",
+    source=SOURCE,
+    entry="add",
+    launch=lambda x, bias: bw.Launch(blocks(x.numel()), 256, args=(x, bias, False, bytes(16), x.numel())),
+)
+
+
+@written.register_backward
+def _(x: torch.Tensor, bias: torch.Tensor, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradients."""
+    return grad, grad

@@ -14,7 +14,7 @@ def run(*arguments, folder):
 def test_doctor_says_versions_machine_settings_and_cache(tmp_path):
     said = run("doctor", folder=tmp_path).stdout
     counted = f"cache: 0 entries, 0.0 of 512 megabytes, in {tmp_path}"
-    for word in ("torch 2", "llvmlite", "vectors: ", "GPU", "libdevice: ", "BRICKWORK_CACHE_DIR", counted):
+    for word in ("torch 2", "llvmlite", "vectors: ", "GPU", "libdevice: ", "NVRTC: ", "BRICKWORK_CACHE_DIR", counted):
         assert word in said
 
 

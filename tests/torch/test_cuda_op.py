@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import struct
 import threading
 
 import pytest
@@ -10,7 +11,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
-from support.cuda_operators import SOURCE, add_, scale, timex
+from brickwork.diagnostics.location import NOWHERE
+from brickwork.pytorch.packing import packing
+from brickwork.runtime.cuda_parameters import Parameter
+from support.cuda_operators import SOURCE, add_, differentiable, scale, timex, written
 from support.gpu import GPU, two_gpus
 
 ONE = "__global__ void one(float* x) { x[0] = 1; }"
@@ -146,6 +150,33 @@ def test_integers_of_one_size_are_taken_for_each_other():
         takes.warmup(mask, device="sm_90")
 
 
+def test_arguments_are_packed_as_the_kernel_lays_them_out():
+    taken = [
+        Parameter("bool", pointer=False, const=False, size=1, alignment=1),
+        Parameter("float32", pointer=True, const=True, size=8, alignment=8),
+        Parameter("bfloat16", pointer=False, const=False, size=2, alignment=2),
+        Parameter("", pointer=False, const=False, size=12, alignment=4),
+        Parameter("float64", pointer=True, const=False, size=8, alignment=8),
+        Parameter("float16", pointer=False, const=False, size=2, alignment=2),
+        Parameter("int8", pointer=False, const=False, size=1, alignment=1),
+    ]
+    kinds = (bool, torch.float32, float, bytes, type(None), float, int)
+    found = packing("ns::name", "kernel", NOWHERE, taken, kinds, ["argument"] * 7)
+    buffer = found.fill([True, 0x1234, 1.00390625, b"abcdefghijkl", None, 1.5, -1], pytest.fail)
+    data = bytes(buffer.memory)
+    assert data == struct.pack("<?7xQH2x12sQeb", True, 0x1234, 0x3F80, b"abcdefghijkl", 0, 1.5, -1)
+    found.give_back(buffer)
+    assert found.fill([True, 1, float("nan"), bytes(12), None, 1.0, 0], pytest.fail) is buffer
+    assert bytes(buffer.memory)[16:18] == b"\xc0\x7f"
+    assert [buffer.table[place] for place in (0, 2, 4)] == [1, 2, None]
+    with pytest.raises(OverflowError):
+        found.fill([True, 1, 1.0, bytes(12), None, 1.0, 128], overflown)
+
+
+def overflown(error):
+    raise OverflowError(str(error))
+
+
 # ---------------------------------------------------------------- on a GPU
 
 
@@ -181,8 +212,9 @@ def test_arguments_are_written_and_their_versions_go_up():
     add_(x, bias, True)
     assert torch.equal(x, torch.full_like(x, 3))
     assert x._version == before + 3
+    strided = op("bwcuda::strided(Tensor(a!) x) -> ()", contiguous=False, launch=lambda: bw.Launch(1, 1))
     with pytest.raises(RuntimeError, match="refers to a single memory location"):
-        add_(torch.zeros(1, device="cuda").expand(3))
+        strided(torch.zeros(1, device="cuda").expand(3))
 
 
 @on_gpu
@@ -293,10 +325,38 @@ def test_compiled_graphs():
 
 
 @on_gpu
-@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.filterwarnings("error")
 def test_vmap():
     x = torch.randn(3, 5, device="cuda")
     torch.testing.assert_close(torch.vmap(lambda row: scale(row, 2.0))(x), 2 * x)
+    torch.testing.assert_close(torch.vmap(lambda row: scale(row, 2.0), in_dims=1)(x), 2 * x.t())
+    nested = torch.vmap(torch.vmap(lambda row: scale(row, 2.0)), in_dims=2, out_dims=2)
+    torch.testing.assert_close(nested(x[None]), 2 * x[None])
+
+
+@on_gpu
+def test_gradients():
+    x = torch.randn(3, 5, device="cuda", dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: differentiable(x, 3.0), (x,))
+    assert torch.autograd.gradgradcheck(lambda x: differentiable(x, 3.0), (x,))
+    found = torch.func.vmap(torch.func.grad(lambda row: (differentiable(row, 3.0) ** 2).sum()))(x.detach())
+    torch.testing.assert_close(found, 18 * x.detach())
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: differentiable(x, 3.0).sin(), fullgraph=True)
+    (found,) = torch.autograd.grad(compiled(x).sum(), x)
+    torch.testing.assert_close(found, 3 * (3 * x).cos())
+    with pytest.raises(NotImplementedError, match="has no forward mode"):
+        torch.func.jvp(lambda x: differentiable(x, 3.0), (x.detach(),), (x.detach(),))
+    differentiable.check(x, 3.0)
+
+
+@on_gpu
+def test_gradients_of_what_is_written():
+    x, bias = torch.randn(5, device="cuda"), torch.randn(5, device="cuda", requires_grad=True)
+    y = x.clone()
+    written(y, bias)
+    (found,) = torch.autograd.grad(y.sum(), bias)
+    assert torch.equal(found, torch.ones(5, device="cuda"))
 
 
 @on_gpu

@@ -274,6 +274,7 @@ def test_one_of_several_overloads(device):
         ("sin", 'no operator sin, named as "namespace::name"'),
         ("aten::add.Tenser", "no overload aten::add.Tenser; there are: aten::add.Tensor"),
         ("aten::view", "returns a view of its argument"),
+        ("aten::full", "takes no tensor"),
         ("aten::linear", "calls other operators; override those"),
         ("brickwork::sin", "an operator of brickwork"),
     ],
@@ -334,3 +335,78 @@ def test_threads(device):
     for thread in threads:
         thread.join()
     assert not failures
+
+
+# ---------------------------------------------------------------- under torch.compile
+
+
+def compiled(function, *, backend="aot_eager_decomp_partition"):
+    """Compile with a backend that uses Inductor's tables, and count the graphs."""
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    return torch.compile(function, fullgraph=True, backend=backend)
+
+
+def graphs():
+    return torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+
+def test_inductor_calls_the_callable(device):
+    x = torch.randn(4, 3).T
+    run = compiled(lambda x: torch.sin(x) + 1, backend="inductor")
+    with bw.override("aten::sin", lambda x: (2 * x).clone(memory_format=torch.contiguous_format)):
+        found = run(x)
+    torch.testing.assert_close(found, 2 * x + 1)
+    assert found.stride() == x.stride()
+    torch.testing.assert_close(run(x), torch.sin(x) + 1)
+
+
+def test_graphs_follow_overrides_and_are_kept(device):
+    x = torch.randn(5)
+    run, other = compiled(lambda x: torch.nn.functional.gelu(x) + torch.sin(x)), torch.sin(x)
+    plain = torch.nn.functional.gelu(x)
+    for number in (2, 3, 4):
+        torch.testing.assert_close(run(x), plain + other)
+        with bw.override("aten::gelu", lambda x, number=number: number * x):
+            torch.testing.assert_close(run(x), number * x + other)
+    torch.testing.assert_close(run(x), plain + other)
+    assert graphs() <= 3  # one of before the first override, and one for each state since
+
+
+def test_compiled_gradients_follow_overrides(device):
+    x = torch.randn(5, requires_grad=True)
+    run = compiled(torch.sin)
+    for _ in range(2):
+        with bw.override("aten::cos", lambda x: torch.full_like(x, 7)):
+            (found,) = torch.autograd.grad(run(x).sum(), x)
+        assert torch.equal(found, torch.full_like(x, 7))
+        (found,) = torch.autograd.grad(run(x).sum(), x)
+        torch.testing.assert_close(found, torch.cos(x.detach()))
+
+
+def test_compiled_writes_follow_overrides(device):
+    def write(x):
+        y = x + 1
+        y.sin_()
+        return y
+
+    x = torch.randn(5)
+    run = compiled(write)
+    with bw.override("aten::sin", doubled):
+        assert torch.equal(run(x), 2 * (x + 1))
+    torch.testing.assert_close(run(x), torch.sin(x + 1))
+
+
+def test_within_a_compiled_function(device):
+    def both(x):
+        with bw.override("aten::sin", doubled):
+            y = torch.sin(x)
+        return y, torch.sin(x)
+
+    torch._dynamo.reset()
+    run = torch.compile(both, backend="aot_eager_decomp_partition")
+    x = torch.randn(5)
+    for _ in range(2):
+        first, second = run(x)
+        assert torch.equal(first, 2 * x)
+        torch.testing.assert_close(second, torch.sin(x))

@@ -6,7 +6,6 @@ The body is lowered again and again until the types of its variables no longer g
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
 from functools import partial
 
 from brickwork.diagnostics.diagnostic import in_order
@@ -30,25 +29,21 @@ from brickwork.ir.nodes import (
     AbsentParameter,
     Assign,
     Block,
-    Expression,
     Kernel,
     KeyParameter,
     Launch,
     ListParameter,
-    Load,
     Parameter,
     Program,
     Return,
     ScalarParameter,
-    Size,
     Symbol,
-    Tensor,
     TensorListParameter,
     TensorParameter,
     TensorType,
 )
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
-from brickwork.ir.walk import free_symbols, free_tensors, walk
+from brickwork.ir.walk import free_symbols, free_tensors, is_about
 
 PASSES = 64
 """More than any chain of widenings is long."""
@@ -216,7 +211,7 @@ def _kernel(state: State, host: Host) -> Kernel:
     zero = integer(0)
     body: Block = (*(Assign(symbol=symbol, value=zero) for symbol in state.counters), *host.kernel)
     tensors, scalars = free_tensors(body), free_symbols(body)
-    facts = tuple(fact for fact in host.facts if _is_about(fact, tensors, scalars))
+    facts = tuple(fact for fact in host.facts if is_about(fact, tensors, scalars))
     definition = host.definition
     return Kernel(
         name=definition.name,
@@ -227,14 +222,3 @@ def _kernel(state: State, host: Host) -> Kernel:
         may_alias=host.signature.may_alias,
         loc=definition.loc,
     )
-
-
-def _is_about(fact: Expression, tensors: Collection[Tensor], scalars: Collection[Symbol]) -> bool:
-    """Return whether the kernel has everything that a fact mentions."""
-    for node in walk(fact):
-        if isinstance(node, Load) or (isinstance(node, Size) and node.tensor not in tensors):
-            return False
-        symbol = getattr(node, "symbol", None)
-        if isinstance(symbol, Symbol) and symbol not in scalars:
-            return False
-    return True

@@ -154,3 +154,12 @@ def free_symbols(block: Block) -> tuple[Symbol, ...]:
     return tuple(
         dict.fromkeys(node.symbol for node in walk(block) if isinstance(node, Read) and node.symbol not in bound)
     )
+
+
+def is_about(fact: Expression, tensors: Iterable[Tensor], symbols: Iterable[Symbol]) -> bool:
+    """Return whether a fact reads no elements, and nothing but these symbols and sizes of these tensors."""
+    nodes = [*walk(fact)]
+    sized = {node.tensor for node in nodes if isinstance(node, Size)}
+    return (
+        not any(isinstance(node, Load) for node in nodes) and sized <= {*tensors} and read_symbols(fact) <= {*symbols}
+    )

@@ -19,6 +19,7 @@ from brickwork.frontend.parameters import Kind, ParameterDeclaration
 from brickwork.host.layout import Placement, may_alias
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
 from brickwork.ir.signature import AbsentType, ListType, ScalarType, Signature
+from brickwork.pytorch.declared import Declared
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.library import private
@@ -108,7 +109,7 @@ def check_written(operator: str, name: str, tensor: torch.Tensor) -> None:
         )
 
 
-def refuse_overlaps(definition: Defined, values: Sequence[object]) -> None:
+def refuse_overlaps(definition: Defined | Declared, values: Sequence[object]) -> None:
     """Refuse a call to differentiate in which a tensor that is written shares memory with another one, or in itself."""
     groups = [tensors_of([value]) for value in values]
     if not all(_is_in_memory(tensor) for group in groups for tensor in group):

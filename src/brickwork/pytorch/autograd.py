@@ -19,6 +19,7 @@ import torch
 
 from brickwork.pytorch.arguments import refuse_overlaps
 from brickwork.pytorch.batching import Samples, clones
+from brickwork.pytorch.declared import Declared
 from brickwork.pytorch.gate import call_below_autograd
 from brickwork.pytorch.placement import device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
@@ -93,8 +94,8 @@ class Family(Protocol):
     """What gives an operator and all that is derived of it."""
 
     @property
-    def definition(self) -> Defined:
-        """What the operator is made of."""
+    def definition(self) -> Defined | Declared:
+        """What the operator is made of, or what is said of it."""
         ...
 
     @property

@@ -7,7 +7,6 @@ named by them (`scale<{x}>`); what a kernel takes is known from its code, and ar
 
 from __future__ import annotations
 
-import functools
 import re
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -50,13 +49,16 @@ class Launch(NamedTuple):
 class _Loaded:
     """A kernel on one GPU."""
 
-    __slots__ = ("code", "context", "function", "lock", "packings", "shared")
+    __slots__ = ("code", "context", "function", "lock", "natives", "packings", "shared")
 
     def __init__(self, code: CudaCode, function: int, context: int) -> None:
         self.code, self.function, self.context = code, function, context
         self.shared = _FREE_SHARED_BYTES
         self.packings: dict[tuple[object, ...], Packing] = {}
         self.lock = threading.Lock()
+        # What each call asks of the driver and of torch, looked up once.
+        names = ("_C._cuda_getCurrentRawStream", "_C._cuda_getDevice")
+        self.natives = (driver().launch, *map(library.private, names))
 
 
 class CudaOp(LaunchedOp):
@@ -92,7 +94,7 @@ class CudaOp(LaunchedOp):
 
     def _named_in_entry(self) -> tuple[int, ...]:
         """Return the places of the arguments whose element types stand in the kernel's name."""
-        names = [each.name for each in self.declared.arguments if each.is_tensor]
+        names = [each.name for each in self.declared.parameters if each.is_tensor]
         found = re.findall(r"\{(\w*)\}", self._entry)
         unknown = next((name for name in found if name not in names), None)
         if unknown is not None:
@@ -107,7 +109,7 @@ class CudaOp(LaunchedOp):
                     help=f"name any of: {', '.join(names)}",
                 )
             )
-        places = {each.name: at for at, each in enumerate(self.declared.arguments)}
+        places = {each.name: at for at, each in enumerate(self.declared.parameters)}
         return tuple(places[name] for name in dict.fromkeys(found))
 
     # ------------------------------------------------------------ calls
@@ -132,12 +134,12 @@ class CudaOp(LaunchedOp):
         if shared > loaded.shared:
             self._allow_shared(loaded, shared, index)
         buffer = found.fill(words, self._refuse_numbers)
-        launch, stream = driver().launch, _stream()(index)
-        geometry = (x, y, z, across, up, deep, shared, stream, None, buffer.table)
-        code = launch(loaded.function, *geometry) if _current_device()() == index else INVALID_CONTEXT
+        launch, stream_of, current_device = loaded.natives
+        geometry = (loaded.function, x, y, z, across, up, deep, shared, stream_of(index), None, buffer.table)
+        code = launch(*geometry) if current_device() == index else INVALID_CONTEXT
         if code == INVALID_CONTEXT:
             with driver().using(loaded.context):
-                code = launch(loaded.function, *geometry)
+                code = launch(*geometry)
         found.give_back(buffer)
         if code:
             self._explain(code, loaded, (across, up, deep), shared)
@@ -148,7 +150,7 @@ class CudaOp(LaunchedOp):
         """Return the kernel's name with the element types of arguments in it."""
         name = self._entry
         for at in self._typed:
-            argument, dtype = self.declared.arguments[at].name, str(values[at].dtype).removeprefix("torch.")
+            argument, dtype = self.declared.parameters[at].name, str(values[at].dtype).removeprefix("torch.")
             if dtype not in CPP_TYPES:
                 raise RuntimeError(
                     f"{self.name}(): argument '{argument}' is of torch.{dtype}, which C++ has no type for"
@@ -157,8 +159,7 @@ class CudaOp(LaunchedOp):
         return name
 
     def _compiled(self, values: Sequence[Any], capability: tuple[int, int]) -> CudaCode:
-        version = library.private("version.cuda")
-        code = compile_cuda(self._text, self._name(values), capability, int(version.split(".")[0]) if version else None)
+        code = compile_cuda(self._text, self._name(values), capability, library.cuda_major())
         self._codes.append(code)
         return code
 
@@ -311,16 +312,6 @@ def _taken(arguments: Sequence[Any], index: int, operator: CudaOp) -> tuple[tupl
             kinds.append(cast("object", type(value)))
             words.append(value)
     return tuple(kinds), words
-
-
-@functools.cache
-def _stream() -> Callable[[int], int]:
-    return library.private("_C._cuda_getCurrentRawStream")
-
-
-@functools.cache
-def _current_device() -> Callable[[], int]:
-    return library.private("_C._cuda_getDevice")
 
 
 def cuda_op(

@@ -45,14 +45,20 @@ class Declared:
     name: str
     """`ns::name`."""
     schema: Schema
-    arguments: tuple[DeclaredArgument, ...]
+    parameters: tuple[DeclaredArgument, ...]
     results: tuple[str, ...]
     """The names that functions know the results by."""
+    draws_random: bool = False
+
+    @property
+    def mutated(self) -> frozenset[str]:
+        """The names of the arguments that are written."""
+        return frozenset(each.name for each in self.parameters if each.written)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all arguments, then of all results."""
-        return (*(each.name for each in self.arguments), *self.results)
+        return (*(each.name for each in self.parameters), *self.results)
 
 
 def declared(text: str) -> Declared:
@@ -92,12 +98,16 @@ def declared(text: str) -> Declared:
 
 
 def picker(what: str, function: Callable[..., Any], operator: Declared, *, results: bool = True) -> Picker:
-    """Return what picks the values that the parameters of a function name; CompileError if one names none."""
-    known = operator.names if results else operator.names[: len(operator.arguments)]
+    """Return what picks the values that the parameters of a function name; CompileError if one names none.
+
+    A function whose parameters Python does not know gets the first tensor.
+    """
+    known = operator.names if results else operator.names[: len(operator.parameters)]
     try:
         parameters = [*inspect.signature(function).parameters.values()]
     except ValueError:  # a function of torch's, such as torch.empty_like
-        return lambda values: values[: len(known)]
+        first = next((at for at, each in enumerate(operator.parameters) if each.is_tensor), 0)
+        return itemgetter(slice(first, first + 1))
     if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
         return lambda values: values[: len(known)]
     wanted = [each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -116,7 +126,7 @@ def picker(what: str, function: Callable[..., Any], operator: Declared, *, resul
 
 def element_types(operator: Declared, dtypes: Dtypes | None) -> dict[str, frozenset[torch.dtype]]:
     """Return the element types that each argument may have, for those that have a word on it."""
-    tensors = [each.name for each in operator.arguments if "Tensor" in each.kind]
+    tensors = [each.name for each in operator.parameters if "Tensor" in each.kind]
     unknown = next((name for name in dtypes or {} if name not in tensors), None)
     if unknown is not None:
         raise ValueError(f"{operator.name} has no tensor argument {unknown!r}; it has: {', '.join(tensors)}")

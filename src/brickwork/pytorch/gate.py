@@ -7,6 +7,7 @@ entries in front, and turns misses and failures into calls of Python. See docs/i
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -380,21 +381,28 @@ def passes_autograd(values: Sequence[Any]) -> bool:
 
     All tensors are plain dense ones, no dispatch mode is on, and no gradient is asked for.
     """
-    if library.included_keys() & library.keys_of_modes(_MODES) or _forward_level() >= 0:
+    included, keys_of, modes, more = _key_sets()
+    if included().raw_repr() & modes or _FORWARD["_current_level"] >= 0:
         return False
-    plain, grad = library.plain_keys(), torch.is_grad_enabled()
+    grad = torch.is_grad_enabled()
     for value in values:
         if isinstance(value, torch.Tensor):
-            if library.keys_of(value) & ~plain or (grad and value.requires_grad):
+            if keys_of(value).raw_repr() & more or (grad and value.requires_grad):
                 return False
         elif isinstance(value, list) and not passes_autograd(cast("list[Any]", value)):
             return False
     return True
 
 
-def _forward_level() -> int:
-    """Return the level of forward gradients that is on; -1 if none is."""
-    return int(library.private("autograd.forward_ad._current_level"))
+@functools.cache
+def _key_sets() -> tuple[Callable[[], Any], Callable[[torch.Tensor], Any], int, int]:
+    """Return torch's functions for the key sets of a thread and a tensor, and the bits that matter in them."""
+    included, keys_of = library.private("_C._dispatch_tls_local_include_set"), library.private("_C._dispatch_keys")
+    return included, keys_of, library.keys_of_modes(_MODES), ~library.plain_keys()
+
+
+_FORWARD: Mapping[str, Any] = vars(torch.autograd.forward_ad)
+"""Where torch keeps the level of forward gradients; -1 while there are none."""
 
 
 class _Shield:

@@ -15,6 +15,7 @@ import torch
 
 from brickwork.pytorch.library import private
 from brickwork.pytorch.overloads import schema_of
+from brickwork.pytorch.untraced import untraced
 
 _NUMBERS = (bool, int, float, complex)
 _TENSORS = ("Tensor", "Optional[Tensor]")
@@ -85,6 +86,7 @@ def put_in_front(kernel: Kernel, layer: Layer) -> None:
     namespace, _, name = kernel.overload.name().partition("::")
     library = private("_C._dispatch_library")("IMPL", namespace, kernel.key, "", 0)
 
+    @untraced
     def function(keys: Any, *arguments: Any, **named: Any) -> Any:
         return layer.serve(keys, arguments, named)
 

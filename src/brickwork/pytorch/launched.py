@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NoReturn, cast
 
@@ -17,12 +16,21 @@ import torch
 
 from brickwork.pytorch.arguments import check_devices, check_written
 from brickwork.pytorch.autograd import Differentiation, Values
-from brickwork.pytorch.declared import Declared, DeclaredArgument, Dtypes, Picker, element_types, picker
+from brickwork.pytorch.declared import Declared, Dtypes, Picker, element_types, picker
+from brickwork.pytorch.library import in_transform
 from brickwork.pytorch.placement import tensors_of
-from brickwork.pytorch.register import DEFAULT, Registration, in_order, register, registered, schema_arguments
+from brickwork.pytorch.register import (
+    DEFAULT,
+    Registration,
+    forget_traces,
+    in_order,
+    register,
+    registered,
+    schema_arguments,
+)
 from brickwork.pytorch.replaced import Replaced
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
-from brickwork.transform.derivation import Defined, Derivation
+from brickwork.transform.derivation import Derivation
 
 _increment_version: Callable[[Any], None] = attrgetter("autograd.graph.increment_version")(torch)
 
@@ -53,13 +61,13 @@ class LaunchedOp(ABC):
         allowed = element_types(declared, dtypes)
         self._checks = tuple(
             (at, each.name, _is_named(each.name, contiguous, declared), allowed.get(each.name))
-            for at, each in enumerate(declared.arguments)
+            for at, each in enumerate(declared.parameters)
             if each.is_tensor
         )
         self._results_contiguous = tuple(_is_named(name, contiguous, declared) for name in declared.results)
-        self._written = tuple(at for at, each in enumerate(declared.arguments) if each.written)
-        self._lists = tuple(at for at, each in enumerate(declared.arguments) if "List[Tensor]" in each.kind)
-        self._count = len(declared.arguments)
+        self._written = tuple(at for at, each in enumerate(declared.parameters) if each.written)
+        self._lists = tuple(at for at, each in enumerate(declared.parameters) if "List[Tensor]" in each.kind)
+        self._count = len(declared.parameters)
 
     def _register(self) -> None:
         """Make the operator known to torch."""
@@ -68,7 +76,8 @@ class LaunchedOp(ABC):
         )
         self._overload: Any = self._registration.overload(DEFAULT)
         self._arguments = schema_arguments(self._overload)
-        self._differentiation = Differentiation(_Family(self.declared, self._overload))
+        self._family = _Family(self.declared, self._overload)
+        self._differentiation = Differentiation(self._family)
 
     # ------------------------------------------------------------ calls
 
@@ -92,7 +101,7 @@ class LaunchedOp(ABC):
         values = arguments if complete else in_order(self._arguments, arguments, named)
         index = self._device(values)
         for at in self._written:
-            self._before_writing(self.declared.arguments[at].name, values[at])
+            self._before_writing(self.declared.parameters[at].name, values[at])
         results = () if self._make is None else self._results(values, index)
         self._start(values, results, index)
         return results[0] if len(results) == 1 else results or None
@@ -147,14 +156,14 @@ class LaunchedOp(ABC):
         """Return what the host function makes of the arguments; on fakes, fakes."""
         made = () if self._make is None else self._make(*self._for_out(values))
         results: tuple[Any, ...] = (*cast("Sequence[Any]", made),) if isinstance(made, tuple | list) else (made,)
-        wrong = len(results) != len(self.declared.results)
-        if wrong or not all(isinstance(result, torch.Tensor) for result in results):
-            kinds = ", ".join(type(result).__name__ for result in results)
-            raise TypeError(f"{self.name}: `out` must make {len(self.declared.results)} tensors, but it made: {kinds}")
-        if any(result is value for result in results for value in values):
-            raise RuntimeError(
-                f"{self.name}: `out` gave an argument back; an operator's results are tensors of its own"
-            )
+        if len(results) != len(self.declared.results):
+            self._refuse_results(results)
+        for result in results:
+            if not isinstance(result, torch.Tensor):
+                self._refuse_results(results)
+            for value in values:
+                if result is value:
+                    raise RuntimeError(f"{self.name}: `out` gave an argument back; results are tensors of their own")
         return results
 
     @abstractmethod
@@ -170,6 +179,11 @@ class LaunchedOp(ABC):
     def differentiate(self, overload: str, values: Sequence[Any]) -> Any:
         """Serve a call that torch wants to differentiate or to batch."""
         del overload
+        if in_transform():  # samples lie as vmap likes it
+            places = [at for at, _, contiguous, _ in self._checks if contiguous and at not in self._written]
+            values = [
+                value.contiguous() if at in places and value is not None else value for at, value in enumerate(values)
+            ]
         return self._differentiation(values)
 
     def define(self, suffix: str) -> bool:
@@ -195,7 +209,26 @@ class LaunchedOp(ABC):
         results = self._made(values)
         return results[0] if len(results) == 1 else results
 
-    # ------------------------------------------------------------ what the user asks
+    # ------------------------------------------------------------ what the user says and asks
+
+    def backward(
+        self, function: Callable[..., Any] | None = None, /, *, setup_context: Callable[..., None] | None = None
+    ) -> Callable[..., Any]:
+        """Give the operator a gradient: `@operator.backward`.
+
+        The function takes the arguments of the operator, then the gradient of each tensor that it writes and of each
+        result, and returns a gradient, or None, for each argument. With `setup_context` both are as in
+        `torch.library.register_autograd`.
+        """
+
+        def register_(backward: Callable[..., Any]) -> Callable[..., Any]:
+            self._family.replaced = Replaced(backward, setup_context)
+            forget_traces()
+            return backward
+
+        return register_ if function is None else register_(function)
+
+    register_backward = backward
 
     def check(self, /, *arguments: Any, **named: Any) -> None:
         """Run PyTorch's `torch.library.opcheck` on these arguments."""
@@ -204,8 +237,12 @@ class LaunchedOp(ABC):
 
     # ------------------------------------------------------------ refusals
 
+    def _refuse_results(self, results: Sequence[Any]) -> NoReturn:
+        kinds = ", ".join(type(result).__name__ for result in results)
+        raise TypeError(f"{self.name}: `out` must make {len(self.declared.results)} tensors, but it made: {kinds}")
+
     def _not_here(self, device: torch.device) -> str:
-        name = next((each.name for each in self.declared.arguments if "Tensor" in each.kind), "")
+        name = next((each.name for each in self.declared.parameters if "Tensor" in each.kind), "")
         return f"{self.name}(): argument '{name}' must be on an NVIDIA GPU, but it is on {device}"
 
     def _refuse_devices(self, values: Sequence[Any]) -> NoReturn:
@@ -244,23 +281,11 @@ class LaunchedOp(ABC):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """What differentiation reads of an operator's definition."""
-
-    name: str
-    parameters: tuple[DeclaredArgument, ...]
-    mutated: frozenset[str]
-    draws_random: bool = False
-
-
 class _Family:
     """An operator of which nothing is derived."""
 
-    def __init__(self, declared: Declared, overload: Any) -> None:
-        written = frozenset(each.name for each in declared.arguments if each.written)
-        self.definition = cast("Defined", _Described(declared.name, declared.arguments, written))
-        self.overload = overload
+    def __init__(self, definition: Declared, overload: Any) -> None:
+        self.definition, self.overload = definition, overload
         self.replaced: Replaced | None = None
 
     def derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> NoReturn:
@@ -276,8 +301,8 @@ class _Family:
         """Refuse."""
         del wanted, values, outputs
         raise NotImplementedError(
-            f"{self.definition.name} has no gradient, and an argument requires one; call it under torch.no_grad(), or"
-            " pass detached tensors"
+            f"{self.definition.name} has no gradient, and an argument requires one; give it one with `.backward`, call"
+            " it under torch.no_grad(), or pass detached tensors"
         )
 
 

@@ -44,6 +44,12 @@ def made_for_cuda() -> bool:
     return private("version.cuda") is not None
 
 
+def cuda_major() -> int | None:
+    """Return the version of CUDA that this torch is made for, such as 13; None if it is made for none."""
+    version: str | None = private("version.cuda")
+    return int(version.split(".")[0]) if version else None
+
+
 @functools.cache
 def can_launch() -> bool:
     """Whether native code can launch kernels: torch is made for CUDA, and the machine has NVIDIA's driver."""
@@ -130,9 +136,9 @@ def keys_of_modes(names: tuple[str, ...]) -> int:
     return int(keys.raw_repr())
 
 
-def included_keys() -> int:
-    """Return the bits of the dispatch keys that modes have added on this thread."""
-    return int(private("_C._dispatch_tls_local_include_set")().raw_repr())
+def in_transform() -> bool:
+    """Whether a function transform (`torch.func`, `torch.vmap`) is running on this thread."""
+    return private("_C._functorch.peek_interpreter_stack")() is not None
 
 
 def keys_of(tensor: torch.Tensor) -> int:

@@ -154,6 +154,8 @@ def _refusal(overload: Any, device: str) -> str | None:
     name = overload.name()
     if any(each.alias_info and not each.alias_info.is_write for each in schema_of(overload).returns):
         return f"{name} returns a view of its argument, which no other kernel can give"
+    if not any("Tensor" in str(each.type) for each in schema_of(overload).arguments):
+        return f"{name} takes no tensor, whose device would say which kernel is called"
     if _has_kernel(overload, (device, *_COMPOSITES)):
         return None
     if _has_kernel(overload, ("CompositeImplicitAutograd",)):

@@ -18,6 +18,7 @@ from brickwork.pytorch.kernels import Kernel
 from brickwork.pytorch.overloads import Member, family
 from brickwork.pytorch.register import kernel_of, lock, registered, replace, restore
 from brickwork.pytorch.replacement import Callee, Replacement
+from brickwork.pytorch.untraced import untraced
 from brickwork.runtime.traceback import OwnFramesHidden
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA"}
@@ -33,6 +34,7 @@ class override:  # noqa: N801  # it reads as a function, and as a context manage
     `device` is "cpu", "cuda", or None for all that are here. The override holds for all threads.
     """
 
+    @untraced
     def __init__(self, name: str, function: Callable[..., Any], /, *, device: str | torch.device | None = None) -> None:
         """Put `function` in place."""
         with OwnFramesHidden():
@@ -61,16 +63,19 @@ class override:  # noqa: N801  # it reads as a function, and as a context manage
             replace(kernel, layer)
             self._active.append((kernel, layer))
 
+    @untraced
     def remove(self) -> None:
         """Put back what was there before; further calls do nothing."""
         with self._lock:
             while self._active:
                 restore(*self._active.pop())
 
+    @untraced
     def __enter__(self) -> Self:
         """Return the handle; the callable is in place already."""
         return self
 
+    @untraced
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

@@ -15,17 +15,19 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 
 from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, call_below_autograd, passes_autograd
 from brickwork.pytorch.imports import when_imported
+from brickwork.pytorch.inductor import NAMESPACE, follow
 from brickwork.pytorch.kernels import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
 from brickwork.pytorch.library import made_for_cuda, private
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
-from brickwork.runtime.traceback import OwnFramesHidden
+from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
 
 if TYPE_CHECKING:
     from brickwork.transform.derivation import Defined
@@ -106,6 +108,8 @@ class _State:
     """Whether DTensor will be told of the operators when it is imported."""
     kernels: dict[tuple[str, str], Kernel] = field(default_factory=dict[tuple[str, str], Kernel])
     """Kernels of PyTorch with overrides in front, by overload and key."""
+    overridden: SimpleNamespace = field(default_factory=SimpleNamespace)
+    """The keys at which overloads are overridden, by their names with underscores: what guards of graphs look at."""
     left: deque[tuple[float, Registered]] = field(default_factory=deque[tuple[float, Registered]])
     """What was taken out lately, and when: a thread may still be on its way there."""
 
@@ -164,6 +168,7 @@ def replace(kernel: Kernel, layer: Layer) -> None:
     """Put a layer in front of a kernel; `lock()` is held since `kernel_of` has returned it."""
     put_in_front(kernel, layer)
     _state.kernels[kernel.overload.name(), kernel.key] = kernel
+    _tell_compilers(kernel.overload)
 
 
 def restore(kernel: Kernel, layer: Layer) -> None:
@@ -175,6 +180,20 @@ def restore(kernel: Kernel, layer: Layer) -> None:
             _state.left.popleft()
         if not kernel.layers:
             del _state.kernels[kernel.overload.name(), kernel.key]
+            _tell_compilers(kernel.overload)
+
+
+def _tell_compilers(overload: Any) -> None:
+    """Let graphs that are made, or about to be called, see at which keys an overload is overridden."""
+    name = overload.name()
+    plain = name.replace("::", "_").replace(".", "_")
+    first = not hasattr(_state.overridden, plain)
+    setattr(_state.overridden, plain, tuple(key for each, key in _state.kernels if each == name))
+    if first:
+        if NAMESPACE not in _state.libraries:
+            _state.libraries[NAMESPACE] = torch.library.Library(NAMESPACE, "FRAGMENT")
+        path = ("pytorch", "register", "_state", "overridden", plain)
+        follow(overload, lambda: getattr(_state.overridden, plain), path, _state.libraries[NAMESPACE])
 
 
 def registered(name: str) -> Registration | None:
@@ -303,8 +322,11 @@ def _implement_in_python(registration: Registration, label: str, library: Any, n
     """
 
     def run(*arguments: Any, **named: Any) -> Any:
-        with OwnFramesHidden():
+        try:
             return cast("PythonBehaviour", registration.behaviour).run(label)(*arguments, **named)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     if any(str(each.type) == "Tensor" for each in schema_arguments(registration.overload(label))):
         for device in registration.devices:
@@ -323,11 +345,18 @@ def _follow_transforms(registration: Registration, label: str, library: Any, nam
     on_autograd = _on_autograd(registration, label)
 
     def at_autograd(*given: Any, **named: Any) -> Any:
-        with OwnFramesHidden():
-            values = in_order(arguments, given, named)
-            if registration.python and passes_autograd(values):
+        try:
+            if (
+                registration.python
+                and passes_autograd(given)
+                and not (named and not passes_autograd([*named.values()]))
+            ):
                 return cast("PythonBehaviour", registration.behaviour).run(label)(*given, **named)
+            values = in_order(arguments, given, named)
             return on_autograd(values, asks_for_gradient(values))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def transformed(*given: Any, **named: Any) -> Any:
         with OwnFramesHidden():

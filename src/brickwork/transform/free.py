@@ -18,18 +18,13 @@ from brickwork.ir.nodes import (
     ListParameter,
     Load,
     Local,
-    Node,
     Program,
-    Read,
     Rebind,
     ScalarParameter,
-    Size,
     Store,
-    Symbol,
-    Tensor,
     parameter_tensors,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, is_about, read_symbols, walk
 from brickwork.transform.scratch import Names
 
 
@@ -65,42 +60,4 @@ def kernel_of(kernel: Kernel, body: Block, facts: Iterable[Expression]) -> Kerne
     """Return `kernel` with another body, what that uses, and those of the facts that are about it."""
     tensors, scalars = free_tensors(body), free_symbols(body)
     kept = tuple(dict.fromkeys(fact for fact in facts if is_about(fact, tensors, scalars)))
-    return replace(kernel, tensors=tuple(tensors), scalars=tuple(scalars), facts=kept, body=body)
-
-
-def free_tensors(body: Block) -> dict[Tensor, None]:
-    """Return the tensors that a body mentions and no `Local` declares."""
-    found: dict[Tensor, None] = {}
-    for node in walk(body):
-        match node:
-            case Load(tensor=tensor) | Store(tensor=tensor) | Size(tensor=tensor) if not tensor.is_local:
-                found[tensor] = None
-            case Rebind(targets=targets):
-                found.update(dict.fromkeys(targets))
-            case _:
-                pass
-    return found
-
-
-def free_symbols(body: Block) -> dict[Symbol, None]:
-    """Return the variables that a body reads and never assigns."""
-    bound = assigned_symbols(body)
-    return dict.fromkeys(node.symbol for node in walk(body) if isinstance(node, Read) and node.symbol not in bound)
-
-
-def is_about(fact: Expression, tensors: Iterable[Tensor], scalars: Iterable[Symbol]) -> bool:
-    """Return whether all that a fact mentions is among these."""
-    known, symbols = {*tensors}, {*scalars}
-
-    def is_known(node: Node) -> bool:
-        match node:
-            case Load():
-                return False
-            case Size(tensor=tensor):
-                return tensor in known
-            case Read(symbol=symbol):
-                return symbol in symbols
-            case _:
-                return True
-
-    return all(map(is_known, walk(fact)))
+    return replace(kernel, tensors=tensors, scalars=scalars, facts=kept, body=body)

@@ -11,23 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
     Block,
     Expression,
-    For,
     Load,
     Node,
     Statement,
     Store,
-    Symbol,
     Tensor,
 )
 from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.autodiff.states import States
 from brickwork.transform.scratch import Names
+from brickwork.transform.tensors import allocate_like, copied, like_type, sizes_of
 
 HALF = 16
 """Bits of the types that adjoints are not summed in."""
@@ -77,8 +76,7 @@ def adjoints(
 def _make(found: Adjoints, tensor: Tensor, gradient: Tensor | None, names: Names, *, asked: bool) -> None:
     """Add the adjoints of one tensor, which begin as its gradient or as 0."""
     half = tensor.type.dtype.bits == HALF
-    sizes = [build.size(tensor, axis) for axis in range(tensor.type.rank)]
-    adjoint, made = names.tensor(f"{tensor.name}_adjoint", FLOAT32 if half else tensor.type.dtype, *sizes)
+    adjoint, made = names.tensor(f"{tensor.name}_adjoint", FLOAT32 if half else tensor.type.dtype, *sizes_of(tensor))
     if asked:
         result, allocation = made_like(tensor, f"{tensor.name}_gradient", names)
         found.results[tensor] = result
@@ -95,23 +93,9 @@ def _make(found: Adjoints, tensor: Tensor, gradient: Tensor | None, names: Names
 
 
 def made_like(tensor: Tensor, name: str, names: Names) -> tuple[Tensor, Allocate]:
-    """Return a new tensor of the sizes, the type and, if it is dense, the layout of another one."""
-    made = Tensor(name, next(names.tensors), replace(tensor.type))
-    sizes = tuple(build.size(tensor, axis) for axis in range(tensor.type.rank))
-    return made, Allocate(tensor=made, sizes=sizes, like=tensor)
-
-
-def copied(source: Tensor, target: Tensor, names: Names) -> Block:
-    """Return the copy of a tensor into another one of the same sizes."""
-
-    def copy(at: tuple[Expression, ...]) -> Statement:
-        return names.store(target, *at, names.load(source, *at))
-
-    indices = [Symbol("item", next(names.symbols), INT64) for _ in range(source.type.rank)]
-    result = copy(tuple(map(build.read, indices)))
-    for axis in reversed(range(source.type.rank)):
-        result = For(index=indices[axis], start=build.integer(0), stop=build.size(source, axis), body=(result,))
-    return (result,)
+    """Return a new tensor of the sizes and the type of another one, and what makes it."""
+    made = Tensor(name, next(names.tensors), like_type(tensor.type))
+    return made, allocate_like(made, tensor)
 
 
 def _loads(block: Block, tensor: Tensor) -> bool:

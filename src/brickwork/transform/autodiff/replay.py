@@ -32,11 +32,12 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import EXPRESSIONS, rebuild, rewrite
-from brickwork.transform.autodiff.adjoints import copied, made_like
+from brickwork.transform.autodiff.adjoints import made_like
 from brickwork.transform.autodiff.recompute import Scope
 from brickwork.transform.autodiff.states import Known, States
 from brickwork.transform.autodiff.tapes import Tape, Tapes
 from brickwork.transform.scratch import Names
+from brickwork.transform.tensors import copied
 
 
 @dataclass(slots=True)

@@ -12,8 +12,7 @@ All of it is one kernel, without what no gradient depends on. Arguments are read
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import replace
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.scalars import NONE
@@ -29,17 +28,12 @@ from brickwork.ir.nodes import (
     Kernel,
     KeyParameter,
     Launch,
-    Load,
-    Local,
     Node,
     Parameter,
     Program,
-    Rebind,
     Return,
     Size,
     Statement,
-    Store,
-    Symbol,
     Tensor,
     TensorListParameter,
     TensorParameter,
@@ -47,25 +41,28 @@ from brickwork.ir.nodes import (
     parameter_tensors,
 )
 from brickwork.ir.signature import Signature
-from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, read_symbols, rewrite, walk
-from brickwork.transform.autodiff.activity import Activity, activity
-from brickwork.transform.autodiff.adjoints import Adjoints, adjoints
+from brickwork.ir.walk import rewrite, walk
+from brickwork.transform.autodiff.activity import activity
+from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.dead import without_dead
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.hulls import Hulls
 from brickwork.transform.autodiff.normal import normalised
+from brickwork.transform.autodiff.order import forwards
 from brickwork.transform.autodiff.recompute import Recompute, Scope
 from brickwork.transform.autodiff.replay import Replay
+from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.autodiff.states import States
 from brickwork.transform.autodiff.sweep import Sweep
 from brickwork.transform.autodiff.tapes import Tapes
 from brickwork.transform.careful import careful_analysis
+from brickwork.transform.free import kernel_of, names_of
 from brickwork.transform.scratch import Names
 
 
 def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -> Program:
     """Return the program of the gradients of `wanted` parameters, for arguments of the types in `signature`."""
-    names = _names(program)
+    names = names_of(program)
     host, kernel, results = _parts(program)
     kernel = replace(kernel, body=normalised(kernel.body, names))
     parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
@@ -79,11 +76,19 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     places = adjoints(kernel.body, tensors, asked, given, states, names)
     free = {index for index, verdict in careful_analysis(analysis).loops.items() if verdict.independent}
     free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
-    derivation = _Derivation(kernel, active, places, names, frozenset(free))
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
-    body, made = derivation.body(states, allocated)
+    tapes = Tapes(Hulls(kernel.body, kernel.scalars), names)
+    replay = Replay(states, tapes, names, allocated)
+    recompute = Recompute(names, active, tapes, replay.load, frozenset(free))
+    sweep = Sweep(recompute, places.tensors, frozenset(places.overwriting))
+    code: list[Statement] = []
+    sweep.block(kernel.body, Scope({symbol: symbol for symbol in kernel.scalars}), code, NONE)
+    gradients = tuple(places.results[tensor] for tensor in asked)
+    body = without_dead((*replay.block(kernel.body), *places.begin, *code, *places.end), gradients)
+    made = (*places.made, *(item for _, item in replay.copies.values()), *(item.allocation for item in tapes.made))
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
-    derived = _kernel(kernel, body, made, sizes)
+    derived = forwards(_kernel(kernel, body, made, sizes), sweep.turned)
+    derived = _kernel(derived, simplified(derived.body, gradients), (), {})
     whole = Program(
         name=program.name,
         parameters=(
@@ -91,39 +96,13 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
             *map(TensorParameter, given.values()),
             *program.parameters[len(parameters) :],
         ),
-        body=(*_host(host, derived, made, given, tuple(places.results[item] for item in asked)),),
+        body=tuple(_host(host, derived, made, given, gradients)),
         device=signature.device,
         narrow=signature.narrow,
         aligned=signature.aligned,
         loc=program.loc,
     )
     return gather(whole, names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Derivation:
-    """What the body of the derived kernel is made from."""
-
-    kernel: Kernel
-    active: Activity
-    places: Adjoints
-    names: Names
-    free: frozenset[Symbol]
-
-    def body(self, states: States, allocated: Mapping[Tensor, Allocate]) -> tuple[Block, tuple[Allocate, ...]]:
-        """Return the body, and the allocations that it needs."""
-        source, places = self.kernel.body, self.places
-        tapes = Tapes(Hulls(source, self.kernel.scalars), self.names)
-        replay = Replay(states, tapes, self.names, allocated)
-        recompute = Recompute(self.names, self.active, tapes, replay.load, self.free)
-        sweep = Sweep(recompute, places.tensors, frozenset(places.overwriting))
-        code: list[Statement] = []
-        values = {symbol: symbol for symbol in self.kernel.scalars}
-        sweep.block(source, Scope(values), code, NONE)
-        whole = (*replay.block(source), *places.begin, *code, *places.end)
-        body = without_dead(whole, places.results.values())
-        made = (*places.made, *(item for _, item in replay.copies.values()), *(item.allocation for item in tapes.made))
-        return body, made
 
 
 # ---------------------------------------------------------------- the derived program
@@ -147,15 +126,7 @@ def _kernel(source: Kernel, body: Block, made: Sequence[Allocate], sizes: Mappin
     for item in made:
         facts += [build.apply("eq", build.size(item.tensor, axis), size) for axis, size in enumerate(item.sizes)]
     body = tuple(rewrite(statement, visit) for statement in body)
-    tensors, scalars = free_tensors(body), free_symbols(body)
-    known = {*tensors}
-    kept = [
-        fact
-        for fact in dict.fromkeys(rewrite(fact, visit) for fact in facts)
-        if all(node.tensor in known for node in walk(fact) if isinstance(node, Size))
-        and read_symbols(fact) <= {*scalars}
-    ]
-    return Kernel(name=source.name, tensors=tensors, scalars=scalars, facts=tuple(kept), body=body, loc=source.loc)
+    return kernel_of(source, body, (rewrite(fact, visit) for fact in facts))
 
 
 def _host(
@@ -194,30 +165,6 @@ def _checks(tensor: Tensor, gradient: Tensor, sizes: Sequence[Expression]) -> It
 
 
 # ---------------------------------------------------------------- the source
-
-
-def _names(program: Program) -> Names:
-    """Return numbers that a program does not use."""
-    symbols = assigned_symbols(program) | read_symbols(program)
-    tensors = {*parameter_tensors(program.parameters)}
-    accesses = [0]
-    for node in walk(program):
-        match node:
-            case Load(tensor=tensor, access=access) | Store(tensor=tensor, access=access):
-                tensors.add(tensor)
-                accesses.append(access)
-            case Allocate(tensor=tensor) | Local(tensor=tensor):
-                tensors.add(tensor)
-            case Rebind(targets=targets):
-                tensors.update(targets)
-            case Kernel(scalars=scalars):
-                symbols |= {*scalars}
-            case _:
-                pass
-    symbols |= {item.symbol for item in program.parameters if isinstance(item, KeyParameter)}
-    first = 1 + max((item.number for item in symbols), default=0)
-    tensor = 1 + max((item.number for item in tensors), default=0)
-    return Names(count(tensor), count(first), count(1 + max(accesses)))
 
 
 def _parts(program: Program) -> tuple[Block, Kernel, tuple[Tensor, ...]]:

@@ -1,0 +1,145 @@
+"""Overrides under `torch.compile`: what Inductor makes of an operator must call the kernel, not a formula of its own.
+
+Inductor's tables say how operators are taken apart while a graph is traced, forward and backward. Once an operator has
+been overridden, its entry asks whether it is overridden now. If so the graph gets a stand-in, such as
+`brickwork_override::aten_sin`, that calls the operator when it runs: exchanging the callable needs no new graph. Dynamo
+guards such graphs on the answer, and keeps one for each. Backends without these tables call operators as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+
+from brickwork.pytorch.imports import when_imported
+from brickwork.pytorch.library import private
+from brickwork.pytorch.overloads import schema_of
+from brickwork.pytorch.placement import tensors_of
+from brickwork.pytorch.untraced import untraced
+
+NAMESPACE = "brickwork_override"
+"""Where stand-ins are."""
+
+_TABLES = "torch._inductor.decomposition"
+_AUTOGRAD = "torch._functorch.config"
+
+
+def follow(overload: Any, overridden: Callable[[], Container[str]], path: tuple[str, ...], library: Any) -> None:
+    """Make graphs that are traced from now on follow overrides of an overload; once for each.
+
+    `overridden` returns the dispatch keys at which it is overridden, and `path` leads to its result from our package.
+    """
+    stand_in = _stand_in(overload, library)
+    _after_import(_TABLES, lambda: _enter(overload, overridden, path, stand_in))
+    _after_import(_AUTOGRAD, _trace_always)
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is not None:
+        dynamo.reset_code_caches()
+
+
+def _after_import(name: str, action: Callable[[], None]) -> None:
+    if name in sys.modules:
+        action()
+    else:
+        when_imported(name, action)
+
+
+def _trace_always() -> None:
+    """Keep AOTAutograd from taking graphs from its cache: only tracing gives them guards. Inductor's cache stays."""
+    cast("Any", sys.modules[_AUTOGRAD]).enable_autograd_cache = False
+
+
+def _enter(overload: Any, overridden: Callable[[], Container[str]], path: tuple[str, ...], stand_in: Any) -> None:
+    """Put an entry into Inductor's tables; the second is a copy of the first, with more."""
+    room: Any = sys.modules[_TABLES]
+    for table in (room.decompositions, room.fast_random_decomps()):
+        before: Callable[..., Any] | None = table.get(overload)
+
+        def decomposed(*arguments: Any, before: Callable[..., Any] | None = before, **named: Any) -> Any:
+            _guard(path)
+            tensors = tensors_of((*arguments, *named.values()))
+            if ("CUDA" if any(each.device.type == "cuda" for each in tensors) else "CPU") in overridden():
+                return stand_in(*arguments, **named)
+            return NotImplemented if before is None else before(*arguments, **named)
+
+        table[overload] = decomposed
+
+
+def _guard(path: tuple[str, ...]) -> None:
+    """Make Dynamo look, before each call of the graph that is being traced, whether the answer is still the same."""
+    if private("_guards.TracingContext").try_get() is None:
+        return
+    sources: Any = sys.modules["torch._dynamo.source"]
+    guards: Any = sys.modules["torch._dynamo.guards"]
+    source = sources.ImportSource(__name__.partition(".")[0])
+    for name in path:
+        source = sources.AttrSource(source, name)
+    guards.install_guard(source.make_guard(guards.GuardBuilder.EQUALS_MATCH))
+
+
+def _stand_in(overload: Any, library: Any) -> Any:
+    """Return an operator that is opaque to compilers and calls `overload`; it may do anything, so it is not folded."""
+    name = overload.name().replace("::", "_")
+    tags = [torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded]
+    library.define(str(schema_of(overload)).replace(overload.name(), name, 1), tags=tags)
+
+    @untraced
+    def run(*arguments: Any, **named: Any) -> Any:
+        return _laid_out(overload(*arguments, **named), overload, arguments, named)
+
+    for key in ("CPU", "CUDA"):
+        library.impl(name, run, key)
+    library._register_fake(name, overload)  # noqa: SLF001  # torch's own door to a library's fakes
+    plain, _, label = name.partition(".")
+    return getattr(getattr(getattr(torch.ops, NAMESPACE), plain), label or "default")
+
+
+def _laid_out(result: Any, overload: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Return results with the strides that the original gives, which the graph was made for."""
+    strides = _strides(overload, tuple(map(_form, arguments)), tuple((key, _form(each)) for key, each in named.items()))
+    results = (result,) if isinstance(result, torch.Tensor) else tuple(result)
+    made = tuple(
+        each if wanted is None or each.stride() == wanted else each.new_empty_strided(each.shape, wanted).copy_(each)
+        for each, wanted in zip(results, strides or (None,) * len(results), strict=True)
+    )
+    return made[0] if isinstance(result, torch.Tensor) else made
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """A tensor without its data."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def _form(value: Any) -> Any:
+    """Return an argument with layouts for tensors."""
+    if isinstance(value, torch.Tensor):
+        return _Layout(value.dtype, tuple(value.shape), value.stride())
+    return tuple(map(_form, cast("Sequence[Any]", value))) if isinstance(value, list | tuple) else value
+
+
+def _unformed(value: Any) -> Any:
+    """Return an argument with tensors without data for layouts."""
+    if isinstance(value, _Layout):
+        return torch.empty_strided(value.shape, value.strides, dtype=value.dtype, device="meta")
+    return [*map(_unformed, cast("Sequence[Any]", value))] if isinstance(value, tuple) else value
+
+
+@functools.lru_cache(1024)
+def _strides(
+    overload: Any, arguments: tuple[Any, ...], named: tuple[tuple[str, Any], ...]
+) -> tuple[tuple[int, ...], ...] | None:
+    """Return the strides of the original's results, which do not depend on data; None if torch cannot say."""
+    with suppress(Exception):
+        result = overload(*map(_unformed, arguments), **{key: _unformed(value) for key, value in named})
+        return tuple(each.stride() for each in ((result,) if isinstance(result, torch.Tensor) else result))
+    return None

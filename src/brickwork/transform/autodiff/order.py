@@ -1,0 +1,56 @@
+"""The order in which the sweep back runs the loops of a kernel: that of the source, wherever any order will do.
+
+    for u in range(n):
+        t = n - 1 - u                                 for t in range(n):
+        y[t] = y[t] + s * x[t]                ->          y[t] = y[t] + s * x[t]
+
+So loops that only add up run as those in the source do, which the analyses know. Proofs rest on no guard. A loop that
+was claimed parallel stays so, unless its adjoints are certain to meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.updates import find_updates
+from brickwork.ir.nodes import Assign, Block, For, Kernel, Statement, Symbol
+from brickwork.ir.walk import read_symbols, rewrite_statements, walk
+from brickwork.transform.careful import careful_analysis
+
+
+def forwards(kernel: Kernel, turned: Collection[Symbol]) -> Kernel:
+    """Return the kernel with those of the loops with `turned` indices run forwards whose order does not matter."""
+    loops = [node for node in walk(kernel.body) if isinstance(node, For)]
+    if not any(loop.index in turned or loop.claimed for loop in loops):
+        return kernel
+
+    def straightened(statement: Statement) -> Block:
+        return (_straight(statement, turned) if isinstance(statement, For) else statement,)
+
+    straight = replace(kernel, body=rewrite_statements(kernel.body, straightened))
+    found = careful_analysis(find_updates(straight, analyse(straight)))
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For):
+            return (statement,)
+        other = _straight(statement, turned)
+        verdict = found.loops.get(other.index)
+        if other is not statement and verdict is not None and verdict.independent:
+            return (other,)
+        refuted = verdict is not None and verdict.conflict is not None and verdict.conflict.refuted
+        return (replace(statement, claimed=statement.claimed and not refuted),)
+
+    return replace(kernel, body=rewrite_statements(kernel.body, visit))
+
+
+def _straight(statement: For, turned: Collection[Symbol]) -> For:
+    """Return a turned loop run forwards: its index is the variable that its body sets first."""
+    match statement:
+        case For(index=index, body=(Assign(symbol=symbol, value=value), *rest)) if index in turned:
+            if index in read_symbols(value):
+                return replace(statement, index=symbol, body=tuple(rest))
+        case _:
+            pass
+    return statement
