@@ -21,6 +21,12 @@ STEP = 1e-6
 KEY = 7
 
 
+def numbers(*sizes: int) -> torch.Tensor:
+    """Return normally distributed float64 numbers, the same for the same sizes."""
+    generator = torch.Generator().manual_seed(sum(sizes) + 1)
+    return torch.randn(*sizes, generator=generator, dtype=torch.float64)
+
+
 def is_float(value: Any) -> bool:
     """Whether an argument is a float tensor or a list of them."""
     items = cast("list[Any]", value) if isinstance(value, list) else [value]

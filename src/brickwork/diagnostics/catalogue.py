@@ -1,8 +1,9 @@
 """Every diagnostic code: its title, which is the sentence without the user's names in it, and what the rule is and why.
 
 Hundreds tell the kind: BW0xx what may be written, BW1xx types and ranks, BW2xx parallelism, BW3xx the operator and its
-arguments, BW4xx warnings. A code keeps its meaning for ever; one that is no longer used is left out, and not given
-again. Each has a page in `docs/errors`, made of what stands here and of the cases in `tests/errors/cases`.
+arguments, BW4xx warnings, BW5xx derivatives. A code keeps its meaning for ever; one that is no longer used is left out,
+and not given again. Each has a page in `docs/errors`, made of what stands here and of the cases in
+`tests/errors/cases`.
 """
 
 from __future__ import annotations
@@ -149,6 +150,13 @@ CATALOGUE: dict[str, Rule] = {
         "a loop that a single thread of a GPU runs",
         "The iterations of the loop depend on one another, so that they run in order: on a GPU by one thread, which is"
         " far slower than a core of a processor. The result is right.",
+    ),
+    "BW501": Rule(
+        "a gradient that needs elements which are gone",
+        "A gradient goes back through the loops, and needs there what the elements were when they were read. What is"
+        " stored over meanwhile is kept aside, one element an iteration; for that the number of iterations has to be"
+        " known before they run, from sizes and integer arguments. A `while`, and a range whose end is read from a"
+        " tensor, do not tell it. (Variables are computed anew there, whatever the loop.)",
     ),
     "BW901": Rule(
         "a construct that stands where it cannot be compiled",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32
+from brickwork.ir.dtypes import FLOAT32, value_dtype
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -26,7 +26,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.autodiff.states import States
 from brickwork.transform.scratch import Names
-from brickwork.transform.tensors import allocate_like, copied, like_type, sizes_of
+from brickwork.transform.tensors import allocate_like, copied, element_indices, like_type, nest, sizes_of
 
 HALF = 16
 """Bits of the types that adjoints are not summed in."""
@@ -36,14 +36,16 @@ HALF = 16
 class Adjoints:
     """The tensors of adjoints by the tensors that they belong to, and what there is to do for them.
 
-    `overwriting` are the stores that set an adjoint to 0. `begin` and `end` are what the kernel does before and after
-    the sweep; `made` is what the host allocates; `results` are the gradients that are asked for.
+    `overwriting` are the stores that set an adjoint to 0. `before` is what the kernel does before the replay, `begin`
+    and `end` what it does before and after the sweep; `made` is what the host allocates; `results` are the gradients
+    that are asked for.
     """
 
     tensors: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
     results: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
     overwriting: set[int] = field(default_factory=set[int])
     made: list[Allocate] = field(default_factory=list[Allocate])
+    before: list[Statement] = field(default_factory=list[Statement])
     begin: list[Statement] = field(default_factory=list[Statement])
     end: list[Statement] = field(default_factory=list[Statement])
 
@@ -55,8 +57,12 @@ def adjoints(
     given: Mapping[Tensor, Tensor],
     states: States,
     names: Names,
+    returned: Sequence[Tensor],
 ) -> Adjoints:
-    """Return where the adjoints of the `active` tensors of a block are, and those that are `asked` for."""
+    """Return where the adjoints of the `active` tensors of a block are, and those that are `asked` for.
+
+    A gradient belongs to a tensor of that name after the block if it is `returned`, else to that of the name before it.
+    """
     found = Adjoints()
     stores = [node for node in walk(block) if isinstance(node, Store)]
     for tensor in dict.fromkeys((*active, *asked)):
@@ -69,14 +75,24 @@ def adjoints(
             found.tensors[tensor] = gradient
             continue
         found.overwriting |= overwriting
-        _make(found, tensor, gradient, names, asked=tensor in asked)
+        adds = tensor in states.exchanged and tensor in returned
+        adjoint = _make(found, tensor, names, asked=tensor in asked, fill=gradient is None or adds)
+        if gradient is None:
+            continue
+        if tensor not in states.exchanged:
+            found.begin.extend(copied(gradient, adjoint, names))
+        elif adds:
+            found.begin.extend(added(gradient, adjoint, names))
+        else:
+            found.before.extend(copied(gradient, adjoint, names))
     return found
 
 
-def _make(found: Adjoints, tensor: Tensor, gradient: Tensor | None, names: Names, *, asked: bool) -> None:
-    """Add the adjoints of one tensor, which begin as its gradient or as 0."""
+def _make(found: Adjoints, tensor: Tensor, names: Names, *, asked: bool, fill: bool) -> Tensor:
+    """Return a new tensor for the adjoints of one tensor, filled with 0 or not."""
     half = tensor.type.dtype.bits == HALF
-    adjoint, made = names.tensor(f"{tensor.name}_adjoint", FLOAT32 if half else tensor.type.dtype, *sizes_of(tensor))
+    name = f"{tensor.name}_adjoint"
+    adjoint, made = names.tensor(name, FLOAT32, *sizes_of(tensor)) if half else made_like(tensor, name, names)
     if asked:
         result, allocation = made_like(tensor, f"{tensor.name}_gradient", names)
         found.results[tensor] = result
@@ -85,11 +101,18 @@ def _make(found: Adjoints, tensor: Tensor, gradient: Tensor | None, names: Names
             found.end.extend(copied(adjoint, result, names))
         else:
             adjoint, made = result, allocation
-    zero = build.constant(0.0, adjoint.type.dtype) if gradient is None else None
+    zero = build.constant(0.0, value_dtype(adjoint.type.dtype)) if fill else None
     found.made.append(replace(made, fill=zero))
     found.tensors[tensor] = adjoint
-    if gradient is not None:
-        found.begin.extend(copied(gradient, adjoint, names))
+    return adjoint
+
+
+def added(source: Tensor, target: Tensor, names: Names) -> Block:
+    """Return the loops that add the elements of a tensor to those of another one."""
+    indices = element_indices(source.type.rank, names)
+    reads = tuple(map(build.read, indices))
+    total = build.add(names.load(target, *reads), names.load(source, *reads))
+    return nest(indices, sizes_of(source), (names.store(target, *reads, total),))
 
 
 def made_like(tensor: Tensor, name: str, names: Names) -> tuple[Tensor, Allocate]:

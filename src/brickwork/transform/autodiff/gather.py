@@ -80,7 +80,7 @@ def gather(program: Program, names: Names) -> Program:
         if not isinstance(statement, Launch) or statement.kernel.may_alias:
             body.append(statement)
             continue
-        fresh = _untouched(program.body[:place])
+        fresh = _untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
         results = _needed(program, program.body[place + 1 :])
         gatherer = _Gatherer(statement.kernel, names, set(fresh))
         changed = without_dead(gatherer.block(statement.kernel.body, 0), results)
@@ -89,6 +89,11 @@ def gather(program: Program, names: Names) -> Program:
         body = [_unfilled(item, filled) for item in body]
         body += [*gatherer.allocated, replace(statement, kernel=kernel)]
     return replace(program, body=tuple(body))
+
+
+def _exchanged(kernel: Kernel) -> frozenset[Tensor]:
+    """Return the tensors whose names stand for others from time to time."""
+    return frozenset(tensor for node in walk(kernel.body) if isinstance(node, Rebind) for tensor in node.targets)
 
 
 def _untouched(block: Block) -> dict[Tensor, Allocate]:
@@ -208,7 +213,7 @@ class _Gatherer:
             if _added(place.store) is not None and place.store.access in self.accesses:
                 result.setdefault(place.store.tensor, []).append(place)
         accesses = {tensor: sum(1 if each.store.combine else 2 for each in found) for tensor, found in result.items()}
-        return {tensor: found for tensor, found in result.items() if accesses[tensor] == touched[tensor]}
+        return {tensor: found for tensor, found in result.items() if accesses[tensor] == touched.get(tensor)}
 
     def stays(self, root: For, updates: Sequence[Place], depth: int) -> bool:
         """Whether a tensor's updates had better stay where they are: iterations do not meet on an element."""

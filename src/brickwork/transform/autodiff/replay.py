@@ -7,7 +7,7 @@ by the replay on a tape with an axis for each loop around it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from brickwork.ir import build
@@ -42,12 +42,16 @@ from brickwork.transform.tensors import copied
 
 @dataclass(slots=True)
 class Replay:
-    """The replay of one normalised kernel. `allocated` are the tensors that the host makes, `arguments` the others."""
+    """The replay of one normalised kernel.
+
+    `allocated` are the tensors that the host makes, `adjoints` the adjoints of tensors, which change places with them.
+    """
 
     states: States
     tapes: Tapes
     names: Names
     allocated: Mapping[Tensor, Allocate]
+    adjoints: Mapping[Tensor, Tensor]
     copies: dict[Tensor, tuple[Tensor, Allocate]] = field(default_factory=dict[Tensor, tuple[Tensor, Allocate]])
     kept: dict[int, Tape] = field(default_factory=dict[int, Tape])
     lost: dict[Tensor, Load] = field(default_factory=dict[Tensor, Load])
@@ -103,7 +107,7 @@ class Replay:
 
     def block(self, block: Block) -> Block:
         """Return the replay of a kernel's body; it is complete once everything has been asked for that is loaded."""
-        for tensor in self.states.stores:
+        for tensor in (*self.states.stores, *self.states.exchanged):
             if not tensor.is_local:
                 self.copy(tensor)
         begin = tuple(
@@ -135,10 +139,10 @@ class Replay:
                 changed = replace(statement, body=self._block(body))
             case Store(tensor=tensor):
                 changed = replace(rebuild(statement, own), tensor=self._tensor(tensor))
-            case Rebind(targets=targets, sources=sources):
-                changed = replace(
-                    statement, targets=tuple(map(self._tensor, targets)), sources=tuple(map(self._tensor, sources))
-                )
+            case Rebind(targets=targets):
+                changed = _exchanged(statement, self._tensor)
+                if all(tensor in self.adjoints for tensor in targets):
+                    before.append(_exchanged(statement, self.adjoints.__getitem__))
             case _:
                 changed = rebuild(statement, own)
         return (*before, changed)
@@ -161,3 +165,9 @@ class Replay:
             return build.read(symbol, node.loc)
 
         return rewrite(root, visit)
+
+
+def _exchanged(statement: Rebind, change: Callable[[Tensor], Tensor]) -> Rebind:
+    """Return an exchange of other tensors."""
+    targets, sources = (tuple(map(change, part)) for part in (statement.targets, statement.sources))
+    return replace(statement, targets=targets, sources=sources)

@@ -16,6 +16,9 @@ from dataclasses import replace
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.scalars import NONE
+from brickwork.analysis.verdicts import LoopVerdict
+from brickwork.diagnostics.diagnostic import Diagnostic, in_order
+from brickwork.diagnostics.errors import CompileError
 from brickwork.ir import build
 from brickwork.ir.nodes import (
     Allocate,
@@ -28,9 +31,11 @@ from brickwork.ir.nodes import (
     Kernel,
     KeyParameter,
     Launch,
+    Load,
     Node,
     Parameter,
     Program,
+    Rebind,
     Return,
     Size,
     Statement,
@@ -58,6 +63,7 @@ from brickwork.transform.autodiff.tapes import Tapes
 from brickwork.transform.careful import careful_analysis
 from brickwork.transform.free import kernel_of, names_of
 from brickwork.transform.scratch import Names
+from brickwork.transform.tensors import sizes_of
 
 
 def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -> Program:
@@ -66,29 +72,33 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     host, kernel, results = _parts(program)
     kernel = replace(kernel, body=normalised(kernel.body, names))
     parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
-    asked = parameter_tensors(item for item, chosen in zip(parameters, wanted, strict=True) if chosen)
+    places = {source: target for node in host if isinstance(node, Rebind) for target, source in _pairs(node)}
+    wanted_tensors = parameter_tensors(item for item, chosen in zip(parameters, wanted, strict=True) if chosen)
+    asked = tuple(places.get(tensor, tensor) for tensor in wanted_tensors)
     outputs = (*parameter_tensors(parameters, mutated=True), *results)
     given = _given(outputs, signature.arguments[len(parameters) :], names)
     analysis = analyse(kernel)
+    given = {places.get(tensor, tensor): gradient for tensor, gradient in given.items()}
     active, states = activity(kernel.body, asked, given), States(kernel, analysis)
     tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
     tensors.sort(key=lambda item: item.number)
-    places = adjoints(kernel.body, tensors, asked, given, states, names)
-    free = {index for index, verdict in careful_analysis(analysis).loops.items() if verdict.independent}
+    found = adjoints(kernel.body, tensors, asked, given, states, names, results)
+    free = {index for index, verdict in careful_analysis(analysis).loops.items() if _any_order(verdict)}
     free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
     tapes = Tapes(Hulls(kernel.body, kernel.scalars), names)
-    replay = Replay(states, tapes, names, allocated)
+    replay = Replay(states, tapes, names, allocated, found.tensors)
     recompute = Recompute(names, active, tapes, replay.load, frozenset(free))
-    sweep = Sweep(recompute, places.tensors, frozenset(places.overwriting))
+    sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting))
     code: list[Statement] = []
     sweep.block(kernel.body, Scope({symbol: symbol for symbol in kernel.scalars}), code, NONE)
-    gradients = tuple(places.results[tensor] for tensor in asked)
-    body = without_dead((*replay.block(kernel.body), *places.begin, *code, *places.end), gradients)
-    made = (*places.made, *(item for _, item in replay.copies.values()), *(item.allocation for item in tapes.made))
+    gradients = tuple(found.results[tensor] for tensor in asked)
+    body = without_dead((*found.before, *replay.block(kernel.body), *found.begin, *code, *found.end), gradients)
+    made = (*found.made, *(item for _, item in replay.copies.values()), *(item.allocation for item in tapes.made))
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
     derived = forwards(_kernel(kernel, body, made, sizes), sweep.turned)
     derived = _kernel(derived, simplified(derived.body, gradients), (), {})
+    _refuse(program, derived, replay.lost)
     whole = Program(
         name=program.name,
         parameters=(
@@ -103,6 +113,33 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
         loc=program.loc,
     )
     return gather(whole, names)
+
+
+def _refuse(program: Program, derived: Kernel, lost: Mapping[Tensor, Load]) -> None:
+    """Refuse gradients that need elements which nothing tells any more."""
+    needed = (lost[node.tensor] for node in walk(derived.body) if isinstance(node, Load) and node.tensor in lost)
+    wrong = [
+        Diagnostic(
+            code="BW501",
+            message=f"the gradient of `{program.name}` needs this element of `{node.tensor.name}` as it is here, but it"
+            " is stored over in a loop whose length is not known beforehand",
+            loc=node.loc,
+            help="write a `for` over a range that sizes or integer arguments give, left by a `break`, or give the"
+            f" gradient yourself with `@{program.name}.backward`",
+        )
+        for node in needed
+    ]
+    if wrong:
+        raise CompileError(in_order(wrong))
+
+
+def _any_order(verdict: LoopVerdict) -> bool:
+    """Whether iterations may run in any order, and their adjoints too: those of sums."""
+    return verdict.independent and all(item.operator.name == "add" for item in verdict.reductions)
+
+
+def _pairs(node: Rebind) -> Iterator[tuple[Tensor, Tensor]]:
+    return zip(node.targets, node.sources, strict=True)
 
 
 # ---------------------------------------------------------------- the derived program
@@ -134,19 +171,32 @@ def _host(
 ) -> Iterator[Statement]:
     """Yield the host part: that of the source with checks of the gradients given, what is allocated, and the launch."""
     statements: list[Statement] = []
-    for tensor, gradient in given.items():
-        if not any(isinstance(node, Allocate) and node.tensor == tensor for node in host):
-            statements += _checks(tensor, gradient, [build.size(tensor, axis) for axis in range(tensor.type.rank)])
+    unchecked = dict(given)
     for statement in host:
         statements.append(statement)
-        if isinstance(statement, Allocate) and statement.tensor in given:
-            statements += _checks(statement.tensor, given[statement.tensor], statement.sizes)
+        match statement:
+            case Allocate(tensor=tensor, sizes=sizes) if tensor in unchecked:
+                statements += _checks(tensor, unchecked.pop(tensor), sizes)
+            case Rebind(targets=targets):
+                for tensor in unchecked.keys() & targets:
+                    statements += _checks(tensor, unchecked.pop(tensor), sizes_of(tensor))
+            case _:
+                pass
+    for tensor, gradient in unchecked.items():
+        statements += _checks(tensor, gradient, sizes_of(tensor))
     statements += made
     needed = {*kernel.tensors, *results}
     kept: list[Statement] = []
     for statement in reversed(statements):
-        if isinstance(statement, Allocate) and statement.tensor not in needed:
-            continue
+        match statement:
+            case Allocate(tensor=tensor) if tensor not in needed:
+                continue
+            case Rebind(targets=targets) if not needed & {*targets}:
+                continue
+            case Rebind(sources=sources):
+                needed |= {*sources}
+            case _:
+                pass
         needed |= {node.tensor for node in walk(statement) if isinstance(node, Size)}
         kept.append(statement)
     yield from reversed(kept)

@@ -119,7 +119,7 @@ class States:
         if one is None or other is None:
             return False  # The analysis found no way that leads there.
         if {*self.positions[first].turns} & {*self.positions[second].turns}:
-            return True
+            return may_coincide(self.facts, 0, one, other)
         pairs = zip(one.loops, other.loops, strict=False)
         common = [loop for loop, _ in takewhile(lambda pair: pair[0].node.index == pair[1].node.index, pairs)]
         if any(may_meet(self.facts, loop, one, other, depth=loop.depth) for loop in common):

@@ -5,12 +5,7 @@ import math
 import pytest
 import torch
 
-from support.gradients import check_gradients
-
-
-def numbers(*sizes):
-    generator = torch.Generator().manual_seed(sum(sizes) + 1)
-    return torch.randn(*sizes, generator=generator, dtype=torch.float64)
+from support.gradients import check_gradients, numbers
 
 
 def pointwise(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
