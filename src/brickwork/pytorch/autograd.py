@@ -10,6 +10,7 @@ it is copied into the arguments by torch's own `copy_`, which knows all rules of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -233,6 +234,7 @@ class Differentiation:
     ) -> None:
         """Keep what a gradient that the user has written needs."""
         ctx.replaced, ctx.lengths = replaced, lengths
+        ctx.autocast = _autocast_state(flat)
         if replaced.setup_context is None:
             ctx.items = [_SAVED if _is_tensor(item) else item for item in flat]
             ctx.outputs = [_without_elements(output) for output in outputs]
@@ -251,7 +253,8 @@ class Differentiation:
         else:
             arguments = [self._context(ctx), *grads]
         name = self._family.overload.name()
-        found = flattened(replaced.gradients(name, self._count, arguments), lengths.items, name)
+        with _as_it_was(ctx.autocast):
+            found = flattened(replaced.gradients(name, self._count, arguments), lengths.items, name)
         return [*found, *[None] * (len(lengths.items) - self._count)]
 
     def _context(self, ctx: Any) -> Context:
@@ -275,6 +278,25 @@ class Differentiation:
         """Call a derived operator with the arguments of the base and what it takes besides."""
         named = {KEY: values[self._count]} if self._family.definition.draws_random else {}
         return call(*values[: self._count], *more, **named)
+
+
+def _autocast_state(values: Values) -> tuple[str, bool, torch.dtype] | None:
+    """Return whether torch casts arguments of its operators now, where the tensors of a call are, and to what."""
+    device = device_of(values)
+    kind = "cpu" if device is None else device.type
+    if not torch.amp.is_autocast_available(kind):
+        return None
+    return kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+
+
+def _as_it_was(state: tuple[str, bool, torch.dtype] | None) -> AbstractContextManager[object]:
+    """Return a context in which torch casts as it did then."""
+    if state is None:
+        return nullcontext()
+    kind, enabled, dtype = state
+    if (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) == (enabled, dtype):
+        return nullcontext()
+    return torch.autocast(kind, dtype=dtype, enabled=enabled)
 
 
 class _Saved(Enum):
