@@ -348,7 +348,6 @@ class _Turn:
             held += [item for item in tested if isinstance(item, Comparison)]
             result.append(replace(each, lower=lower, upper=upper, guards=tested))
         values = dict(self.values)
-        result = _from_zero(result, len(own), values)
         return Inverse(
             indices=indices,
             elements=(*elements, *result[: len(own)]),
@@ -507,35 +506,53 @@ def _unique(ratios: Iterable[Ratio]) -> tuple[Ratio, ...]:
     return tuple(dict.fromkeys(ratios))
 
 
-def _from_zero(dimensions: Sequence[Dimension], first: int, values: dict[Atom, Ratio]) -> list[Dimension]:
-    """Let loops that begin at a place of each element begin at 0; `values` is changed with them.
+def from_zero(inverse: Inverse, *, backwards: bool) -> Inverse:
+    """Return an inverse whose loops begin at 0 where they begin at a place of each element.
 
-    So the iterations of neighbouring elements go together.
+    So the iterations of neighbouring elements go together. If `backwards`, those that end at one place for all elements
+    begin there and run the other way.
     """
-    result = [*dimensions]
-    if any(each.fixed is not None for each in dimensions):
-        return result
-    for place in range(first, len(result)):
-        each = result[place]
-        start = each.lower[0] if len(each.lower) == 1 and each.fixed is None else None
-        if start is None or start.divisor != ONE or all(map(is_parameter, start.numerator.atoms())):
+    terms, values = [*inverse.terms], dict(inverse.values)
+    if any(each.fixed is not None for each in terms):
+        return inverse
+    for place, each in enumerate(terms):
+        start, stop = _only(each.lower), _only(each.upper)
+        if start is None or _is_fixed(start):
             continue
-        moved = {each.atom: of_atom(each.atom) + start.numerator}
-        upper = tuple(Ratio(item.numerator - start.numerator * item.divisor, item.divisor) for item in each.upper)
+        index = of_atom(each.atom)
+        if backwards and stop is not None and _is_fixed(stop):
+            moved, ends = {each.atom: stop - index}, (Ratio(stop - start),)
+        else:
+            moved = {each.atom: index + start}
+            ends = tuple(Ratio(item.numerator - start * item.divisor, item.divisor) for item in each.upper)
         guards = tuple(_moved(item, moved) for item in each.guards)
-        result[place] = replace(each, lower=(Ratio(ZERO),), upper=upper, guards=guards)
-        for inner in range(place + 1, len(result)):
-            item = result[inner]
-            result[inner] = replace(
-                item,
-                lower=tuple(Ratio(ratio.numerator.substitute(moved), ratio.divisor) for ratio in item.lower),
-                upper=tuple(Ratio(ratio.numerator.substitute(moved), ratio.divisor) for ratio in item.upper),
-                guards=tuple(_moved(guard, moved) for guard in item.guards),
-            )
-        for atom, ratio in [*values.items()]:
-            values[atom] = Ratio(ratio.numerator.substitute(moved), ratio.divisor)
-        values[each.atom] = Ratio(of_atom(each.atom) + start.numerator)
-    return result
+        terms[place] = replace(each, lower=(Ratio(ZERO),), upper=ends, guards=guards)
+        terms[place + 1 :] = [_moved_loop(inner, moved) for inner in terms[place + 1 :]]
+        values = {atom: _moved_ratio(ratio, moved) for atom, ratio in values.items()}
+        values[each.atom] = Ratio(moved[each.atom])
+    return replace(inverse, terms=tuple(terms), values=values)
+
+
+def _only(ratios: Sequence[Ratio]) -> Polynomial | None:
+    """Return the bound, if there is one that is whole."""
+    return ratios[0].numerator if len(ratios) == 1 and ratios[0].divisor == ONE else None
+
+
+def _is_fixed(polynomial: Polynomial) -> bool:
+    return all(map(is_parameter, polynomial.atoms()))
+
+
+def _moved_loop(each: Dimension, values: Mapping[Atom, Polynomial]) -> Dimension:
+    return replace(
+        each,
+        lower=tuple(_moved_ratio(item, values) for item in each.lower),
+        upper=tuple(_moved_ratio(item, values) for item in each.upper),
+        guards=tuple(_moved(item, values) for item in each.guards),
+    )
+
+
+def _moved_ratio(ratio: Ratio, values: Mapping[Atom, Polynomial]) -> Ratio:
+    return Ratio(ratio.numerator.substitute(values), ratio.divisor)
 
 
 def _moved(guard: Guard, values: Mapping[Atom, Polynomial]) -> Guard:

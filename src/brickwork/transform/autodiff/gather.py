@@ -19,7 +19,7 @@ from functools import reduce
 
 from brickwork.analysis.bounds import comparison_expression
 from brickwork.analysis.formula import Comparison
-from brickwork.analysis.inverse import Inverse, invert
+from brickwork.analysis.inverse import Inverse, from_zero, invert
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Access, Axis, Loop, depth_of
 from brickwork.analysis.polynomial import (
@@ -34,7 +34,7 @@ from brickwork.analysis.polynomial import (
 )
 from brickwork.analysis.symbolic import model_kernel
 from brickwork.analysis.updates import update_of
-from brickwork.analysis.ways import Case, cases, conjunction, is_natural
+from brickwork.analysis.ways import Case, cases, conjunction, is_natural, plain
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
 from brickwork.ir.nodes import (
@@ -66,6 +66,7 @@ from brickwork.ir.walk import read_symbols, walk
 from brickwork.transform.autodiff.dead import without_dead
 from brickwork.transform.autodiff.hulls import Hulls, Range
 from brickwork.transform.autodiff.slices import Kept, Place, places, slice_of
+from brickwork.transform.autodiff.sums import without_zeros
 from brickwork.transform.autodiff.turned import Term, Writer
 from brickwork.transform.scratch import Names
 
@@ -83,7 +84,7 @@ def gather(program: Program, names: Names) -> Program:
         fresh = _untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
         results = _needed(program, program.body[place + 1 :])
         gatherer = _Gatherer(statement.kernel, names, set(fresh))
-        changed = without_dead(gatherer.block(statement.kernel.body, 0), results)
+        changed = without_zeros(without_dead(gatherer.block(statement.kernel.body, 0), results))
         kernel = _kernel(statement.kernel, changed, gatherer.allocated)
         filled = frozenset(gatherer.covered)
         body = [_unfilled(item, filled) for item in body]
@@ -327,8 +328,32 @@ class _Gatherer:
                 self.buffer(item) is None for item in needs.kept
             ):
                 return None
-            result.append(Term(update, value, inverse, asked, needs))
+            result.append(self.best(Term(update, value, inverse, asked, needs)))
         return result
+
+    def best(self, term: Term) -> Term:
+        """Return a term with its loops from 0 on, in the direction in which elements share more of what they read."""
+        ways = [replace(term, inverse=from_zero(term.inverse, backwards=backwards)) for backwards in (False, True)]
+        return min(ways, key=self.apart)
+
+    def apart(self, term: Term) -> int:
+        """Return how many reads are others for each element, along the axis that elements are neighbours on.
+
+        Only what is the same along another axis can be read once for several elements.
+        """
+        tensor = term.place.store.tensor
+        elements = [item.atom for item in term.inverse.elements]
+        unit = tensor.type.unit_axis
+        along = elements[unit] if term.inverse.everywhere and unit is not None else None
+        values = {atom: item.numerator for atom, item in term.inverse.values.items() if item.divisor == number(1)}
+        total = 0
+        for node in walk((term.value, *(item for level in term.needs.levels for item in level))):
+            access = self.accesses.get(node.access) if isinstance(node, Load) else None
+            if access is not None:
+                axes = (plain(self.model, axis.value).substitute(values) for axis in access.axes)
+                inside = {atom for axis in axes for atom in axis.atoms()}
+                total += along in inside and inside.issuperset(elements)
+        return total
 
     def assumed(self, gathered: Mapping[Tensor, Sequence[Term]]) -> list[Expression]:
         """Return the conditions under which the nests are right."""
