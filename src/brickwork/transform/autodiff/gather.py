@@ -13,7 +13,7 @@ order that is the same in every run. Where an access cannot be turned around (`a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -68,6 +68,7 @@ from brickwork.transform.autodiff.hulls import Hulls, Range
 from brickwork.transform.autodiff.slices import Kept, Place, places, slice_of
 from brickwork.transform.autodiff.sums import without_zeros
 from brickwork.transform.autodiff.turned import Term, Writer
+from brickwork.transform.free import kernel_of
 from brickwork.transform.scratch import Names
 
 ELEMENT_NUMBERS = 3_000_000
@@ -85,7 +86,7 @@ def gather(program: Program, names: Names) -> Program:
         results = _needed(program, program.body[place + 1 :])
         gatherer = _Gatherer(statement.kernel, names, set(fresh))
         changed = without_zeros(without_dead(gatherer.block(statement.kernel.body, 0), results))
-        kernel = _kernel(statement.kernel, changed, gatherer.allocated)
+        kernel = kernel_of(statement.kernel, changed, (*statement.kernel.facts, *_facts(gatherer.allocated)))
         filled = frozenset(gatherer.covered)
         body = [_unfilled(item, filled) for item in body]
         body += [*gatherer.allocated, replace(statement, kernel=kernel)]
@@ -132,15 +133,11 @@ def _unfilled(statement: Statement, covered: frozenset[Tensor]) -> Statement:
     return statement
 
 
-def _kernel(kernel: Kernel, body: Block, allocated: Sequence[Allocate]) -> Kernel:
-    """Return a kernel with another body."""
-    facts = [
-        build.apply("eq", build.size(item.tensor, axis), size)
-        for item in allocated
-        for axis, size in enumerate(item.sizes)
-    ]
-    tensors = (*kernel.tensors, *(item.tensor for item in allocated))
-    return replace(kernel, tensors=tensors, facts=(*kernel.facts, *facts), body=body)
+def _facts(allocated: Sequence[Allocate]) -> Iterator[Expression]:
+    """Yield what sizes tensors have that are allocated."""
+    for item in allocated:
+        for axis, size in enumerate(item.sizes):
+            yield build.apply("eq", build.size(item.tensor, axis), size)
 
 
 class _Gatherer:

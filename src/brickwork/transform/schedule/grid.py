@@ -112,12 +112,14 @@ class GridPlanner(Planner):
         sharing = self.sharing(band, innermost) if self.wide and not apart else None
         across = find_across(self.inside(innermost), band, innermost)
         order = [*(node for node in band if node is not innermost), innermost]
-        width = 1 if apart else self.width(innermost, band[-1], across)
+        jammed = sharing is not None and order == band and sharing is band[0]
+        alone = apart or (not jammed and self.slides(innermost, band[-1]))
+        width = 1 if alone else self.width(innermost, band[-1], across)
         if across is not None:
             yield Tile(loop.index, across.index, min(width, JAMMED))
         if order != band:
             yield Permute(loop.index, tuple(node.index for node in order))
-        elif sharing is not None and sharing is band[0]:
+        elif jammed and sharing is not None:
             yield Jam(sharing.index, JAMMED)
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, width)
@@ -166,6 +168,22 @@ class GridPlanner(Planner):
         return len(band) > 1 and all(any(not varies_with(each, node.index) for node in band) for each in along)
 
     # ------------------------------------------------------------ lanes
+
+    def slides(self, loop: For, last: For) -> bool:
+        """Whether all that neighbouring iterations read is other elements, at places that loops inside move on.
+
+        Such reads begin anywhere, and lanes would make them one by one, each far from those of the next thread.
+        `last` is the last loop of the perfect nest that the loop stands in.
+        """
+        inner = {node.index for node in walk(last.body) if isinstance(node, For)}
+        reads = [access for access in self.inside(loop) if not access.store and varies_with(access, loop.index)]
+        return bool(reads) and all(self.moves_on(access, loop, inner) for access in reads)
+
+    def moves_on(self, access: Access, loop: For, inner: set[Symbol]) -> bool:
+        """Whether the axis along which a loop reads is moved along by a loop inside, too."""
+        atoms = {around.node.index: around.atom for around in access.loops}
+        axes = [axis.value.atoms() for axis in access.axes if atoms[loop.index] in axis.value.atoms()]
+        return any(atoms[index] in axis for axis in axes for index in inner if index in atoms)
 
     def width(self, loop: For, last: For | None = None, across: For | None = None) -> int:
         """Return how many neighbouring iterations of a loop a thread runs.
