@@ -30,7 +30,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.devices import devices
-from brickwork.pytorch.gate import ArgumentKind, call_in_order, thunk_name, thunk_object
+from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order, thunk_name, thunk_object
 from brickwork.pytorch.native import DerivedOperators
 from brickwork.pytorch.placement import allocating_like, device_of
 from brickwork.pytorch.random_keys import draw_key
@@ -93,6 +93,7 @@ class Op:
         def thunks() -> bytes:
             return cached_object(thunk_name(), lambda: thunk_object(target), target)
 
+        self._thunks = thunks
         python = self.definition.host == "python"
         tools = Tools(self._compile, thunks, self._note, config.check == "interpret")
         self._python_host = self._host_in_python(tools) if python else None
@@ -180,6 +181,21 @@ class Op:
     def miss(self, overload: str, values: tuple[object, ...]) -> None:
         """Compile for these arguments and put the code in front of the overload's chain."""
         self._specialiser.miss(self._registration.gates[overload], overload, self._kinds(overload), values)
+
+    def native_arguments(self) -> tuple[tuple[ArgumentKind, ...], int] | None:
+        """Return the kinds of the arguments, and how many results there are; None without native code for any call."""
+        if self._registration.python or self._schema.random:
+            return None
+        return self._kinds(DEFAULT), self.definition.results
+
+    def gate_of(self, operator: str, answer: OnAutograd) -> Gate:
+        """Return a gate of another operator, for code of this one; `answer` serves the calls that no code takes."""
+        miss = functools.partial(self.miss, DEFAULT)
+        return Gate(operator, self._kinds(DEFAULT), miss, answer, self._thunks(), last="bw_serve")
+
+    def link(self, gate: Gate, values: Sequence[object]) -> None:
+        """Put the code for these arguments into a gate's chain."""
+        self._specialiser.miss(gate, DEFAULT, self._kinds(DEFAULT), values)
 
     def fake(self, overload: str) -> Callable[..., Any]:
         """Return the fake implementation of an overload."""

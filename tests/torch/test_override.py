@@ -1,5 +1,8 @@
 """Overrides: a callable in place of an operator of PyTorch's, all around it as before, and nothing left of it after."""
 
+import os
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -8,6 +11,7 @@ import torch
 
 import brickwork as bw
 from brickwork import ops
+from brickwork.pytorch.replacement import Replacement
 
 SINES = ("aten::sin", "aten::sin_", "aten::sin.out")
 
@@ -31,7 +35,7 @@ def dump(*names):
 @pytest.fixture(autouse=True)
 def restored():
     """Whatever a test does, the dispatcher is afterwards as it was."""
-    names = (*SINES, "aten::add.Tensor", "aten::cos", "aten::max.dim", "aten::native_dropout")
+    names = (*SINES, "aten::add.Tensor", "aten::cos", "aten::max.dim", "aten::mm")
     before = dump(*names)
     yield
     assert dump(*names) == before
@@ -335,6 +339,123 @@ def test_threads(device):
     for thread in threads:
         thread.join()
     assert not failures
+
+
+# ---------------------------------------------------------------- operators of brickwork, natively
+
+
+@bw.op("bwoverride::product")
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return a matrix product, and 1 more, so that it is told from torch's."""
+    n, inner = a.shape
+    m = b.shape[1]
+    out = a.new_empty((n, m))
+    for i in range(n):
+        for j in range(m):
+            s = 1.0
+            for k in range(inner):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+@bw.op("bwoverride::first_five")
+def first_five(x: torch.Tensor) -> torch.Tensor:
+    """Fail for fewer than five elements."""
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] + x[4]
+    return out
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """The calls that Python has answered."""
+    calls = []
+    serve = Replacement.serve
+
+    def noted(self, keys, arguments, named):
+        calls.append(arguments)
+        return serve(self, keys, arguments, named)
+
+    monkeypatch.setattr(Replacement, "serve", noted)
+    return calls
+
+
+def test_calls_reach_machine_code(device, served):
+    x = torch.randn(6)
+    for rounds in range(2):
+        with bw.override("aten::sin", ops.sin):
+            for _ in range(3):
+                torch.testing.assert_close(torch.sin(x), ops.sin(x))
+            assert len(served) == 1 - rounds  # the second time the code is there already
+            served.clear()
+            x.requires_grad_()
+            torch.sin(x).sum().backward()
+            torch.testing.assert_close(x.grad, torch.cos(x).detach())
+            assert not served
+            assert torch.vmap(torch.sin)(torch.randn(2, 3)).shape == (2, 3)
+            served.clear()
+        x = x.detach()
+
+
+def test_other_types_miss_the_machine_code(device, served):
+    with bw.override("aten::mm", product):
+        for dtype in (torch.float32, torch.float64):
+            a = torch.randn(3, 2, dtype=dtype)
+            for _ in range(2):
+                torch.testing.assert_close(torch.mm(a, a.T), (a[:, None] * a[None]).sum(2) + 1)
+        assert len(served) == 2
+        c = torch.randn(2, 2, dtype=torch.complex64)
+        for _ in range(2):
+            torch.testing.assert_close(torch.mm(c, c), torch.einsum("ij,jk->ik", c, c))
+        assert len(served) >= 4
+        meta = torch.empty(3, 2, device="meta")
+        assert torch.mm(meta, meta.T).shape == (3, 3)
+
+
+def test_failures_in_machine_code_reach_the_caller():
+    with bw.override("aten::sin", first_five):
+        x = torch.arange(5.0)
+        assert torch.equal(torch.sin(x), x + 4)
+        for _ in range(2):
+            with pytest.raises(IndexError, match="index 4 is out of bounds"):
+                torch.sin(torch.randn(3))
+
+
+def test_machine_code_twice_and_between(device, served):
+    x = torch.randn(5)
+    sine = torch.sin(x)
+    first = bw.override("aten::sin", ops.sin)
+    second = bw.override("aten::sin", doubled)
+    third = bw.override("aten::sin", ops.sin)
+    torch.testing.assert_close(torch.sin(x), sine)
+    first.remove()
+    torch.testing.assert_close(torch.sin(x), sine)
+    third.remove()
+    assert torch.equal(torch.sin(x), 2 * x)
+    second.remove()
+    assert torch.equal(torch.sin(x), sine)
+
+
+def test_no_warnings_from_native_code_either(tmp_path):
+    program = """
+import torch
+import brickwork as bw
+from brickwork import ops
+with bw.override("aten::sin", ops.sin):
+    torch.sin(torch.ones(3))
+"""
+    environment = {**os.environ, "BRICKWORK_CACHE_DIR": str(tmp_path)}
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-c",
+        program.replace("brickwork as bw", "brickwork as bw, brickwork.ops"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout + done.stderr == ""
 
 
 # ---------------------------------------------------------------- under torch.compile

@@ -67,8 +67,9 @@ REGISTRATION = (
     NativeFunction("aoti_torch_library_init_impl", "i32", ("ptr", "ptr", "ptr", "i32", "ptr")),
     NativeFunction("torch_library_impl", "i32", ("ptr", "ptr", "ptr", "i64"), "2.10"),
     NativeFunction("aoti_torch_abi_version", "i64", ()),
+    NativeFunction("aoti_torch_delete_library_object", "i32", ("ptr",)),
 )
-"""What Python calls, once an operator, to register its gates."""
+"""What Python calls to register gates, and to take out those of overrides."""
 
 CPLUSPLUS = (
     NativeFunction("_ZNK3c1010TensorImpl13requires_gradEv", "zeroext i1", ("ptr",)),

@@ -141,8 +141,13 @@ class Gate:
         on_miss: OnMiss,
         on_autograd: OnAutograd,
         thunks: bytes,
+        *,
+        last: str = "bw_miss",
     ) -> None:
-        """Make the gate of `operator` (`ns::name` or `ns::name.overload`); `thunks` is `thunk_object`'s result."""
+        """Make the gate of `operator` (`ns::name` or `ns::name.overload`); `thunks` is `thunk_object`'s result.
+
+        With "bw_serve" as the end of the chain, `on_autograd` answers the calls that no entry takes.
+        """
         self.operator = operator
         self._kinds = tuple(arguments)
         self._on_miss, self._on_autograd = on_miss, on_autograd
@@ -165,7 +170,8 @@ class Gate:
         )
         self._table = (ctypes.c_int64 * len(table))(*table)
         self._symbols = self._bind(thunks)
-        self._head[0] = self._thunks.address("bw_miss")
+        self._last = self._thunks.address(last)
+        self._head[0] = self._last
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def _bind(self, thunks: bytes) -> Mapping[str, int]:
@@ -201,18 +207,27 @@ class Gate:
             if library.made_for_cuda():
                 places |= {"CUDA": "bw_gate", "AutogradCUDA": "bw_autograd"}
                 places |= dict.fromkeys(_REFUSED_ON_CUDA, "bw_miss")
+        for key, function in places.items():
+            self._implement(key, function)
+
+    def register_at(self, key: str) -> Callable[[], None]:
+        """Register the chain at one dispatch key; return what takes it out again."""
+        handle = self._implement(key, "bw_gate")
+        return functools.partial(library.libraries()[0].aoti_torch_delete_library_object, handle)
+
+    def _implement(self, key: str, function: str) -> ctypes.c_void_p:
+        """Register a function at a dispatch key; return torch's handle on the registration."""
         namespace, _, name = self.operator.partition("::")
         functions = library.libraries()[0]
         functions.aoti_torch_abi_version.restype = ctypes.c_uint64
         version = ctypes.c_uint64(functions.aoti_torch_abi_version())
-        for key, function in places.items():
-            handle, address = ctypes.c_void_p(), ctypes.c_void_p(self._thunks.address(function))
-            made = functions.aoti_torch_library_init_impl(
-                namespace.encode(), key.encode(), b"brickwork", ctypes.c_uint32(1), ctypes.byref(handle)
-            )
-            if made or functions.torch_library_impl(handle, name.encode(), address, version):
-                msg = f"torch does not accept a kernel for {self.operator} at the dispatch key {key}"
-                raise RuntimeError(msg)
+        handle, address = ctypes.c_void_p(), ctypes.c_void_p(self._thunks.address(function))
+        made = functions.aoti_torch_library_init_impl(
+            namespace.encode(), key.encode(), b"brickwork", ctypes.c_uint32(1), ctypes.byref(handle)
+        )
+        if made or functions.torch_library_impl(handle, name.encode(), address, version):
+            raise RuntimeError(f"torch does not accept a kernel for {self.operator} at the dispatch key {key}")
+        return handle
 
     def add(self, object_bytes: bytes, description: EntryDescription, symbols: Mapping[str, int] | None = None) -> None:
         """Load a specialisation and put it in front of the chain; `symbols` are what it links with besides."""
@@ -229,7 +244,7 @@ class Gate:
     def clear(self) -> None:
         """Forget all specialisations: the chain is the miss routine alone (their code stays loaded)."""
         with self._lock:
-            self._head[0] = self._thunks.address("bw_miss")
+            self._head[0] = self._last
 
     def _missed(self, stack: int, inputs: int, outputs: int) -> int:
         """Answer a miss: 0 to walk the chain again, or the exception to throw."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import torch
 
+from brickwork.pytorch.front import Front
 from brickwork.pytorch.library import private
 from brickwork.pytorch.overloads import schema_of
 from brickwork.pytorch.untraced import untraced
@@ -33,9 +34,9 @@ class Layer(Protocol):
 class Registered:
     """A layer in the dispatcher."""
 
-    remove: Callable[[], None]
-    kernel: object
-    """torch's handle on the function that the dispatcher calls. While somebody holds it, a thread that was sent there
+    remove: Callable[[], object]
+    functions: list[object]
+    """torch's handles on what the dispatcher calls. While somebody holds it, a thread that was sent there
     just before it was taken out finds it."""
 
 
@@ -81,8 +82,11 @@ def kernel_at(overload: Any, key: str) -> Any:
     return private("library.get_kernel")(overload, key)
 
 
-def put_in_front(kernel: Kernel, layer: Layer) -> None:
-    """Make the dispatcher ask a layer first."""
+def put_in_front(kernel: Kernel, layer: Layer, front: Front | None) -> None:
+    """Make the dispatcher ask a layer first, through machine code if it has some.
+
+    The function in Python is registered even so: torch warns once in a process, and only there it can be kept from it.
+    """
     namespace, _, name = kernel.overload.name().partition("::")
     library = private("_C._dispatch_library")("IMPL", namespace, kernel.key, "", 0)
 
@@ -95,7 +99,12 @@ def put_in_front(kernel: Kernel, layer: Layer) -> None:
         warnings.filterwarnings("ignore", "(?s).*Overriding a previously registered kernel")
         library.impl(name, getattr(private("_C.DispatchKey"), kernel.key), function, with_keyset=True)
     kernel.layers = (*kernel.layers, layer)
-    kernel.registered[layer] = Registered(library.reset, kernel_at(kernel.overload, kernel.key))
+    functions = [kernel_at(kernel.overload, kernel.key)]
+    kernel.registered[layer] = Registered(library.reset, functions)
+    if front is not None:
+        remove = front.gate.register_at(kernel.key)
+        functions.append(kernel_at(kernel.overload, kernel.key))
+        kernel.registered[layer] = Registered(lambda: (remove(), library.reset()), functions)
 
 
 def take_out(kernel: Kernel, layer: Layer) -> Registered:

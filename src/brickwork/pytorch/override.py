@@ -16,7 +16,7 @@ import torch
 from brickwork.diagnostics.errors import DeviceError
 from brickwork.pytorch.kernels import Kernel
 from brickwork.pytorch.overloads import Member, family
-from brickwork.pytorch.register import kernel_of, lock, registered, replace, restore
+from brickwork.pytorch.register import kernel_of, lock, native_front, registered, replace, restore
 from brickwork.pytorch.replacement import Callee, Replacement
 from brickwork.pytorch.untraced import untraced
 from brickwork.runtime.traceback import OwnFramesHidden
@@ -59,8 +59,9 @@ class override:  # noqa: N801  # it reads as a function, and as a context manage
         for key, member in members:
             kernel = kernel_of(member.overload, key)
             function = functions.setdefault((member.function.name(), key), kernel)
-            layer = Replacement(callee, member, kernel, function)
-            replace(kernel, layer)
+            front = native_front(callee.function, member, key)
+            layer = Replacement(callee, member, kernel, function, front)
+            replace(kernel, layer, front)
             self._active.append((kernel, layer))
 
     @untraced

@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 
+from brickwork.pytorch.front import Front, StandIn, can_stand, front_of
 from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, call_below_autograd, passes_autograd
 from brickwork.pytorch.imports import when_imported
 from brickwork.pytorch.inductor import NAMESPACE, follow
 from brickwork.pytorch.kernels import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
 from brickwork.pytorch.library import made_for_cuda, private
+from brickwork.pytorch.overloads import Member
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
@@ -108,6 +110,8 @@ class _State:
     """Whether DTensor will be told of the operators when it is imported."""
     kernels: dict[tuple[str, str], Kernel] = field(default_factory=dict[tuple[str, str], Kernel])
     """Kernels of PyTorch with overrides in front, by overload and key."""
+    fronts: dict[tuple[StandIn, str, str], Front] = field(default_factory=dict[tuple[StandIn, str, str], Front])
+    """Machine code that has ever stood in front of an overload at a key."""
     overridden: SimpleNamespace = field(default_factory=SimpleNamespace)
     """The keys at which overloads are overridden, by their names with underscores: what guards of graphs look at."""
     left: deque[tuple[float, Registered]] = field(default_factory=deque[tuple[float, Registered]])
@@ -164,9 +168,27 @@ def kernel_of(overload: Any, key: str) -> Kernel:
     return Kernel(overload, key, kernel_at(overload, key)) if found is None else found
 
 
-def replace(kernel: Kernel, layer: Layer) -> None:
+def native_front(function: object, member: Member, key: str) -> Front | None:
+    """Return the machine code of a callable for an overload at a key; None where it has none. `lock()` is held."""
+    if not isinstance(function, StandIn) or not can_stand(function, member):
+        return None
+    overload = member.overload
+    name = overload.name()
+
+    def serve(keys: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        found = _state.kernels.get((name, key))
+        if found is None:
+            return Kernel(overload, key, kernel_at(overload, key)).call_original(keys, arguments, named)
+        return found.layers[-1].serve(keys, arguments, named)
+
+    if (function, name, key) not in _state.fronts:
+        _state.fronts[function, name, key] = front_of(function, overload, key, serve)
+    return _state.fronts[function, name, key]
+
+
+def replace(kernel: Kernel, layer: Layer, front: Front | None) -> None:
     """Put a layer in front of a kernel; `lock()` is held since `kernel_of` has returned it."""
-    put_in_front(kernel, layer)
+    put_in_front(kernel, layer, front)
     _state.kernels[kernel.overload.name(), kernel.key] = kernel
     _tell_compilers(kernel.overload)
 

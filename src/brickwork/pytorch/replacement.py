@@ -18,6 +18,7 @@ import torch
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.pytorch.arguments import explain_mismatch
+from brickwork.pytorch.front import Front
 from brickwork.pytorch.kernels import Kernel
 from brickwork.pytorch.library import private
 from brickwork.pytorch.overloads import Form, Member, schema_of
@@ -35,7 +36,7 @@ class Callee:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         """Take a callable for the operator `name`."""
         self.name = name
-        self._function = function
+        self.function = function
         self._thread = threading.local()
         self._signature: inspect.Signature | None = None
         with suppress(TypeError, ValueError):
@@ -66,7 +67,7 @@ class Callee:
         """Call it; NotImplemented where it cannot be compiled for the types of the arguments."""
         self._thread.running = True
         try:
-            return self._function(*arguments, **named)
+            return self.function(*arguments, **named)
         except CompileError as error:
             if all(each.code.startswith(_TYPE_RULES) for each in error.diagnostics):
                 return NotImplemented
@@ -101,8 +102,11 @@ class _Call:
 class Replacement:
     """A callable in front of the kernel of one overload."""
 
-    def __init__(self, callee: Callee, member: Member, kernel: Kernel, function: Kernel) -> None:
-        """Stand in front of `kernel`; `function` returns what that one writes."""
+    def __init__(
+        self, callee: Callee, member: Member, kernel: Kernel, function: Kernel, front: Front | None = None
+    ) -> None:
+        """Stand in front of `kernel`; `function` returns what that one writes, `front` asks only for what it lacks."""
+        self._front = front
         self._callee = callee
         self._member = member
         self._kernel = kernel
@@ -140,6 +144,8 @@ class Replacement:
         if not facts.taken:
             return NotImplemented
         self._check(facts.results, tuple((each.dtype, each.dim()) for each in results))
+        if self._front is not None:
+            self._front.link((*call.arguments, *call.named.values()))
         return self._delivered(results, call)
 
     def _results(self, result: Any) -> tuple[torch.Tensor, ...]:
