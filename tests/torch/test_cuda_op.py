@@ -245,6 +245,8 @@ def test_geometry_that_is_refused():
     x = torch.zeros(3, device="cuda")
     launching(lambda: bw.Launch((1, 1), [1, 1, 1]))(x)
     assert x[0] == 1
+    with pytest.raises(TypeError, match=r"`launch` returns a bw.Launch, but it returned tuple"):
+        launching(lambda: (1, 1))(x)
     with pytest.raises(TypeError, match=r"one to three whole numbers, not 1\.5"):
         launching(lambda: bw.Launch(1.5, 1))(x)
     with pytest.raises(ValueError, match="a block 1 to 1024 threads"):
@@ -254,6 +256,28 @@ def test_geometry_that_is_refused():
     heavy = "__global__ void __launch_bounds__(64) one(float* x) { x[0] = 1; }"
     with pytest.raises(bw.DeviceError, match="can have 64 threads"):
         op("bwcuda::heavy(Tensor(a!) x) -> ()", source=heavy, launch=lambda: bw.Launch(1, 128))(x)
+
+
+@on_gpu
+def test_lists_are_checked_item_by_item():
+    source = "__global__ void first(float* x, const float* y) { x[0] = y[0]; }"
+    first = op(
+        "bwcuda::first(Tensor(a!) x, Tensor[] items) -> ()",
+        source=source,
+        entry="first",
+        launch=lambda x, items: bw.Launch(1, 1, args=(x, items[1])),
+        dtypes={"items": torch.float32},
+    )
+    x, y = torch.zeros(3, device="cuda"), torch.ones(3, 4, device="cuda")
+    first(x, [x, y])
+    assert x[0] == 1
+    for items, message in (
+        ([x, y.t()], r"argument 'items\[1\]' must be contiguous"),
+        ([x.double(), y], r"argument 'items\[0\]' must be of torch.float32"),
+        ([x, y.cpu()], "at least two devices"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            first(x, items)
 
 
 @on_gpu

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Collection, Sequence
+from operator import index as whole
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -119,14 +120,18 @@ class CudaOp(LaunchedOp):
         if loaded is None:
             loaded = self._load(values, index)
         everything = (*values, *results)
-        grid, block, shared, given = self._launch(*self._for_launch(everything))
+        made = self._launch(*self._for_launch(everything))
+        if type(made) is not Launch:
+            self._refuse_launch(made)
+        grid, block, shared, given = made
         arguments = everything if given is None else given
         x, y, z = (grid, 1, 1) if type(grid) is int else _extents(grid)
         across, up, deep = (block, 1, 1) if type(block) is int else _extents(block)
         if not (x and y and z):
             return
-        if not (0 < x < 1 << 31 and 0 < y < 1 << 16 and 0 < z < 1 << 16 and 0 < across * up * deep <= 1 << 10):
-            self._refuse_geometry(grid, block)
+        threads = across * up * deep
+        if not (0 < x < 1 << 31 and 0 < y < 1 << 16 and 0 < z < 1 << 16 and 0 < threads <= 1 << 10 and shared >= 0):
+            self._refuse_geometry(grid, block, shared)
         kinds, words = _taken(arguments, index, self)
         found = loaded.packings.get(kinds)
         if found is None:
@@ -259,10 +264,13 @@ class CudaOp(LaunchedOp):
     def _refuse_numbers(self, error: Exception) -> NoReturn:
         raise OverflowError(f"{self.name}: a number is too large for the kernel's parameter: {error}")
 
-    def _refuse_geometry(self, grid: object, block: object) -> NoReturn:
+    def _refuse_launch(self, made: object) -> NoReturn:
+        raise TypeError(f"{self.name}: `launch` returns a bw.Launch, but it returned {type(made).__name__}")
+
+    def _refuse_geometry(self, grid: object, block: object, shared: int) -> NoReturn:
         raise ValueError(
-            f"{self.name}: a grid has up to 2147483647 x 65535 x 65535 blocks, and a block 1 to 1024 threads, not"
-            f" {grid} and {block}"
+            f"{self.name}: a grid has up to 2147483647 x 65535 x 65535 blocks, a block 1 to 1024 threads and 0 bytes of"
+            f" shared memory or more, not {grid}, {block} and {shared}"
         )
 
     def _explain(self, code: int, loaded: _Loaded, block: tuple[int, ...], shared: int) -> NoReturn:
@@ -284,9 +292,13 @@ class CudaOp(LaunchedOp):
 def _extents(given: Any) -> tuple[int, int, int]:
     """Return the numbers along x, y and z."""
     items = cast("tuple[Any, ...]", given if isinstance(given, tuple | list) else (given,))
-    if not 1 <= len(items) <= 3 or not all(isinstance(item, int) for item in items):
+    try:
+        numbers = [whole(item) for item in items]
+    except TypeError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3:
         raise TypeError(f"`grid` and `block` of a launch are one to three whole numbers, not {given!r}")
-    x, y, z = (*items, 1, 1)[:3]
+    x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
 
 

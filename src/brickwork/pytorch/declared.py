@@ -37,6 +37,11 @@ class DeclaredArgument:
         """Whether the argument is a tensor, or None for one."""
         return self.kind in {"Tensor", "Optional[Tensor]"}
 
+    @property
+    def is_list(self) -> bool:
+        """Whether the argument is a list of tensors."""
+        return "List" in self.kind and "Tensor" in self.kind
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:

@@ -59,14 +59,14 @@ class LaunchedOp(ABC):
         self._make: Callable[..., Any] | None = out if declared.results else None
         self._for_out: Picker = (lambda _: ()) if out is None else picker("out", out, declared, results=False)
         allowed = element_types(declared, dtypes)
-        self._checks = tuple(
+        checks = [
             (at, each.name, _is_named(each.name, contiguous, declared), allowed.get(each.name))
             for at, each in enumerate(declared.parameters)
-            if each.is_tensor
-        )
+        ]
+        self._checks = [each for each in checks if declared.parameters[each[0]].is_tensor]
+        self._lists = [each for each in checks if declared.parameters[each[0]].is_list]
         self._results_contiguous = tuple(_is_named(name, contiguous, declared) for name in declared.results)
         self._written = tuple(at for at, each in enumerate(declared.parameters) if each.written)
-        self._lists = tuple(at for at, each in enumerate(declared.parameters) if "List[Tensor]" in each.kind)
         self._count = len(declared.parameters)
 
     def _register(self) -> None:
@@ -123,12 +123,22 @@ class LaunchedOp(ABC):
             if dtypes is not None and tensor.dtype not in dtypes:
                 self._refuse_dtype(name, tensor, dtypes)
         if self._lists:
-            tensors = tensors_of(values)
-            check_devices(self.name, tensors)
-            index = tensors[0].get_device() if tensors else -1
+            index = self._device_of_lists(values)
         if index == -1:
             self._refuse_devices(values)
         return index
+
+    def _device_of_lists(self, values: Sequence[Any]) -> int:
+        """Check the items of lists as other tensors are."""
+        for at, name, contiguous, dtypes in self._lists:
+            for number, tensor in enumerate(tensors_of([values[at]])):
+                if contiguous and not tensor.is_contiguous():
+                    self._refuse_strides(f"{name}[{number}]", tensor)
+                if dtypes is not None and tensor.dtype not in dtypes:
+                    self._refuse_dtype(f"{name}[{number}]", tensor, dtypes)
+        tensors = tensors_of(values)
+        check_devices(self.name, tensors)
+        return tensors[0].get_device() if tensors else -1
 
     def _before_writing(self, name: str, value: Any) -> None:
         """Tell autograd that a tensor is written, which it may refuse; so does an expanded one."""

@@ -31,6 +31,10 @@ _MAP = "__nv_name_map"
 _TEXT = "text"
 """The one for the user's text."""
 _ARCHITECTURE = re.compile(r"^(--gpu-architecture|-arch)\b")
+_FOLDER = re.compile(r"^(?:-I|--include-path)[= ]?(.+)$")
+"""A flag that names a folder of headers."""
+_BEFORE = re.compile(r"^(?:-include|--pre-include)\b")
+"""A flag that includes a header."""
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", re.MULTILINE)
 _MESSAGE = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error: (.*)$")
 _MOST_MESSAGES = 10
@@ -78,7 +82,7 @@ def compile_cuda(given: CudaText, entry: str, capability: tuple[int, int], major
     nvrtc, folders = find_nvrtc(major)
     folders = (*given.include, *folders)
     options = _options(given, capability, nvrtc)
-    headers = _digest_of_headers(given.source.text, folders)
+    headers = _digest_of_headers(given, folders)
     cached = headers is not None
 
     def make() -> Entry:
@@ -121,22 +125,26 @@ def _translate(source: GivenText, entry: str, nvrtc: Nvrtc, options: Sequence[st
 # ---------------------------------------------------------------- headers
 
 
-def _digest_of_headers(text: str, folders: Sequence[Path]) -> str | None:
+def _digest_of_headers(given: CudaText, folders: Sequence[Path]) -> str | None:
     """Return what tells the headers of a text from others; None if an include cannot be followed."""
+    if any(_BEFORE.match(flag) for flag in given.flags):
+        return None
+    folders = (*(Path(found[1]) for flag in given.flags if (found := _FOLDER.match(flag))), *folders)
     digest = hashlib.sha256()
     seen: set[Path] = set()
-    waiting = [text]
+    waiting = [(given.source.text, folders)]
     while waiting:
-        for name in _included(waiting.pop()):
+        text, around = waiting.pop()
+        for name in _included(text):
             if name is None:
                 return None
-            path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+            path = next((folder / name for folder in around if (folder / name).is_file()), None)
             if path is None or path in seen:
                 continue
             seen.add(path)
             content = path.read_bytes()
             digest.update(hashlib.sha256(f"{name}\0".encode() + content).digest())
-            waiting.append(content.decode(errors="replace"))
+            waiting.append((content.decode(errors="replace"), (path.parent, *folders)))
     return digest.hexdigest()
 
 

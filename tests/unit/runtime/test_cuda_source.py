@@ -115,6 +115,25 @@ def test_an_include_that_a_macro_names_is_read_each_time(tmp_path):
     assert not compile_cuda(text(source, include=(tmp_path,)), "k", HOPPER, None).cached
 
 
+def test_headers_beside_a_header_and_in_folders_that_flags_name(tmp_path):
+    inner, other = tmp_path / "inner", tmp_path / "other"
+    inner.mkdir()
+    other.mkdir()
+    (inner / "a.h").write_text('#include "b.h"')
+    (inner / "b.h").write_text("#define VALUE 1")
+    (other / "c.h").write_text("#define MORE 1")
+    source = '#include "inner/a.h"\n#include "c.h"\n__global__ void k(float* x) { x[0] = VALUE + MORE; }'
+
+    def cached():
+        return compile_cuda(text(source, include=(tmp_path,), flags=(f"-I{other}",)), "k", HOPPER, None).cached
+
+    assert not cached()
+    assert cached()
+    for path in (inner / "b.h", other / "c.h"):
+        path.write_text(path.read_text().replace("1", "2"))
+        assert not cached()
+
+
 def test_fast_math_changes_the_code():
     source = "__global__ void k(float* x) { x[0] = sinf(x[0]); }"
     exact, fast = (compile_cuda(text(source, fast_math=each), "k", HOPPER, None).ptx for each in (False, True))

@@ -57,6 +57,26 @@ def test_the_newest_toolkit_comes_first(places):
     assert toolkit.find_libdevice() == path
 
 
+def test_nvrtc_is_that_of_torchs_version_of_cuda_if_there_is_one(places):
+    old = put(places / "site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12")
+    new = put(places / "site/nvidia/cu13/lib/libnvrtc.so.13")
+    toolkits = put(places / "system/usr/local/cuda-13.0/lib64/libnvrtc.so.13")
+    assert [*toolkit.nvrtc_files(13)][:2] == [str(new), str(toolkits)]
+    assert next(toolkit.nvrtc_files(12)) == str(old)
+    assert [*toolkit.nvrtc_files(12)][-1] == "libnvrtc.so.12"
+    assert {str(old), str(new)} <= {*toolkit.nvrtc_files(None)}
+
+
+def test_headers_are_those_beside_nvrtc(places):
+    nvrtc = put(places / "site/nvidia/cu13/lib/libnvrtc.so.13")
+    assert toolkit.header_folders(str(nvrtc)) == ()
+    other = put(places / "site/triton/backends/nvidia/include/cuda_fp16.h").parent
+    assert toolkit.header_folders(str(nvrtc)) == (other,)
+    beside = put(places / "site/nvidia/cu13/include/cuda_fp16.h").parent
+    put(beside / "cccl/cuda/std/array")
+    assert toolkit.header_folders(str(nvrtc)) == (beside, beside / "cccl")
+
+
 def test_a_missing_libdevice_is_told_with_what_brings_it(places):
     with pytest.raises(DeviceError, match=r"triton.*nvidia-nvvm.*CUDA_HOME"):
         toolkit.find_libdevice()
