@@ -21,14 +21,10 @@ from support.tensors import copy
 
 BY_NAME = {program.name: program for program in PROGRAMS}
 ARGUMENT = "a maximum that notes its place is no reduction"
-FLAT = "indices into flat tensors are not taken apart"
 WAVE = "diagonals of nests that are not rectangles, or that keep their indices"
 UNPROVED = {
     "nussinov": WAVE,
     "viterbi": ARGUMENT,
-    "fft_radix2": FLAT,
-    "bitonic_sort": "exclusive or is not taken apart",
-    "sieve": "a step that is an argument is not known to be positive",
 }
 
 

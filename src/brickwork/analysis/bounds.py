@@ -72,7 +72,8 @@ def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> Bou
         corners = [lower_corner(model, access.loops, goal) for goal in (special.value, room)]
         if all(corner is not None and _certain(model, corner) for corner in corners):
             return _verdict(speculation, plain=True)
-    return BoundVerdict(Bound.CHECKED, plain=not axis.wraps)
+    natural = below is not None and below.certain
+    return BoundVerdict(Bound.CHECKED, plain=natural or not axis.wraps)
 
 
 def _verdict(needed: tuple[tuple[Comparison, ...], ...], *, plain: bool) -> BoundVerdict:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import isqrt
 from typing import TypeAlias
 
-from brickwork.analysis.formula import Formula, at_least, atoms_of
+from brickwork.analysis.formula import AllOf, Comparison, Formula, at_least, atoms_of
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Model
 from brickwork.analysis.polynomial import (
@@ -22,14 +23,18 @@ from brickwork.analysis.polynomial import (
     ScalarAtom,
     SizeAtom,
     atom_interval,
+    combine,
     interval_of,
     number,
     of_atom,
 )
-from brickwork.ir.nodes import Block, Continue, If, Symbol
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Apply, Block, Constant, Continue, If, Node, Symbol
 
 FAR = 2**62
 """A variable that lies within plus or minus this can be added to indices without wrapping."""
+NEAR = 2**31 - 1
+"""Two variables that lie within plus or minus this can be multiplied without wrapping."""
 MOST_VARIABLES = 4
 """Variables of a loop beyond which none is followed."""
 ROUNDS = 4
@@ -51,15 +56,21 @@ class Limit:
 Limits: TypeAlias = tuple[Limit, ...]
 
 
-def candidates(entry: Mapping[Symbol, Polynomial], intervals: Mapping[Atom, Interval]) -> Limits:
-    """Return what may stay true of variables with these values before the loop; all of it is true there."""
+def candidates(
+    entry: Mapping[Symbol, Polynomial], intervals: Mapping[Atom, Interval], *, multiplied: bool = False
+) -> Limits:
+    """Return what may stay true of variables with these values before the loop; all of it is true there.
+
+    If variables are `multiplied` with others, they may be so small that no product wraps.
+    """
     followed: list[Limits] = []
     for symbol, value in entry.items():
         around = interval_of(value, intervals)
         if around.low is None or around.high is None or around.low < -FAR or around.high > FAR:
             continue
         lows = [value, *(number(low) for low in (0, -1, -FAR) if low <= around.low)]
-        bounds = [*((low, True) for low in lows), (value, False), (number(FAR), False)]
+        highs = [number(high) for high in (FAR, *((NEAR,) if multiplied and around.high <= NEAR else ()))]
+        bounds = [*((low, True) for low in lows), (value, False), *((high, False) for high in highs)]
         followed.append(tuple(Limit(symbol, bound, below) for bound, below in dict.fromkeys(bounds)))
     return tuple(limit for limits in followed for limit in limits) if len(followed) <= MOST_VARIABLES else ()
 
@@ -114,6 +125,39 @@ def _range(atom: Atom, model: Model) -> tuple[Formula, ...]:
     return (
         at_least(of_atom(atom), number(around.low or 0)),
         at_least(number(around.high or 0), of_atom(atom)),
+    )
+
+
+def implied(condition: Formula, atom: Atom, intervals: Mapping[Atom, Interval]) -> tuple[Interval, frozenset[Atom]]:
+    """Return an interval around an atom where a condition holds, and what that interval rests on."""
+    result, rests = INT64_RANGE, frozenset[Atom]()
+    for part in condition.parts if isinstance(condition, AllOf) else (condition,):
+        if not isinstance(part, Comparison) or part.equal:
+            continue
+        for monomial in ((atom,), (atom, atom)):
+            factor = part.polynomial.factor(monomial)
+            rest = part.polynomial - combine([(monomial, factor)])
+            high = interval_of(rest, intervals).high
+            if factor not in {1, -1} or high is None or atom in rest.atoms():
+                continue
+            if len(monomial) == 1:
+                result = result.meet(Interval(-high, None) if factor == 1 else Interval(None, high))
+                rests |= rest.atoms()
+            elif factor == -1:
+                root = isqrt(max(high, 0))
+                result = result.meet(Interval(-root, root))
+                rests |= rest.atoms()
+    return result, rests
+
+
+def multiplies(nodes: Iterable[Node]) -> bool:
+    """Whether variables are multiplied with one another among the nodes."""
+    return any(
+        isinstance(node, Apply)
+        and node.dtype is INT64
+        and node.operator.name == "mul"
+        and not any(isinstance(operand, Constant) for operand in node.operands)
+        for node in nodes
     )
 
 

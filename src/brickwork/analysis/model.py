@@ -114,6 +114,14 @@ Origin: TypeAlias = Floor | Choice
 
 
 @dataclass(frozen=True, slots=True)
+class Exclusive:
+    """An exclusive or of two 64-bit integers, bit by bit."""
+
+    left: Polynomial
+    right: Polynomial
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """The loops and accesses of a kernel, and what is known of the atoms in them.
 
@@ -127,6 +135,7 @@ class Model:
     definitions: Mapping[Atom, Formula]
     intervals: Mapping[Atom, Interval]
     quotients: Mapping[Atom, Quotient]
+    exclusive: Mapping[Atom, Exclusive]
     loose: frozenset[Atom]
     context: tuple[Formula, ...]
     scalars: frozenset[Symbol]

@@ -251,6 +251,7 @@ def _meetings(
         for place in range(len(first.axes))
     ]
     linked = _quotient_links(facts, depth, (*here, *same), moved)
+    linked += _exclusive_links(facts, depth, (*here, *same))
     if loop is not None:
         linked += _product_links(loop, depth, (*here, *there, *same), moved)
     return (*here, *(substitute(formula, moved) for formula in there), *same, *linked), moved
@@ -317,10 +318,29 @@ def _quotient_links(
     return result
 
 
+def _exclusive_links(facts: Facts, depth: int, formulas: Sequence[Formula]) -> list[Formula]:
+    """Return what links exclusive ors with one fixed number in two iterations: numbers change places in pairs.
+
+    `a ^ m == b ^ m` is `a == b`, and `a ^ m == b` is `a == b ^ m`.
+    """
+    atoms = atoms_of(formulas)
+    result: list[Formula] = []
+    for atom, known in facts.model.exclusive.items():
+        for mask, mine in ((known.left, known.right), (known.right, known.left)):
+            varying = {each for each in mine.atoms() if depth_of(each) > depth}
+            if atom not in atoms or not varying or any(depth_of(each) > depth for each in mask.atoms()):
+                continue
+            other = {each: of_atom(_renamed(each)) for each in (atom, *varying)}
+            image, yours, moved = of_atom(atom), mine.substitute(other), of_atom(atom).substitute(other)
+            for one, two in ((equal(image, moved), equal(mine, yours)), (equal(image, yours), equal(mine, moved))):
+                result += [either(negate(one), two), either(negate(two), one)]
+    return result
+
+
 def _product_links(
     loop: Loop, depth: int, formulas: Sequence[Formula], moved: Mapping[Atom, Polynomial]
 ) -> list[Formula]:
-    """Return that products of the loop's index and a fixed natural number are at least that number apart."""
+    """Return that products of the loop's index and a fixed number are at least that number apart."""
     monomials = {
         monomial
         for formula in formulas
@@ -335,9 +355,10 @@ def _product_links(
         if more or depth_of(factor) > depth:
             continue
         by = of_atom(factor)
-        negative = less(by, number(0))
-        result.append(either(negative, at_least(index, other), at_least(by * other, by * index + by)))
-        result.append(either(negative, at_least(other, index), at_least(by * index, by * other + by)))
+        negative, positive = less(by, number(0)), less(number(0), by)
+        for low, high in ((index, other), (other, index)):
+            result.append(either(negative, at_least(low, high), at_least(by * high, by * low + by)))
+            result.append(either(positive, at_least(low, high), at_least(by * low + by, by * high)))
     return result
 
 

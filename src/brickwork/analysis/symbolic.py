@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from brickwork.analysis.formula import Comparison, Formula, at_least, both, negate
-from brickwork.analysis.invariants import Limits, candidates, kept, still_hold, turns_early, within
+from brickwork.analysis.invariants import (
+    Limits,
+    candidates,
+    implied,
+    kept,
+    multiplies,
+    still_hold,
+    turns_early,
+    within,
+)
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Access, Axis, Loop, Model
 from brickwork.analysis.polynomial import (
@@ -23,7 +32,7 @@ from brickwork.analysis.polynomial import (
     of_atom,
     order_of,
 )
-from brickwork.analysis.values import Environment, Values
+from brickwork.analysis.values import Environment, Values, only_atom
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (
@@ -121,6 +130,7 @@ class _Walker:
             definitions=values.definitions,
             intervals=values.intervals,
             quotients=values.quotients,
+            exclusive=values.exclusive,
             loose=frozenset(values.loose),
             context=tuple(self.context),
             scalars=frozenset(values.used),
@@ -219,8 +229,28 @@ class _Walker:
         for inner in statement.prelude:
             self.statement(inner)
         self.record_expression(statement.condition)
-        self.conditions.append(self.values.condition(statement.condition, self.environment, self.depth))
+        condition = self.values.condition(statement.condition, self.environment, self.depth)
+        self.conditions.append(condition)
+        if multiplies(walk(statement)) and self.narrow(statement, condition):
+            self.conditions.append(self.values.condition(statement.condition, self.environment, self.depth))
         self.block(statement.body)
+
+    def narrow(self, statement: While, condition: Formula) -> bool:
+        """Let the variables of a `while` be new unknowns that are as small as its condition says; whether any is.
+
+        What they are multiplied with does not wrap then.
+        """
+        found = False
+        for symbol in sorted(assigned_symbols(statement), key=lambda symbol: symbol.number):
+            value = self.environment.get(symbol)
+            if not isinstance(value, Polynomial) or (atom := only_atom(value)) is None:
+                continue
+            known = self.values.interval(value)
+            interval, rests = implied(condition, atom, self.values.intervals)
+            if known.high is not None and interval.high is not None and interval.high < known.high:
+                self.environment[symbol] = self.values.narrowed(value, interval.meet(known), rests, self.depth)
+                found = True
+        return found
 
     def limits(self, statement: While, changed: Iterable[Symbol]) -> Limits:
         """Return what a `while` keeps true of its variables; in a trial run, nothing."""
@@ -233,7 +263,8 @@ class _Walker:
             for symbol in sorted(changed, key=lambda symbol: symbol.number)
             if symbol.dtype is INT64 and isinstance(value := self.environment.get(symbol), Polynomial)
         }
-        return kept(candidates(entry, self.values.intervals), lambda limits: self.tried(statement, changed, limits))
+        first = candidates(entry, self.values.intervals, multiplied=multiplies(walk(statement.condition)))
+        return kept(first, lambda limits: self.tried(statement, changed, limits))
 
     def tried(self, statement: While, changed: Iterable[Symbol], limits: Limits) -> Limits:
         """Return which of the limits that hold before a turn hold after it; nothing else comes of the run."""

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from brickwork.analysis import formula as logic
 from brickwork.analysis.formula import FALSE, TRUE, UNKNOWN, Comparison, Formula, atoms_of, both, either, negate
-from brickwork.analysis.model import Choice, Floor, Origin, Quotient, depth_of, depth_of_polynomial
+from brickwork.analysis.model import Choice, Exclusive, Floor, Origin, Quotient, depth_of, depth_of_polynomial
 from brickwork.analysis.polynomial import (
     EVERYTHING,
     INT64_RANGE,
@@ -51,6 +51,7 @@ class Values:
         self._made: dict[Hashable, Atom] = {}
         self.quotients: dict[Atom, Quotient] = {}
         self.origins: dict[Atom, Origin] = {}
+        self.exclusive: dict[Atom, Exclusive] = {}
         self._count = 0
 
     def interval(self, polynomial: Polynomial) -> Interval:
@@ -80,6 +81,18 @@ class Values:
         """Note that a condition holds for an unknown, which does not fix it."""
         self._define(unknown, condition)
         self.loose |= unknown.atoms()
+
+    def narrowed(self, value: Polynomial, interval: Interval, rests: frozenset[Atom], depth: int) -> Polynomial:
+        """Return a new unknown that equals `value`, for a block that runs only where it lies in an interval.
+
+        `rests` are what the interval comes from.
+        """
+        result = self.unknown(depth, interval)
+        low = number(max(interval.low or 0, 0))
+        square = logic.at_least(result * result, result * low) if (interval.low or 0) > 0 else TRUE
+        self._define(result, both(logic.equal(result, value), square))
+        self.ranges[next(iter(result.atoms()))] = rests
+        return result
 
     def forget(self, environment: Environment, changed: Iterable[Symbol], depth: int) -> Environment:
         """Return the environment with new unknowns for the changed symbols."""
@@ -203,12 +216,24 @@ class Values:
                 if mask & (mask + 1) == 0:
                     return self.divide(left, number(mask + 1))[1]
                 return self.unknown(depth, Interval(0, mask))
+            case "bit_xor", [left, right]:
+                return self._exclusive(self.exact(left), self.exact(right))
             case _:
                 return self.unknown(depth)
 
+    def _exclusive(self, left: Polynomial, right: Polynomial) -> Polynomial:
+        one, two = self.interval(left), self.interval(right)
+        within = INT64_RANGE
+        if one.fits and two.fits and min(one.low or 0, two.low or 0) >= 0:
+            within = Interval(0, 2 ** max(one.high or 0, two.high or 0).bit_length() - 1)
+        value = self._derived(("exclusive", left, right), (left, right), within)
+        self.loose |= value.atoms()
+        self.exclusive[next(iter(value.atoms()))] = Exclusive(left, right)
+        return value
+
     def _product(self, left: Polynomial, right: Polynomial) -> Polynomial:
         for quotient, factor in ((left, right), (right, left)):
-            atom = _only_atom(quotient)
+            atom = only_atom(quotient)
             if atom is not None and (known := self.quotients.get(atom)) is not None and known.divisor == factor:
                 return known.dividend - known.rest
         result = left * right
@@ -359,7 +384,8 @@ class Values:
         return UNKNOWN
 
 
-def _only_atom(polynomial: Polynomial) -> Atom | None:
+def only_atom(polynomial: Polynomial) -> Atom | None:
+    """Return the atom that a polynomial is, if it is nothing else."""
     if len(polynomial.terms) == 1 and polynomial.terms[0][1] == 1 and len(polynomial.terms[0][0]) == 1:
         return polynomial.terms[0][0][0]
     return None

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import support.verdicts_elements
+import support.verdicts_numbers
 import support.verdicts_spaces
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import LoopVerdict
@@ -24,7 +25,7 @@ SECONDS = 1.0
 """The longest that an analysis may take; the usual one takes some milliseconds."""
 
 
-PROGRAMS = (support.verdicts_spaces, support.verdicts_elements)
+PROGRAMS = (support.verdicts_spaces, support.verdicts_elements, support.verdicts_numbers)
 """The modules that fill the table when they are imported."""
 
 
