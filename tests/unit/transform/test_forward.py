@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from brickwork.frontend.definition import define
+from brickwork.ir.nodes import Allocate, Launch, Load
+from brickwork.ir.walk import walk
 from brickwork.transform.derivation import Forward
 from support.derivatives import derived, interpreted
 from support.kernels import SUITE
@@ -84,3 +86,25 @@ def test_tangents_are_finite_differences(name, every):
         expected = (above.double() - below.double()) / (2 * step)
         known = expected.isfinite()
         torch.testing.assert_close(tangent.double()[known], expected[known], rtol=close, atol=close)
+
+
+def scaled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    total = 0.0
+    for i in range(len(x)):
+        if w[i] < 0:
+            continue
+        total += x[i]
+        if w[i] > 2:
+            break
+        out[i] = w[i] * x[i]
+    return out
+
+
+def test_what_no_tangent_needs_is_left_out():
+    x = torch.randn(4)
+    program = derived(scaled, [x, x, x], (Forward((True, False)), [x]))
+    kernel = next(node.kernel for node in program.body if isinstance(node, Launch))
+    loaded = {node.tensor.name for node in walk(kernel) if isinstance(node, Load)}
+    assert loaded == {"w", "tangent_x"}
+    assert [node.tensor.name for node in program.body if isinstance(node, Allocate)] == ["tangent_out"]

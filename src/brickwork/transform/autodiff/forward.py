@@ -34,7 +34,8 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.signature import ArgumentType, Signature
 from brickwork.ir.walk import rewrite
-from brickwork.transform.autodiff.moving import activity
+from brickwork.transform.autodiff.activity import Activity, activity
+from brickwork.transform.autodiff.dead import without_dead, without_unused
 from brickwork.transform.autodiff.tangents import Tangents, with_tangents
 from brickwork.transform.autodiff.unwritten import unwritten
 from brickwork.transform.free import kernel_of, names_of
@@ -54,9 +55,33 @@ def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> 
     kinds = signature.arguments[len(plain) :]
     twins = {tensor: _twin(tensor, kind, names) for tensor, kind in zip(moving, kinds, strict=True)}
     added = [TensorParameter(twin) for twin in twins.values()]
-    active = activity(program.body, twins)
-    body = _Host(program, Tangents(active, names, dict(twins))).body([copies[tensor] for tensor in mutated])
-    return replace(program, parameters=(*plain, *added, *keys), body=(*_sizes_agree(twins), *body))
+    written = tuple(copies[tensor] for tensor in mutated)
+    active = _active(program, twins, written)
+    host = _Host(program, Tangents(active, names, dict(twins)), written)
+    body = without_unused((*_sizes_agree(twins), *host.body()))
+    return replace(program, parameters=(*plain, *added, *keys), body=body)
+
+
+def _active(program: Program, given: Iterable[Tensor], written: Sequence[Tensor]) -> Activity:
+    """Return what has a tangent that reaches a result: in the kernel, and of what fills places there."""
+    placed = [pair for node in _exchanges(program) for pair in zip(node.sources, node.targets, strict=True)]
+    results = _results(program, written)
+    wanted = {*given}
+    for owner, place in placed:
+        wanted |= {place} if owner in wanted else set()
+        results |= {place} if owner in results else set()
+    found = activity(program.body, wanted, results).found
+    return Activity(found | {owner for owner, place in placed if place in found})
+
+
+def _results(program: Program, written: Iterable[Tensor]) -> set[Tensor]:
+    """Return what the program leaves: what stands for the arguments that it stores into, and what it returns."""
+    return {*written, *(item for node in program.body if isinstance(node, Return) for item in node.tensors)}
+
+
+def _exchanges(program: Program) -> list[Rebind]:
+    """Return the statements of the host part that give tensors places."""
+    return [node for node in program.body if isinstance(node, Rebind)]
 
 
 def _twin(tensor: Tensor, kind: ArgumentType, names: Names) -> Tensor:
@@ -82,12 +107,14 @@ class _Host:
 
     program: Program
     tangents: Tangents
+    written: Sequence[Tensor]
+    """What stands for the arguments that the operator stores into."""
 
-    def body(self, written: Sequence[Tensor]) -> Iterator[Statement]:
-        """Yield the statements; `written` stand for the arguments that were stored into."""
+    def body(self) -> Iterator[Statement]:
+        """Yield the statements."""
         arguments = parameter_tensors(self.program.parameters)
         for tensor in arguments:
-            if tensor in self.tangents.active.tensors and tensor not in self.tangents.tensors:
+            if tensor in self.tangents.active.found and tensor not in self.tangents.tensors:
                 yield self.zeros(tensor)
         for node in self.program.body:
             match node:
@@ -98,7 +125,9 @@ class _Host:
                 case Launch(kernel=kernel):
                     yield replace(node, kernel=self.kernel(kernel))
                 case Return(tensors=tensors):
-                    yield from self.returned(node, [item for item in (*written, *tensors) if item.type.dtype.is_float])
+                    yield from self.returned(
+                        node, [item for item in (*self.written, *tensors) if item.type.dtype.is_float]
+                    )
                 case _:
                     yield node
 
@@ -116,7 +145,7 @@ class _Host:
     def allocated(self, node: Allocate) -> Iterator[Statement]:
         """Yield what makes a tensor and its tangent."""
         yield node
-        if node.tensor in self.tangents.active.tensors:
+        if node.tensor in self.tangents.active.found:
             twin = self.new(node.tensor, node.tensor.type)
             fill = None if node.fill is None else build.constant(0.0, value_dtype(twin.type.dtype))
             yield replace(node, tensor=twin, fill=fill)
@@ -124,7 +153,7 @@ class _Host:
     def rebound(self, node: Rebind) -> Iterator[Statement]:
         """Yield what gives tensors places, and their tangents."""
         yield node
-        if self.tangents.active.tensors.intersection(node.targets):
+        if self.tangents.active.found.intersection(node.targets):
             sources = tuple(map(self.tangents.of_tensor, node.sources))
             kind = joined_type([item.type for item in sources])
             yield replace(node, targets=tuple(self.new(item, kind) for item in node.targets), sources=sources)
@@ -132,7 +161,7 @@ class _Host:
     def returned(self, node: Return, results: Iterable[Tensor]) -> Iterator[Statement]:
         """Yield the end of the program, and before it the tangents that are 0."""
         twins: list[Tensor] = []
-        for tensor in results:
+        for tensor in (item for item in results if item.type.dtype.is_float):
             if tensor not in self.tangents.tensors:
                 yield self.zeros(tensor)
             twins.append(self.tangents.of_tensor(tensor))
@@ -149,4 +178,14 @@ class _Host:
         known = tuple(rewrite(fact, visit) for fact in kernel.facts)
         same = [fact for tensor, twin in pairs.items() for fact in same_sizes(twin, tensor)]
         body = tuple(rewrite(statement, visit) for statement in with_tangents(kernel.body, self.tangents))
-        return kernel_of(kernel, body, (*known, *same))
+        return kernel_of(kernel, without_dead(body, self.results()), (*known, *same))
+
+    def results(self) -> set[Tensor]:
+        """Return the tangents that are results, and all places where they may be in the end."""
+        tensors = {
+            *self.written,
+            *(item for node in self.program.body if isinstance(node, Return) for item in node.tensors),
+        }
+        for node in _exchanges(self.program):
+            tensors |= {*node.targets} if tensors.intersection(node.sources) else set()
+        return {self.tangents.tensors[tensor] for tensor in tensors if tensor in self.tangents.tensors}

@@ -44,7 +44,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import substitute, walk
-from brickwork.transform.autodiff.moving import Active
+from brickwork.transform.autodiff.activity import Activity
 from brickwork.transform.autodiff.rules import RULES, Point, chain
 from brickwork.transform.scratch import Names
 
@@ -53,7 +53,7 @@ from brickwork.transform.scratch import Names
 class Tangents:
     """The tangents of active names; those of variables and locals are made when they are first met."""
 
-    active: Active
+    active: Activity
     names: Names
     tensors: dict[Tensor, Tensor]
     symbols: dict[Symbol, Symbol] = field(default_factory=dict[Symbol, Symbol])
@@ -80,17 +80,17 @@ def with_tangents(block: Block, tangents: Tangents) -> Block:
 
 
 def _statement(node: Statement, tangents: Tangents, block: list[Statement]) -> None:
-    active = tangents.active
+    active = tangents.active.found
     match node:
-        case Assign() if node.symbol in active.symbols:
+        case Assign() if node.symbol in active:
             value, tangent = _Expressions(tangents, block).split(node.value)
             block.append(replace(node, symbol=tangents.of_symbol(node.symbol), value=_or_zero(tangent, value)))
             block.append(replace(node, value=value))
-        case Store() if node.tensor in active.tensors:
+        case Store() if node.tensor in active:
             _store(node, tangents, block)
-        case Local() if node.tensor in active.tensors:
+        case Local() if node.tensor in active:
             block += [replace(node, tensor=tangents.of_tensor(node.tensor)), node]
-        case Rebind() if active.tensors.intersection(node.targets):
+        case Rebind() if active.intersection(node.targets):
             targets, sources = (tuple(map(tangents.of_tensor, part)) for part in (node.targets, node.sources))
             block += [replace(node, targets=targets, sources=sources), node]
         case If(then=then, otherwise=otherwise):
@@ -131,7 +131,7 @@ class _Expressions:
 
     def split(self, node: Expression) -> tuple[Expression, Expression | None]:
         """Return the value and the tangent of an expression; None where that is 0."""
-        if node not in self.tangents.active:
+        if not self.tangents.active.is_active(node):
             return node, None
         match node:
             case Read():
