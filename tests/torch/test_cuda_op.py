@@ -1,9 +1,11 @@
 """Operators made of CUDA C++ and of launchers: what is refused without a GPU, and that they are right on one."""
 
 import copy
+import ctypes
 import pickle
 import struct
 import threading
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -12,6 +14,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import NOWHERE
+from brickwork.host.driver import INVALID_CONTEXT, Resources
+from brickwork.pytorch import cuda_source
 from brickwork.pytorch.packing import packing
 from brickwork.runtime.cuda_parameters import Parameter
 from support.cuda_operators import SOURCE, add_, differentiable, scale, timex, written
@@ -111,7 +115,7 @@ def test_code_is_made_and_checked_without_a_gpu():
     x = torch.ones(3, dtype=torch.float16)
     assert scale.inspect("parameters", x.double(), 2.0, device="sm_90").startswith("const double*, double*, double")
     assert ".entry timex" in timex.inspect("ptx", torch.ones(3, 4), torch.ones(2, 3, 4), 0.1, device="sm_80")
-    with pytest.raises(ValueError, match="there is no stage 'x'; there are: ptx, log, parameters"):
+    with pytest.raises(ValueError, match="there is no stage 'x'; there are: ptx, sass, parameters, log"):
         timex.inspect("x")
     with pytest.raises(
         RuntimeError, match=r"argument 'w' is of torch.float64, but parameter 1 of `timex` is `const float\*`"
@@ -175,6 +179,89 @@ def test_arguments_are_packed_as_the_kernel_lays_them_out():
 
 def overflown(error):
     raise OverflowError(str(error))
+
+
+class Played:
+    """A driver that notes launches; tensors on the CPU stand for those on the GPU that is numbered -1."""
+
+    def __init__(self):
+        self.launches, self.current, self.bound, self.answers = [], -1, True, []
+        self.contexts = []
+
+    def launch(self, function, *geometry):
+        *numbers, stream, none, table = geometry
+        assert (function, stream, none) == (7, 50, None)
+        assert [table[place] for place in (0, 2, 4)] == [1, 2, None]
+        size = ctypes.c_size_t.from_address(table[3]).value
+        self.launches.append((*numbers, ctypes.string_at(table[1], size)))
+        return self.answers.pop() if self.answers else 0
+
+    @contextmanager
+    def using(self, context):
+        self.contexts.append(context)
+        yield
+
+    def most_shared_bytes(self, device):
+        return 1 << 16
+
+    def allow_shared(self, function, size):
+        self.launches.append(("shared", size))
+
+    def resources(self, function):
+        return Resources(registers=255, local_bytes=0, shared_bytes=0, constant_bytes=0, threads=128)
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """Have `scale` and `timex` compiled, and loaded by a driver that is played."""
+    driver = Played()
+    monkeypatch.setattr(cuda_source, "driver", lambda: driver)
+    real = cuda_source.library.private
+    fakes = {"_C._cuda_getCurrentRawStream": lambda _: 50, "_C._cuda_getDevice": lambda: driver.current}
+    monkeypatch.setattr(cuda_source.library, "private", lambda path: fakes.get(path) or real(path))
+    for operator in (scale, timex):
+        monkeypatch.setattr(operator, "_kernels", {})
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a GPU")
+
+        def load(values, index, operator=operator):
+            loaded = cuda_source._Loaded(operator._compiled(values, (9, 0)), 7, 0xC0)
+            return operator._kernels.setdefault((index, *[values[at].dtype for at in operator._typed]), loaded)
+
+        monkeypatch.setattr(operator, "_load", load)
+    return driver
+
+
+def test_a_launch_as_the_driver_sees_it(played):
+    x, out = torch.ones(1000), torch.empty(1000)
+    scale._start((x, 2.0), (out,), -1)
+    packed = struct.pack("<QQdq", x.data_ptr(), out.data_ptr(), 2.0, 1000)
+    assert played.launches == [(4, 1, 1, 256, 1, 1, 0, packed)]
+    played.current = 3
+    scale._start((x[:0], 2.0), (out[:0],), -1)
+    scale._start((x[:1], 2.0), (out[:1],), -1)
+    assert (len(played.launches), played.contexts) == (2, [0xC0])
+    played.current, played.answers = -1, [INVALID_CONTEXT]
+    scale._start((x, 2.0), (out,), -1)
+    assert (len(played.launches), len(played.contexts)) == (4, 2)
+
+
+def test_shared_memory_is_asked_for_once(played):
+    w, k = torch.ones(1, 15000), torch.ones(1, 1, 15000)
+    for _ in range(2):
+        timex._start((w, k, 0.5), (k,), -1)
+    assert [each[0] for each in played.launches] == ["shared", 1, 1]
+    assert played.launches[1][6] == 60000
+    w, k = torch.ones(1, 20000), torch.ones(1, 1, 20000)
+    with pytest.raises(bw.DeviceError, match=r"asks for 80000 bytes .*, and 65536 is the most"):
+        timex._start((w, k, 0.5), (k,), -1)
+
+
+def test_a_launch_that_the_driver_refuses_is_explained(played):
+    played.answers = [1]
+    with pytest.raises(
+        bw.DeviceError, match="can have 128 threads, as each takes 255 registers, and it was launched with"
+    ):
+        scale._start((torch.ones(3), 2.0), (torch.empty(3),), -1)
 
 
 # ---------------------------------------------------------------- on a GPU

@@ -29,6 +29,7 @@ from brickwork.pytorch.register import in_order
 from brickwork.runtime.cuda_parameters import CPP_TYPES
 from brickwork.runtime.cuda_source import CudaCode, CudaText, compile_cuda, kernel_place
 from brickwork.runtime.device_code import Gpu, prepare
+from brickwork.runtime.inspection import disassembly
 from brickwork.runtime.traceback import OwnFramesHidden
 
 _FREE_SHARED_BYTES = 48 << 10
@@ -224,17 +225,27 @@ class CudaOp(LaunchedOp):
             self._warm(arguments, named, device)
 
     def inspect(self, stage: str, /, *arguments: Any, device: str | None = None, **named: Any) -> str:
-        """Return `ptx`, the compiler's `log` or the kernel's `parameters`, for these arguments or as last compiled."""
+        """Return a stage of the compilation for these arguments; without arguments, of the last one.
+
+        They are `ptx`, `sass` (the machine code), `parameters` (what the kernel takes) and `log` (warnings).
+        """
         with OwnFramesHidden():
             if arguments or named or device:
                 self._warm(arguments, named, device)
             if not self._codes:
                 raise ValueError(f"{self.name} is not compiled yet: pass arguments to inspect")
             code = self._codes[-1]
-            stages = {"ptx": code.ptx, "log": code.log, "parameters": ", ".join(map(str, code.parameters))}
-            if stage not in stages:
-                raise ValueError(f"there is no stage {stage!r}; there are: {', '.join(stages)}")
-            return stages[stage]
+            match stage:
+                case "ptx":
+                    return code.ptx
+                case "sass":
+                    return disassembly(lambda: code.cubin)
+                case "parameters":
+                    return ", ".join(map(str, code.parameters))
+                case "log":
+                    return code.log
+                case _:
+                    raise ValueError(f"there is no stage {stage!r}; there are: ptx, sass, parameters, log")
 
     def _warm(self, arguments: tuple[Any, ...], named: dict[str, Any], device: str | torch.device | int | None) -> None:
         values = in_order(self._arguments, arguments, named)

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any, NoReturn, cast
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from brickwork.pytorch.arguments import check_devices, check_written
 from brickwork.pytorch.autograd import Differentiation, Values
@@ -75,6 +76,8 @@ class LaunchedOp(ABC):
             self.name, self.declared.schema, self, bytes, python=True, devices=("CUDA",)
         )
         self._overload: Any = self._registration.overload(DEFAULT)
+        # What the OpOverload calls. Compilers know the OpOverload alone.
+        self._direct: Any = getattr(self._overload, "_op", self._overload)
         self._arguments = schema_arguments(self._overload)
         self._family = _Family(self.declared, self._overload)
         self._differentiation = Differentiation(self._family)
@@ -84,7 +87,7 @@ class LaunchedOp(ABC):
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call the operator."""
         try:
-            return self._overload(*arguments, **named)
+            return (self._overload if is_dynamo_compiling() else self._direct)(*arguments, **named)
         except NotImplementedError as error:
             hide_frames(error)
             tensors = tensors_of((*arguments, *named.values()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +59,12 @@ def _target(ptx: str) -> str:
 
 def sass(artifact: Artifact, gpu: Gpu | None) -> str:
     """Return the kernels' machine code as assembly; DeviceError where no program can show it."""
+    ptx = artifact.stages["ptx"]
+    return disassembly(lambda: machine_code(driver(), ptx, gpu) if gpu is not None else _assembled(ptx)[0])
+
+
+def disassembly(machine_code: Callable[[], bytes]) -> str:
+    """Return machine code as assembly; it is asked for once a program is found that can show it."""
     tools: dict[str, tuple[str, ...]] = {"nvdisasm": (), "cuobjdump": ("-sass",)}
     found = next(((tool, options) for name, options in tools.items() if (tool := find_tool(name)) is not None), None)
     if found is None:
@@ -67,8 +73,7 @@ def sass(artifact: Artifact, gpu: Gpu | None) -> str:
             " triton, and are looked for on PATH and below CUDA_HOME"
         )
     tool, options = found
-    ptx = artifact.stages["ptx"]
-    code = machine_code(driver(), ptx, gpu) if gpu is not None else _assembled(ptx)[0]
+    code = machine_code()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.cubin"
         path.write_bytes(code)
