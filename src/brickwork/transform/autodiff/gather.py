@@ -33,7 +33,6 @@ from brickwork.analysis.polynomial import (
     of_atom,
 )
 from brickwork.analysis.symbolic import model_kernel
-from brickwork.analysis.updates import update_of
 from brickwork.analysis.ways import Case, cases, conjunction, is_natural, plain
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
@@ -41,17 +40,13 @@ from brickwork.ir.nodes import (
     Allocate,
     Assign,
     Block,
-    Break,
     Check,
-    Continue,
     Expression,
-    FailureKind,
     For,
     If,
     Kernel,
     Launch,
     Load,
-    Node,
     Program,
     Rebind,
     Return,
@@ -59,13 +54,13 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
-    While,
     parameter_tensors,
 )
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.transform.autodiff.dead import without_dead
 from brickwork.transform.autodiff.hulls import Hulls, Range
-from brickwork.transform.autodiff.slices import Kept, Place, places, slice_of
+from brickwork.transform.autodiff.partial import partial_sums
+from brickwork.transform.autodiff.slices import Kept, Place, accumulations, added_by, slice_of
 from brickwork.transform.autodiff.sums import without_zeros
 from brickwork.transform.autodiff.turned import Term, Writer
 from brickwork.transform.free import kernel_of
@@ -84,8 +79,9 @@ def gather(program: Program, names: Names) -> Program:
             continue
         fresh = _untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
         results = _needed(program, program.body[place + 1 :])
-        gatherer = _Gatherer(statement.kernel, names, set(fresh))
-        changed = without_zeros(without_dead(gatherer.block(statement.kernel.body, 0), results))
+        source = replace(statement.kernel, body=partial_sums(statement.kernel.body, names))
+        gatherer = _Gatherer(source, names, set(fresh))
+        changed = without_zeros(without_dead(gatherer.block(source.body, 0), results))
         kernel = kernel_of(statement.kernel, changed, (*statement.kernel.facts, *_facts(gatherer.allocated)))
         filled = frozenset(gatherer.covered)
         body = [_unfilled(item, filled) for item in body]
@@ -200,18 +196,12 @@ class _Gatherer:
 
     def accumulations(self, root: For) -> dict[Tensor, list[Place]]:
         """Return the updates of the tensors that a nest only adds to."""
-        if any(isinstance(node, Break | Continue | While | Rebind) or _may_fail(node) for node in walk(root)):
-            return {}
-        touched: dict[Tensor, int] = {}
-        for node in walk(root):
-            if isinstance(node, Load | Store) and not node.tensor.is_local:
-                touched[node.tensor] = touched.get(node.tensor, 0) + 1
-        result: dict[Tensor, list[Place]] = {}
-        for place in places(root):
-            if _added(place.store) is not None and place.store.access in self.accesses:
-                result.setdefault(place.store.tensor, []).append(place)
-        accesses = {tensor: sum(1 if each.store.combine else 2 for each in found) for tensor, found in result.items()}
-        return {tensor: found for tensor, found in result.items() if accesses[tensor] == touched.get(tensor)}
+        found = accumulations(root)
+        return {
+            tensor: [place for place, _ in updates]
+            for tensor, updates in found.items()
+            if all(place.store.access in self.accesses for place, _ in updates)
+        }
 
     def stays(self, root: For, updates: Sequence[Place], depth: int) -> bool:
         """Whether a tensor's updates had better stay where they are: iterations do not meet on an element."""
@@ -299,7 +289,7 @@ class _Gatherer:
         self, update: Place, depth: int, elements: Sequence[Atom], stored: frozenset[Tensor]
     ) -> list[Term] | None:
         """Return the terms of one update."""
-        access, value = self.accesses[update.store.access], _added(update.store)
+        access, value = self.accesses[update.store.access], added_by(update.store)
         ways = cases(self.model, self.solver, access)
         if (
             ways is None
@@ -382,7 +372,7 @@ class _Gatherer:
                     case Store(tensor=tensor) if tensor in gathered:
                         pass
                     case Store(access=access, value=value) if access in first:
-                        result.append(replace(statement, value=_added(statement) or value, combine=None))
+                        result.append(replace(statement, value=added_by(statement) or value, combine=None))
                     case For(body=body):
                         result.append(replace(statement, body=block(body)))
                     case If(then=then, otherwise=otherwise):
@@ -449,19 +439,6 @@ class _Gatherer:
         """Return the read of a variable that is kept, in the iteration with these indices."""
         tensor, ranges = self.buffers[kept.symbol, id(kept.ahead)]
         return self.names.load(tensor, *(build.sub(at, item.low) for at, item in zip(indices, ranges, strict=True)))
-
-
-def _may_fail(node: Node) -> bool:
-    """Whether a node is a check, but that of a division: what the nest is derived from has passed those."""
-    return isinstance(node, Check) and node.failure.kind is not FailureKind.DIVISION
-
-
-def _added(store: Store) -> Expression | None:
-    """Return what an update adds to its element; None for other stores."""
-    if store.combine is not None:
-        return store.value if store.combine.name == "add" else None
-    update = update_of(store, {})
-    return update[1] if update is not None and update[0] == "add" else None
 
 
 def _scalars(inverse: Inverse) -> Iterable[ScalarAtom]:

@@ -7,23 +7,31 @@ iteration of the loops around the place where they are known.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from brickwork.analysis.formula import Formula
+from brickwork.analysis.updates import update_of
 from brickwork.ir.nodes import (
     Assign,
     Block,
+    Break,
     Check,
+    Continue,
+    Expression,
+    FailureKind,
     For,
     If,
     Load,
     Node,
     Random,
+    Rebind,
     Statement,
     Store,
     Symbol,
     Tensor,
+    While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 
@@ -117,6 +125,32 @@ def _places(before: Block, block: Block, steps: tuple[Step, ...]) -> Iterator[Pl
                 yield from _places((), otherwise, (*steps, Step(before, statement, then=False)))
             case _:
                 pass
+
+
+def accumulations(root: For) -> dict[Tensor, list[tuple[Place, Expression]]]:
+    """Return the updates of the tensors that a nest only adds to, and what is added; none where it may end early."""
+    if any(isinstance(node, Break | Continue | While | Rebind) or _may_fail(node) for node in walk(root)):
+        return {}
+    touched = Counter(node.tensor for node in walk(root) if isinstance(node, Load | Store) and not node.tensor.is_local)
+    result: dict[Tensor, list[tuple[Place, Expression]]] = {}
+    for place in places(root):
+        if (added := added_by(place.store)) is not None:
+            result.setdefault(place.store.tensor, []).append((place, added))
+    accesses = {tensor: sum(1 if place.store.combine else 2 for place, _ in found) for tensor, found in result.items()}
+    return {tensor: found for tensor, found in result.items() if accesses[tensor] == touched[tensor]}
+
+
+def _may_fail(node: Node) -> bool:
+    """Whether a node is a check, but that of a division: what the nest is derived from has passed those."""
+    return isinstance(node, Check) and node.failure.kind is not FailureKind.DIVISION
+
+
+def added_by(store: Store) -> Expression | None:
+    """Return what an update adds to its element; None for other stores."""
+    if store.combine is not None:
+        return store.value if store.combine.name == "add" else None
+    update = update_of(store, {})
+    return update[1] if update is not None and update[0] == "add" else None
 
 
 def slice_of(

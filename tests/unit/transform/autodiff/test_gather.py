@@ -75,7 +75,7 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
             (scatters.diagonal, (numbers(n),)),
             (scatters.bias, (numbers(n, 3),)),
             (scatters.strided, (numbers(n),)),
-            (scatters.scan, (numbers(2), numbers(few, 2, n), numbers(few, 2, n))),
+            (scatters.scan, (memory([1.0, -1.0]), numbers(few, 2, n), numbers(few, 2, n))),
             (scatters.relu, (numbers(n, 2), numbers(n, 2))),
             (scatters.embedding, (memory([k * 7 % 5 for k in range(n)], INT64), numbers(n, 2))),
             (scatters.conv2s, (numbers(few, 2), numbers(3, 2))),
@@ -183,6 +183,12 @@ def test_a_row_that_loops_compute_is_kept_for_the_columns() -> None:
     program = gathered(program_of(scatters.layernorm, *SHAPES["layernorm"]))
     kept = [node.tensor.name for node in program.body if isinstance(node, Allocate) and "kept" in node.tensor.name]
     assert kept == ["mean_kept", "r_kept"]
+
+
+def test_what_a_recurrence_adds_to_an_element_is_added_first() -> None:
+    program = gathered(program_of(scatters.scan, *SHAPES["scan"]))
+    kept = [node.tensor for node in program.body if isinstance(node, Allocate) and "kept" in node.tensor.name]
+    assert [(tensor.name, tensor.type.rank) for tensor in kept] == [("ab_kept", 2)]
 
 
 def test_sums_begin_at_one_place_for_all_elements() -> None:
