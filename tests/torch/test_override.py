@@ -414,6 +414,16 @@ def test_other_types_miss_the_machine_code(device, served):
         assert torch.mm(meta, meta.T).shape == (3, 3)
 
 
+def test_types_that_do_not_compile_are_tried_once(device):
+    with bw.override("aten::mm", lambda a, b: tried.append(a.dtype) or product(a[0], b)):
+        tried = []
+        a = torch.randn(3, 3)
+        expected = torch.einsum("ij,jk->ik", a, a)
+        for _ in range(3):
+            torch.testing.assert_close(torch.mm(a, a), expected)
+    assert len(tried) == 1
+
+
 def test_failures_in_machine_code_reach_the_caller():
     with bw.override("aten::sin", first_five):
         x = torch.arange(5.0)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -64,14 +64,10 @@ class Callee:
         return True
 
     def __call__(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """Call it; NotImplemented where it cannot be compiled for the types of the arguments."""
+        """Call it."""
         self._thread.running = True
         try:
             return self.function(*arguments, **named)
-        except CompileError as error:
-            if all(each.code.startswith(_TYPE_RULES) for each in error.diagnostics):
-                return NotImplemented
-            raise
         finally:
             self._thread.running = False
 
@@ -82,12 +78,13 @@ class _Facts:
 
     taken: bool
     """Whether the callable takes them."""
+    compared: bool = False
+    """Whether its results were compared with the original's."""
     results: tuple[tuple[torch.dtype, int], ...] | None = None
     """The dtypes and ranks of the original's results; None where the original does not serve such calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """A call of an overload."""
 
     keys: Any
@@ -127,11 +124,9 @@ class Replacement:
     def _answer(self, call: _Call) -> Any:
         """Return the result of the overload; NotImplemented where the call is to be passed on."""
         facts = self._facts.get(call.types)
-        if facts is None and not self._callee.takes(call.arguments, call.named):
-            facts = self._facts[call.types] = _Facts(taken=False)
-        if facts is not None and not facts.taken:
-            return NotImplemented
-        result = self._callee(call.arguments, call.named)
+        if facts is None:
+            facts = self._facts[call.types] = _Facts(self._callee.takes(call.arguments, call.named))
+        result = self._called(call) if facts.taken else NotImplemented
         if result is NotImplemented:
             return result
         if self._member.form is Form.WRITING:
@@ -139,7 +134,7 @@ class Replacement:
         if any(each != "Tensor" for each in self._returns):
             return result
         results = self._results(result)
-        if facts is None:
+        if not facts.compared:
             facts = self._facts[call.types] = self._compared(results, call)
         if not facts.taken:
             return NotImplemented
@@ -147,6 +142,16 @@ class Replacement:
         if self._front is not None:
             self._front.link((*call.arguments, *call.named.values()))
         return self._delivered(results, call)
+
+    def _called(self, call: _Call) -> Any:
+        """Return what the callable gives; NotImplemented if it cannot be compiled for such types."""
+        try:
+            return self._callee(call.arguments, call.named)
+        except CompileError as error:
+            if not all(each.code.startswith(_TYPE_RULES) for each in error.diagnostics):
+                raise
+        self._facts[call.types] = _Facts(taken=False)
+        return NotImplemented
 
     def _results(self, result: Any) -> tuple[torch.Tensor, ...]:
         """Return what the callable gave as as many tensors as the operator has results."""
@@ -160,18 +165,18 @@ class Replacement:
     def _compared(self, results: tuple[torch.Tensor, ...], call: _Call) -> _Facts:
         """Compare with what the original makes of the same arguments."""
         if self._random:
-            return _Facts(taken=True)
+            return _Facts(taken=True, compared=True)
         try:
             original = self._function.call_original(call.keys, call.arguments, call.named)
         except Exception:  # noqa: BLE001  # whatever keeps the original from serving the call, the callable serves it
-            return _Facts(taken=True)
+            return _Facts(taken=True, compared=True)
         expected: tuple[torch.Tensor, ...] = (original,) if isinstance(original, torch.Tensor) else tuple(original)
         given = {tensor.dtype for tensor in tensors_of(call.arguments)}
         if any(a.dtype != b.dtype and b.dtype not in given for a, b in zip(results, expected, strict=True)):
             return _Facts(taken=False)
         found = tuple((each.dtype, each.dim()) for each in expected)
         self._check(tuple(map(_description, expected)), tuple(map(_description, results)))
-        return _Facts(taken=True, results=found)
+        return _Facts(taken=True, compared=True, results=found)
 
     def _check(self, expected: tuple[tuple[object, ...], ...] | None, found: tuple[tuple[object, ...], ...]) -> None:
         """Refuse results that are not like the original's."""
