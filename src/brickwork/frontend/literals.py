@@ -11,7 +11,6 @@ import inspect
 import linecache
 import textwrap
 from dataclasses import dataclass
-from pathlib import Path
 
 from brickwork.diagnostics.location import Location
 
@@ -52,11 +51,8 @@ class GivenText:
         return self.location(line, start, max(len(found.rstrip().encode()), start + 1))
 
 
-def given_text(text: str | Path, name: str) -> GivenText:
-    """Return a text with its place: a literal's in the file that called brickwork, a file's, or one of its own."""
-    if isinstance(text, Path):
-        return GivenText(text.read_text(encoding="utf-8"), name, str(text))
-    file = _caller()
+def given_text(text: str, name: str, file: str | None) -> GivenText:
+    """Return a text with its place: a literal's in the file that it was given in, or one of its own."""
     found = None if file is None else _literal(text, name, file)
     if found is not None:
         return found
@@ -102,7 +98,7 @@ def _indentation(text: str) -> int:
     return min((len(line) - len(line.lstrip()) for line in lines), default=0)
 
 
-def _caller() -> str | None:
+def calling_file() -> str | None:
     """Return the file that called brickwork."""
     frame = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "brickwork":

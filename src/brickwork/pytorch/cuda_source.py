@@ -7,6 +7,7 @@ named by them (`scale<{x}>`); what a kernel takes is known from its code, and ar
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -18,7 +19,7 @@ import torch
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError, DeviceError
-from brickwork.frontend.literals import given_text
+from brickwork.frontend.literals import GivenText, calling_file, given_text
 from brickwork.host.driver import INVALID_CONTEXT, driver
 from brickwork.pytorch import library
 from brickwork.pytorch.declared import Dtypes, declared, picker
@@ -82,10 +83,14 @@ class CudaOp(LaunchedOp):
     ) -> None:
         """Take what `cuda_op` is given; nothing is compiled yet."""
         super().__init__(declared(schema), out, contiguous=contiguous, dtypes=dtypes)
-        folders = [Path(folder) for folder in include]
+        folders = tuple(map(Path, include))
         if isinstance(source, Path):
-            folders.insert(0, source.parent)
-        self._text = CudaText(given_text(source, self.name), tuple(flags), tuple(folders), fast_math)
+            given = GivenText(source.read_text(encoding="utf-8"), self.name, str(source))
+            folders = (source.parent, *folders)
+            self._make_text = lambda: CudaText(given, tuple(flags), folders, fast_math)
+        else:
+            file = calling_file()
+            self._make_text = lambda: CudaText(given_text(source, self.name, file), tuple(flags), folders, fast_math)
         self._entry = entry
         self._typed = self._named_in_entry()
         self._launch, self._for_launch = launch, picker("launch", launch, self.declared)
@@ -93,6 +98,11 @@ class CudaOp(LaunchedOp):
         self._codes: list[CudaCode] = []
         self._lock = threading.RLock()
         self._register()
+
+    @functools.cached_property
+    def _text(self) -> CudaText:
+        """The text and its place, which is looked for when it is first needed."""
+        return self._make_text()
 
     def _named_in_entry(self) -> tuple[int, ...]:
         """Return the places of the arguments whose element types stand in the kernel's name."""
@@ -253,11 +263,11 @@ class CudaOp(LaunchedOp):
         if wanted is not None:
             self._try_launch(self._compiled(values, (int(wanted[1]), int(wanted[2]))), values)
             return
-        here = torch.device("cuda" if device is None else device)
-        given = next((value.get_device() for value in values if isinstance(value, torch.Tensor) and value.is_cuda), -1)
-        if device is not None or given < 0:
-            given = torch.cuda.current_device() if device in {None, "cuda"} else here.index
-        self._load(values, given)
+        given = next(
+            (value.get_device() for value in values if isinstance(value, torch.Tensor) and value.is_cuda), None
+        )
+        index: int | None = given if device is None else torch.device(device).index
+        self._load(values, torch.cuda.current_device() if index is None else index)
 
     def _try_launch(self, code: CudaCode, values: Sequence[Any]) -> None:
         """Refuse what the kernel does not take, as far as that can be known without data."""
@@ -286,8 +296,11 @@ class CudaOp(LaunchedOp):
 
     def _explain(self, code: int, loaded: _Loaded, block: tuple[int, ...], shared: int) -> NoReturn:
         """Raise the error for what the driver answered to a launch."""
-        with driver().using(loaded.context):
-            found = driver().resources(loaded.function)
+        try:
+            with driver().using(loaded.context):
+                found = driver().resources(loaded.function)
+        except DeviceError:  # nothing works any more
+            raise driver_error(self.name, code) from None
         threads = block[0] * block[1] * block[2]
         if threads > found.threads:
             raise DeviceError(

@@ -147,6 +147,8 @@ class LaunchedOp(ABC):
         """Tell autograd that a tensor is written, which it may refuse; so does an expanded one."""
         for tensor in tensors_of([value]):
             check_written(self.name, name, tensor)
+            if tensor.is_inference() and not torch.is_inference_mode_enabled():
+                raise RuntimeError(f"Inplace update to inference tensor {name!r} outside InferenceMode is not allowed.")
             _increment_version(tensor)
 
     def _results(self, values: Sequence[Any], index: int) -> tuple[Any, ...]:

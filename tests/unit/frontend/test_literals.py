@@ -2,18 +2,15 @@
 
 import linecache
 import textwrap
-from pathlib import Path
 
-from brickwork.frontend import literals
-from brickwork.frontend.literals import given_text
+from brickwork.frontend.literals import calling_file, given_text
 
 
 def found(monkeypatch, source, text):
     """Return what the place of a text in a source marks in its second line, or the file where it has none there."""
     file = "<literals>"
     monkeypatch.setitem(linecache.cache, file, (len(source), None, source.splitlines(keepends=True), file))
-    monkeypatch.setattr(literals, "_caller", lambda: file)
-    given = given_text(text, "a::b")
+    given = given_text(text, "a::b", file)
     place = given.location(2, 4, 7)
     if given.file != file:
         return given.file
@@ -43,13 +40,9 @@ def test_a_text_that_is_put_together_has_a_name_and_lines_of_its_own(monkeypatch
 def test_the_first_line_of_a_literal_begins_behind_its_quotes(monkeypatch):
     source = 'S = "abc"\n'
     monkeypatch.setitem(linecache.cache, "<one>", (len(source), None, [source], "<one>"))
-    monkeypatch.setattr(literals, "_caller", lambda: "<one>")
-    place = given_text("abc", "a::b").whole_line(1)
+    place = given_text("abc", "a::b", "<one>").whole_line(1)
     assert (place.line, source[place.column : place.end_column]) == (1, "abc")
 
 
-def test_a_file_is_its_own_place(tmp_path):
-    path = Path(tmp_path / "kernel.cu")
-    path.write_text(TEXT)
-    given = given_text(path, "a::b")
-    assert (given.file, given.text, given.whole_line(2).column) == (str(path), TEXT, 4)
+def test_the_file_that_calls_is_the_users():
+    assert calling_file() == __file__
