@@ -3,7 +3,7 @@
 import pytest
 
 from support.gpu import GPU, two_gpus
-from support.sharded import CALLS, run_all
+from support.sharded import NAMES, run_all
 
 pytestmark = [*GPU, two_gpus]
 
@@ -14,6 +14,6 @@ def problems(tmp_path_factory):
     return run_all(str(tmp_path_factory.mktemp("sharding") / "store"), 2, "cuda")
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", NAMES)
 def test_call_on_two_gpus(name, problems):
     assert not problems[name], problems[name]

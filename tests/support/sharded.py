@@ -12,9 +12,12 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 import torch
 import torch.distributed
 from torch.distributed.device_mesh import init_device_mesh
@@ -22,6 +25,9 @@ from torch.distributed.device_mesh import init_device_mesh
 import brickwork as bw
 from brickwork.config import config
 from brickwork.ops.timex import timex
+
+GRADIENTS: Any = torch.autograd.grad
+COMPILE: Any = attrgetter("compile")(torch)
 
 
 @bw.op("bwsharded::product")
@@ -142,6 +148,16 @@ def weighted(xs: list[torch.Tensor], weights: list[float], extra: torch.Tensor |
     return out
 
 
+@bw.op("bwsharded::added")
+def added(x: torch.Tensor, *, y: torch.Tensor) -> torch.Tensor:
+    """Sum of two vectors, one of which is passed by keyword."""
+    assert x.shape[0] == y.shape[0], "lengths differ"
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] + y[i]
+    return out
+
+
 @bw.op("bwsharded::repeated")
 def repeated(x: torch.Tensor, n: int) -> torch.Tensor:
     """Each element n times."""
@@ -238,6 +254,109 @@ CALLS = {
 """Every call by name."""
 
 
+def _by_keyword(machines: Any) -> None:
+    """Pass tensors by keyword, which torch does not move: the others follow, whatever was called before."""
+    for place in ("S0", "R", "S0"):
+        x, y = torch.randn(2, 5, device=machines.device_type)
+        found: Any = added(_distributed(x, machines, "S0"), y=_distributed(y, machines, place))
+        assert _word(found.placements[0]) == place
+        torch.testing.assert_close(found.full_tensor(), x + y)
+
+
+def _twice_shared(machines: Any) -> None:
+    """Share out over both axes of a mesh."""
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    kind: Any = Shard
+    mesh = init_device_mesh(machines.device_type, (machines.size(), 1))
+    w, k, by = _moved(_timex(), lambda tensor: tensor.to(machines.device_type))
+    w_there = distribute_tensor(w, mesh, [Replicate(), kind(0)])
+    found = timex(w_there, distribute_tensor(k, mesh, [kind(0), kind(1)]), by)
+    assert [*map(_word, found.placements)] == ["S0", "S1"]
+    torch.testing.assert_close(found.full_tensor(), timex(w, k, by))
+
+
+def _into_buffers(machines: Any) -> None:
+    """Take results in buffers that are placed otherwise."""
+    for place in ("S0", "S1", "R"):
+        x = torch.randn(4, 6, device=machines.device_type)
+        out = _distributed(torch.empty_like(x), machines, place)
+        assert softmax(_distributed(x, machines, "S0"), out=out) is out
+        assert _word(out.placements[0]) == place
+        torch.testing.assert_close(out.full_tensor(), softmax(x))
+    with pytest.raises(RuntimeError, match="expected `out` to have shape"):
+        softmax(_distributed(torch.randn(4, 6), machines, "S0"), out=_distributed(torch.randn(2, 6), machines, "R"))
+
+
+def _first_in_inference_mode(machines: Any) -> None:
+    """Call an operator for the first time in inference mode, where no autograd key is passed, with a list."""
+
+    @bw.op("bwsharded::doubled")
+    def doubled(xs: list[torch.Tensor]) -> torch.Tensor:
+        out = torch.empty_like(xs[0])
+        for i in range(xs[0].shape[0]):
+            out[i] = 2 * xs[0][i]
+        return out
+
+    x = torch.randn(5, device=machines.device_type)
+    with torch.inference_mode():
+        found: Any = doubled([_distributed(x, machines, "S0")])
+        torch.testing.assert_close(found.full_tensor(), 2 * x)
+
+
+def _noise_with_a_gradient(machines: Any) -> None:
+    """Draw with a key on all machines, but not without."""
+    x = _distributed(torch.zeros(5, device=machines.device_type), machines, "S0").requires_grad_()
+    found: Any = noise(x, key=3)
+    torch.testing.assert_close(found.full_tensor(), noise(torch.zeros(5, device=machines.device_type), key=3))
+    (gradient,) = GRADIENTS(found.sum(), x)
+    torch.testing.assert_close(gradient.full_tensor(), torch.ones(5, device=machines.device_type))
+    with pytest.raises(NotImplementedError, match="key="):
+        noise(x)
+
+
+def _gradients_of_gradients(machines: Any) -> None:
+    """Differentiate twice."""
+
+    def second(x: Any) -> Any:
+        (first,) = GRADIENTS(softmax(x).square().sum(), x, create_graph=True)
+        return GRADIENTS(first.square().sum(), x)[0]
+
+    x = torch.randn(4, 3, device=machines.device_type, requires_grad=True)
+    found = second(_distributed(x.detach(), machines, "S0").requires_grad_())
+    assert _word(found.placements[0]) == "S0"
+    torch.testing.assert_close(found.full_tensor(), second(x))
+
+
+def _compiled(machines: Any) -> None:
+    """Run forward and backward in a compiled graph."""
+    compiler: Any = COMPILE(backend="aot_eager", fullgraph=True)
+
+    @compiler
+    def function(x: Any) -> Any:
+        return 2 * softmax(x)
+
+    x = torch.randn(4, 3, device=machines.device_type, requires_grad=True)
+    there = _distributed(x.detach(), machines, "S0").requires_grad_()
+    found: Any = function(there)
+    torch.testing.assert_close(found.full_tensor(), 2 * softmax(x))
+    (wanted,) = GRADIENTS((2 * softmax(x)).square().sum(), x)
+    (gradient,) = GRADIENTS(found.square().sum(), there)
+    torch.testing.assert_close(gradient.full_tensor(), wanted)
+
+
+SCENES: dict[str, Callable[[Any], None]] = {
+    "tensors by keyword": _by_keyword,
+    "both axes of a mesh": _twice_shared,
+    "results in buffers": _into_buffers,
+    "inference mode first": _first_in_inference_mode,
+    "noise with a gradient": _noise_with_a_gradient,
+    "gradients of gradients": _gradients_of_gradients,
+    "compiled": _compiled,
+}
+"""What is not a single call, by name."""
+NAMES = (*CALLS, *SCENES)
+
 SECONDS = 300.0
 """The longest that all calls may take, on a busy machine."""
 
@@ -252,7 +371,7 @@ def run_all(store: str, machines: int, device: str) -> dict[str, str]:
         process.join(SECONDS)
         process.kill()
     found: list[dict[str, str]] = [json.loads(Path(f"{store}.{rank}").read_text()) for rank in range(machines)]
-    return {name: next((each[name] for each in found if each[name]), "") for name in CALLS}
+    return {name: next((each[name] for each in found if each[name]), "") for name in NAMES}
 
 
 def _run(rank: int, machines: int, store: str, device: str) -> None:
@@ -263,19 +382,20 @@ def _run(rank: int, machines: int, store: str, device: str) -> None:
     torch.distributed.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=machines)
     mesh = init_device_mesh(device, (machines,))
     with config.override(cache_dir=f"{store}.cache"):
-        found = {name: _problem(call, mesh) for name, call in CALLS.items()}
+        found = {name: _problem(partial(_check, call, mesh), call.refused) for name, call in CALLS.items()}
+        found |= {name: _problem(partial(scene, mesh)) for name, scene in SCENES.items()}
     Path(f"{store}.{rank}").write_text(json.dumps(found))
     torch.distributed.destroy_process_group()
 
 
-def _problem(call: Call, mesh: Any) -> str:
-    """Return what is wrong with a call on this machine; empty if nothing is."""
+def _problem(check: Callable[[], None], refused: str = "") -> str:
+    """Return what is wrong on this machine; empty if nothing is."""
     try:
-        _check(call, mesh)
+        check()
     except Exception as error:  # it is told in the process that asks
         text = "".join(traceback.format_exception(error))
-        return "" if call.refused and call.refused in text else text
-    return "it was not refused" if call.refused else ""
+        return "" if refused and refused in text else text
+    return "it was not refused" if refused else ""
 
 
 def _check(call: Call, mesh: Any) -> None:

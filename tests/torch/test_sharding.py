@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.sharded import CALLS, run_all
+from support.sharded import NAMES, run_all
 
 
 @pytest.fixture(scope="module")
@@ -11,6 +11,6 @@ def problems(tmp_path_factory):
     return run_all(str(tmp_path_factory.mktemp("sharding") / "store"), 2, "cpu")
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", NAMES)
 def test_call_on_two_machines(name, problems):
     assert not problems[name], problems[name]

@@ -22,7 +22,7 @@ from brickwork.pytorch.arguments import refuse_overlaps
 from brickwork.pytorch.batching import Samples, clones
 from brickwork.pytorch.declared import Declared
 from brickwork.pytorch.gate import call_below_autograd
-from brickwork.pytorch.placement import device_of, tensors_of
+from brickwork.pytorch.placement import device_of, is_spread, tensors_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.replaced import Context, Replaced, flattened
 from brickwork.pytorch.schema import KEY
@@ -146,8 +146,13 @@ class Differentiation:
         return results[0] if len(results) == 1 else results or None
 
     def _with_key(self, values: Values) -> Values:
-        """Return the arguments with a random key; under vmap it is drawn as its randomness says."""
+        """Return the arguments with a random key; under vmap it is drawn as its randomness says.
+
+        On several machines each would draw one of its own: without one the call is refused.
+        """
         if not self._family.definition.draws_random or values[self._count] is not None:
+            return values
+        if any(map(is_spread, tensors_of(values))):
             return values
         return [*values[: self._count], draw_key(device=device_of(values))]
 
@@ -319,7 +324,7 @@ def _filled(items: Values, saved: Values) -> list[Any]:
 def _without_elements(item: Any) -> Any:
     if not isinstance(item, torch.Tensor):
         return item
-    spread = item.new_empty(()) if hasattr(item, "device_mesh") else None
+    spread = item.new_empty(()) if is_spread(item) else None
     return WithoutElements(item.shape, item.dtype, item.device, spread)
 
 

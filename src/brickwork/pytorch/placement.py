@@ -20,6 +20,11 @@ def tensors_of(values: Iterable[object]) -> list[torch.Tensor]:
     return found
 
 
+def is_spread(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is a DTensor, of which each machine has a part or a copy."""
+    return hasattr(tensor, "device_mesh")
+
+
 def device_of(values: Iterable[object]) -> torch.device | None:
     """Return the device of the first tensor among the arguments of a call; None if there is none."""
     return next((tensor.device for tensor in tensors_of(values)), None)

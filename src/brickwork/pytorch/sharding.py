@@ -77,7 +77,7 @@ def share(overload: Any, derived: Schema, definition: Callable[[], Defined | Non
         return
     arguments = shared.schema.arguments
     numbers = [place for place, item in enumerate(arguments) if not _has_tensors(item)]
-    named = [item.name for item in arguments if item.kwarg_only and not _has_tensors(item)]
+    named = [item.name for item in arguments if item.kwarg_only]
     info = RuntimeSchemaInfo(min(numbers, default=len(arguments)), named or None, needs_pytree=True)
     _DISPATCHER.sharding_propagator.register_op_strategy(overload, functools.partial(_strategy, shared), info)
 
