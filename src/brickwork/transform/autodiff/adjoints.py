@@ -116,7 +116,13 @@ def added(source: Tensor, target: Tensor, names: Names) -> Block:
 
 
 def made_like(tensor: Tensor, name: str, names: Names) -> tuple[Tensor, Allocate]:
-    """Return a new tensor of the sizes and the type of another one, and what makes it."""
+    """Return a new tensor of the sizes and the type of another one, and what makes it.
+
+    One without an axis whose neighbours are next to one another has no layout to be kept: so are those that stand in
+    for arguments whose elements are not read.
+    """
+    if tensor.type.rank and tensor.type.unit_axis is None:
+        return names.tensor(name, tensor.type.dtype, *sizes_of(tensor))
     made = Tensor(name, next(names.tensors), like_type(tensor.type))
     return made, allocate_like(made, tensor)
 

@@ -8,20 +8,34 @@ from itertools import count
 from typing import Any
 
 import pytest
+import torch
 
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Allocate, For, If, Kernel, Launch, Load, Program, Store
+from brickwork.ir.nodes import Allocate, For, If, Kernel, Launch, Load, Program, Store, TensorType
+from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather import gather
+from brickwork.transform.derive import Backward, derive
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.scratch import Names
 from support import scatters
 from support.lowering import memory, program_of, strides
 from support.random_scatters import Scatter
+
+
+def transposed(x: torch.Tensor) -> torch.Tensor:
+    out = x.new_empty((x.shape[1], x.shape[0]))
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[j, i] = x[i, j]
+    return out
+
 
 AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
 LENGTHS = (0, 1, 2, 31)
@@ -196,3 +210,13 @@ def test_sums_begin_at_one_place_for_all_elements() -> None:
     program = gathered(program_of(scatters.causal, *SHAPES["causal"]))
     starts = [node.start for node in walk(kernel_of(program)) if isinstance(node, For)]
     assert all(getattr(start, "value", None) == 0 for start in starts)
+
+
+def test_a_gradient_of_an_argument_without_elements_is_dense() -> None:
+    """What stands in for an argument that is not read has the stride 0, and its gradient is written along memory."""
+    x, gradient = TensorType(FLOAT32, 2), TensorType(FLOAT32, 2, contiguous=True, unit_axis=1)
+    program = lower(define(transposed), Signature((x,)))
+    result = derive(program, Backward((True,)), Signature((x, gradient)))
+    (made,) = (node for node in result.body if isinstance(node, Allocate))
+    assert made.tensor.type == gradient
+    assert made.like is None
