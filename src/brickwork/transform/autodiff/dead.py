@@ -159,9 +159,11 @@ def _for(statement: For, after: Live) -> tuple[Statement | None, Live]:
     def turn(around: Live, jumps: _Jumps | None) -> tuple[Block, Live]:
         return _block(statement.body, around, jumps)
 
-    if not _repeated(turn, after, jumps=False)[0]:
+    body, before = _repeated(turn, after, jumps=False)
+    if not body:
         return None, after
-    body, before = _repeated(turn, after, jumps=True)
+    if _jumps(statement):
+        body, before = _repeated(turn, after, jumps=True)
     return replace(statement, body=body), (before - {statement.index}) | _reads(statement.start, statement.stop)
 
 
@@ -178,6 +180,10 @@ def _while(statement: While, after: Live) -> tuple[Statement | None, Live]:
         return None, after
     (prelude, body), before = _repeated(turn, after, jumps=True)
     return replace(statement, prelude=prelude, body=body), before
+
+
+def _jumps(statement: Statement) -> bool:
+    return any(isinstance(node, Break | Continue) for node in walk(statement))
 
 
 _Kept = TypeVar("_Kept")
