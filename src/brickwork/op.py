@@ -294,15 +294,28 @@ class Op:
     def explain(self, /, *arguments: Any, **named: Any) -> str:
         """Say how each loop runs and why, and which accesses are checked; without arguments, as last compiled.
 
-        `device=` is as in `warmup`.
+        `device=` is as in `warmup`. With "sharding" before the arguments: on which placements of DTensors it runs.
         """
         with OwnFramesHidden():
+            if arguments and isinstance(arguments[0], str):
+                return self._explanation(arguments[0], arguments[1:], named)
             artifact = self._artifact(arguments, named)
         if self._python_host is not None:
             return self._python_host.explanation()
         if artifact is None:
             return f"{self.name} is not compiled yet: pass arguments to explain"
         return artifact.explanation
+
+    def _explanation(self, topic: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+        """Say what is known of a topic for these arguments."""
+        if topic != "sharding":
+            raise ValueError(f"there is nothing to explain called {topic!r}; there is: sharding")
+        if self._python_host is not None:
+            return "all tensors are Replicate(): the host part runs in Python"
+        values = self._bound(arguments, named)[0] + [None] * self._schema.random
+        signature = signature_of_call(self.definition, self._kinds(DEFAULT), values, "cpu")
+        program = importlib.import_module("brickwork.transform.derive").program_of(self.definition, signature)
+        return importlib.import_module("brickwork.analysis.sharding").shardings_text(program)
 
     def inspect(self, stage: Stage, /, *arguments: Any, **named: Any) -> str:
         """Return a stage of the compilation for these arguments; without arguments, of the last one.

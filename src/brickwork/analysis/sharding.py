@@ -89,6 +89,26 @@ def find_shardings(program: Program) -> tuple[Sharding, ...]:
     return tuple(item for item in found if item is not None)
 
 
+def shardings_text(program: Program) -> str:
+    """Return the ways to share out a program's work in words, as torch.distributed.tensor calls them."""
+    arguments = [tensor.name for tensor in parameter_tensors(program.parameters)]
+    results = [tensor.name for tensor in _results(program.body)]
+    none = Sharding((None,) * len(arguments), (None,) * len(results))
+    return "\n".join(
+        f"{_placements(arguments, item.arguments)} -> {_placements(results, item.results) or 'nothing'}"
+        for item in (*find_shardings(program), none)
+    )
+
+
+def _placements(names: Iterable[str], axes: Iterable[int | None]) -> str:
+    words = {None: "Replicate()", PARTIAL: "Partial()"}
+    return ", ".join(f"{name} {words.get(axis, f'Shard({axis})')}" for name, axis in zip(names, axes, strict=True))
+
+
+def _results(body: Block) -> tuple[Tensor, ...]:
+    return next((node.tensors for node in walk(body) if isinstance(node, Return)), ())
+
+
 def _plain(statement: Statement) -> Block:
     """Return what a launch runs in its place, and a loop that counts down as one that counts up."""
     match statement:
@@ -136,10 +156,9 @@ def _sharding(
         return None
     if any(tensor in summed for tensor in arguments):
         return None
-    results = next((node.tensors for node in walk(body) if isinstance(node, Return)), ())
     return Sharding(
         tuple(axes.get(tensor) for tensor in arguments),
-        tuple(PARTIAL if tensor in summed else axes.get(tensor) for tensor in results),
+        tuple(PARTIAL if tensor in summed else axes.get(tensor) for tensor in _results(body)),
     )
 
 
