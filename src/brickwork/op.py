@@ -34,7 +34,7 @@ from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order
 from brickwork.pytorch.native import DerivedOperators
 from brickwork.pytorch.placement import allocating_like, device_of
 from brickwork.pytorch.random_keys import draw_key
-from brickwork.pytorch.register import DEFAULT, Registration, forget_traces, register, registered
+from brickwork.pytorch.register import DEFAULT, Registration, by_name, forget_traces, register
 from brickwork.pytorch.replaced import Replaced
 from brickwork.pytorch.schema import KEY, OUT, checked_name, derive
 from brickwork.pytorch.specialise import Specialiser, Tools, place_of
@@ -419,7 +419,7 @@ class Op:
 
     def __reduce__(self) -> tuple[Callable[..., Op], tuple[str, str]]:
         """Pickle by name."""
-        return _restore, (self.name, cast("Any", self).__module__)
+        return by_name, (self.name, cast("Any", self).__module__)
 
     def __copy__(self) -> Op:
         """Return the operator itself, as for a function."""
@@ -483,17 +483,6 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return tuple(value.shape)
     return [_numbers(item) for item in cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else value
-
-
-def _restore(name: str, module: str) -> Op:
-    """Return the operator of that name, importing the module that defines it if need be."""
-    found = registered(name)
-    if found is None:
-        importlib.import_module(module)
-        found = registered(name)
-    if found is None:
-        raise LookupError(f"module {module} does not define the operator {name}")
-    return cast("Op", found.behaviour)
 
 
 def _target() -> Target:

@@ -108,6 +108,7 @@ def test_tensors_that_are_not_on_a_gpu():
 def test_operators_pickle_and_copy_by_name():
     assert pickle.loads(pickle.dumps(scale)) is scale
     assert copy.deepcopy(scale) is scale
+    assert (scale.__name__, scale.__module__) == ("scale", "support.cuda_operators")
     assert repr(scale) == "<brickwork operator bwcuda::scale(Tensor x, float factor) -> Tensor>"
 
 

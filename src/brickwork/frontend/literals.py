@@ -11,6 +11,7 @@ import inspect
 import linecache
 import textwrap
 from dataclasses import dataclass
+from types import FrameType
 
 from brickwork.diagnostics.location import Location
 
@@ -100,7 +101,18 @@ def _indentation(text: str) -> int:
 
 def calling_file() -> str | None:
     """Return the file that called brickwork."""
+    frame = _caller()
+    return None if frame is None else frame.f_code.co_filename
+
+
+def calling_module() -> str:
+    """Return the name of the module that called brickwork."""
+    frame = _caller()
+    return "__main__" if frame is None else str(frame.f_globals.get("__name__", "__main__"))
+
+
+def _caller() -> FrameType | None:
     frame = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "brickwork":
         frame = frame.f_back
-    return None if frame is None else frame.f_code.co_filename
+    return frame

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, cast
 import torch
 from torch.compiler import is_dynamo_compiling
 
+from brickwork.frontend.literals import calling_module
 from brickwork.pytorch.arguments import check_devices, check_written
 from brickwork.pytorch.autograd import Differentiation, Values
 from brickwork.pytorch.declared import Declared, Dtypes, Picker, element_types, picker
@@ -23,10 +24,10 @@ from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.register import (
     DEFAULT,
     Registration,
+    by_name,
     forget_traces,
     in_order,
     register,
-    registered,
     schema_arguments,
 )
 from brickwork.pytorch.replaced import Replaced
@@ -53,6 +54,8 @@ class LaunchedOp(ABC):
         """Take what is checked of each call; the subclass calls `_register` once it is ready for calls."""
         self.name = declared.name
         self.declared = declared
+        self.__name__ = self.name.partition("::")[2]
+        self.__module__ = calling_module()
         if declared.results and out is None:
             raise ValueError(
                 f"{self.name} has results: say `out=`, a function that makes them, such as torch.empty_like"
@@ -283,9 +286,9 @@ class LaunchedOp(ABC):
         """Return the operator's schema."""
         return f"<brickwork operator {self.name.partition('::')[0]}::{self.declared.schema.default.schema}>"
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
-        """Pickle by name; the module that makes the operator must have been imported where it is read."""
-        return _restore, (self.name,)
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
+        """Pickle by name."""
+        return by_name, (self.name, self.__module__)
 
     def __copy__(self) -> LaunchedOp:
         """Return the operator itself, as for a function."""
@@ -329,10 +332,3 @@ def _is_named(name: str, contiguous: bool | Collection[str], declared: Declared)
     if unknown is not None:
         raise ValueError(f"{declared.name} has no tensor {unknown!r}; it has: {', '.join(declared.names)}")
     return name in contiguous
-
-
-def _restore(name: str) -> Any:
-    found = registered(name)
-    if found is None:
-        raise LookupError(f"there is no operator {name} here yet: import the module that makes it")
-    return found.behaviour

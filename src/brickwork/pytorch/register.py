@@ -223,6 +223,17 @@ def registered(name: str) -> Registration | None:
     return _state.registrations.get(name)
 
 
+def by_name(name: str, module: str) -> Any:
+    """Return the behaviour of the operator of that name, importing the module that defines it if need be."""
+    found = registered(name)
+    if found is None:
+        importlib.import_module(module)
+        found = registered(name)
+    if found is None:
+        raise LookupError(f"module {module} does not define the operator {name}")
+    return found.behaviour
+
+
 class _Namespace(type(torch.ops.aten)):
     """What `torch.ops.ns` is where operators of ours are: a name of something derived is found by deriving it.
 

@@ -59,7 +59,7 @@ def compile_operator(
     name = folder_name(definition.name, f"{target.name} {text}")
 
     def make(edited: Mapping[str, str] | None = None) -> Entry:
-        _log(f"compiles {definition.name}{text}: {'it is overridden' if edited else 'not in the cache'}")
+        log(f"compiles {definition.name}{text}: {'it is overridden' if edited else 'not in the cache'}")
         build = _device_stages().build if target.grid else _stages().build
         machines = (target, host) if target.grid else (target,)
         made = build(definition, signature, *machines, fast_math=fast_math, edited=edited)
@@ -83,7 +83,7 @@ def elements_read(derived: Derived, signature: Signature) -> tuple[bool, ...]:
     text = signature_text(signature)
 
     def make() -> Entry:
-        _log(f"derives {derived.name}{text}")
+        log(f"derives {derived.name}{text}")
         found: tuple[bool, ...] = importlib.import_module("brickwork.transform.derive").elements_read(
             derived, signature
         )
@@ -114,7 +114,8 @@ def _device_stages() -> ModuleType:
     return importlib.import_module("brickwork.runtime.device_stages")
 
 
-def _log(message: str) -> None:
+def log(message: str) -> None:
+    """Say what is compiled, where the setting asks for it."""
     if config.log:
         sys.stderr.write(f"brickwork {message}\n")
 

@@ -20,6 +20,7 @@ from brickwork.frontend.literals import GivenText
 from brickwork.host.nvrtc import Nvrtc, Refused, open_nvrtc
 from brickwork.runtime import cache
 from brickwork.runtime.cache import Entry
+from brickwork.runtime.compile import log
 from brickwork.runtime.cuda_headers import HEADERS
 from brickwork.runtime.cuda_parameters import Parameter, declare, read
 from brickwork.runtime.toolkit import header_folders, nvrtc_files
@@ -88,6 +89,7 @@ def compile_cuda(given: CudaText, entry: str, capability: tuple[int, int], major
     def make() -> Entry:
         nonlocal cached
         cached = False
+        log(f"compiles `{entry}` of {given.source.name} with {' '.join(options)}")
         return _translate(given.source, entry, nvrtc, (*options, *(f"-I{folder}" for folder in folders)))
 
     text = given.source.text + declare(entry, _OWN)
