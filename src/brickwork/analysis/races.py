@@ -64,6 +64,7 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
     """Return two accesses in the way of running a loop's iterations at once, or None if there are none."""
     inside = [access for access in facts.model.accesses if access.is_shared(loop)]
     stores = [access for access in inside if access.store]
+    apart: list[tuple[Access, Access]] = []
     for place, store in enumerate(stores):
         if may_alias and not store.tensor.is_local:
             others = (access for access in inside if not access.tensor.is_local)
@@ -72,11 +73,27 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
                 return _overlap(store, other)
         rivals = [access for access in inside if access.tensor == store.tensor and not access.store]
         for other in (*rivals, *stores[place:]):
-            if other.tensor == store.tensor and not _separated(facts, loop, store, other):
+            if other.tensor != store.tensor or any(_follows(pair, (store, other)) for pair in apart):
+                continue
+            if not _separated(facts, loop, store, other):
                 conflict = _ask(facts, loop, store, other)
                 if conflict is not None:
                     return conflict
+            apart.append((store, other))
     return None
+
+
+def _follows(known: tuple[Access, Access], pair: tuple[Access, Access]) -> bool:
+    """Whether two accesses are apart since two others are: at the same indices, wherever these two are made."""
+    (first, second), (one, other) = known, pair
+    return (_covers(first, one) and _covers(second, other)) or (_covers(first, other) and _covers(second, one))
+
+
+def _covers(known: Access, access: Access) -> bool:
+    """Whether an access touches all that another does: it has its indices and its loops, and no more conditions."""
+    if known.loops != access.loops or [axis.value for axis in known.axes] != [axis.value for axis in access.axes]:
+        return False
+    return known is access or {*known.conditions} <= {*access.conditions}
 
 
 def _overlap(store: Access, other: Access) -> Conflict:

@@ -58,6 +58,9 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, children, walk
 
+MOST_TRIALS = 2
+"""Trial runs of a `while` that may be inside of one another."""
+
 
 def model_kernel(kernel: Kernel) -> tuple[Model, dict[Atom, Interval]]:
     """Return the model of a kernel, and the sizes and scalars assumed to be small so that products do not wrap."""
@@ -99,7 +102,7 @@ class _Walker:
         self.accesses: list[Access] = []
         self.context: list[Formula] = []
         self.solver = Solver()
-        self.trial = False
+        self.trials = 0
         for fact in kernel.facts:
             self._fact(fact)
 
@@ -253,8 +256,8 @@ class _Walker:
         return found
 
     def limits(self, statement: While, changed: Iterable[Symbol]) -> Limits:
-        """Return what a `while` keeps true of its variables; in a trial run, nothing."""
-        if self.trial or turns_early((*statement.prelude, *statement.body)):
+        """Return what a `while` keeps true of its variables; in a trial run inside of another, nothing."""
+        if self.trials == MOST_TRIALS or turns_early((*statement.prelude, *statement.body)):
             return ()
         if not any(isinstance(node, Load | Store) for node in walk(statement)):
             return ()
@@ -271,7 +274,7 @@ class _Walker:
         if not limits:
             return ()
         environment, held, marks = self.environment, len(self.conditions), (len(self.loops), len(self.accesses))
-        self.trial = True
+        self.trials += 1
         with self.values.trial():
             self.enter(changed)
             self.take(limits)
@@ -279,7 +282,7 @@ class _Walker:
             values = {symbol: value for symbol, value in self.environment.items() if isinstance(value, Polynomial)}
             path = (*(part for loop in self.nest for part in loop.domain), *self.conditions)
             result = still_hold(limits, values, path, self.model(), self.solver)
-        self.trial, self.depth, self.environment = False, self.depth - 1, environment
+        self.trials, self.depth, self.environment = self.trials - 1, self.depth - 1, environment
         del self.conditions[held:], self.loops[marks[0] :], self.accesses[marks[1] :]
         return result
 
