@@ -264,6 +264,24 @@ def test_an_overload_that_writes(device):
     assert len(calls) == 1
 
 
+def test_an_overload_that_writes_and_returns_something_new():
+    def normalised(x, weight, bias, mean, variance, momentum, eps):
+        mean.fill_(7)
+        return 2 * x, mean.clone(), variance.clone(), x.new_empty(0)
+
+    x, mean, variance = torch.randn(4, 3), torch.zeros(3), torch.ones(3)
+    with bw.override("aten::_batch_norm_with_update", normalised):
+        result = torch.ops.aten._batch_norm_with_update(x, None, None, mean, variance, 0.1, 1e-5)
+    assert torch.equal(result[0], 2 * x)
+    assert mean.eq(7).all()
+
+
+def test_a_form_in_place_that_calls_the_one_with_out(device):
+    rows, columns = torch.randn(3), torch.randn(4)
+    with bw.override("aten::addr", torch.ops.aten.addr), pytest.raises(RuntimeError, match="match"):
+        torch.randn(1, 4).addr_(rows, columns)
+
+
 def test_one_of_several_overloads(device):
     x = torch.randn(2, 3)
     with bw.override("aten::sum.dim_IntList", lambda x, dim, keepdim=False: torch.mean(x, dim, keepdim)):

@@ -130,7 +130,7 @@ class Replacement:
         if result is NotImplemented:
             return result
         if self._member.form is Form.WRITING:
-            return self._written(call)
+            return self._written(result, call)
         if any(each != "Tensor" for each in self._returns):
             return result
         results = self._results(result)
@@ -201,7 +201,10 @@ class Replacement:
                 pairs = [*zip(call.outputs, results, strict=True)]
                 if not all(torch.can_cast(new.dtype, out.dtype) and new.device == out.device for out, new in pairs):
                     return NotImplemented
-                if any(out.shape != new.shape and out.numel() for out, new in pairs):
+                misfits = [(out, new) for out, new in pairs if out.shape != new.shape]
+                for out, new in misfits:
+                    _check_not_in_place(out, new, call.arguments)
+                if any(out.numel() for out, _ in misfits):
                     # The original resizes with torch's warning, or refuses to.
                     named = call.named | dict(zip(self._member.outputs, call.outputs, strict=True))
                     self._kernel.call_original(call.keys, call.arguments, named)
@@ -209,11 +212,13 @@ class Replacement:
                     _store(out, new)
                 return call.outputs[0] if len(pairs) == 1 else call.outputs
             case Form.WRITING:
-                return self._written(call)
+                return self._written(results, call)
 
-    def _written(self, call: _Call) -> Any:
-        """Return the arguments that an overload writes and returns."""
+    def _written(self, result: Any, call: _Call) -> Any:
+        """Return the arguments that an overload writes and returns, or what the callable gave, if that is new."""
         schema = schema_of(self._member.overload)
+        if not all(each.alias_info for each in schema.returns):
+            return result
         names = [each.name for each in schema.arguments]
         values = dict(zip(names, call.arguments, strict=False)) | call.named
         sets = {each.name: each.alias_info.before_set for each in schema.arguments if each.alias_info}
@@ -244,6 +249,13 @@ def _own(result: torch.Tensor, inputs: list[torch.Tensor]) -> torch.Tensor:
     """Return a result with memory of its own: operators return no arguments."""
     shares = private("_C._is_alias_of")
     return result.clone() if any(shares(result, tensor) for tensor in inputs) else result
+
+
+def _check_not_in_place(out: torch.Tensor, new: torch.Tensor, arguments: tuple[Any, ...]) -> None:
+    """Refuse, in torch's words, to resize what is an argument as well: some forms in place call the one with `out`."""
+    if any(out is each for each in tensors_of(arguments)):
+        given, wanted = [*out.shape], [*new.shape]
+        raise RuntimeError(f"output with shape {given} doesn't match the broadcast shape {wanted}")
 
 
 def _store(out: torch.Tensor, new: torch.Tensor) -> None:
