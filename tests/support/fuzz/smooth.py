@@ -38,8 +38,8 @@ def settled(value):
 '''
 
 
-def smooth_case_of_seed(seed: int) -> Case:
-    """Return the case of a seed."""
+def smooth_case_of_seed(seed: int, nests: int = 3) -> Case:
+    """Return the case of a seed; it has up to so many nests."""
     source = random.Random(f"smooth {seed}")
     wholes = [Whole(name, (size, size)) for name, size in zip("np", source.choices(SIZES, k=2), strict=True)]
     number = source.choice((0, 1, 2, 3, 5))
@@ -50,7 +50,7 @@ def smooth_case_of_seed(seed: int) -> Case:
         n, p = wholes
         scope.arrays.append(Array("result", "float64", source.choice(((n,), (n, p), (p,))), written=True))
     writer = _Writer(scope)
-    for _ in range(source.choice((1, 2, 2, 3))):
+    for _ in range(min(source.choice((1, 2, 2, 3)), nests)):
         writer.nest()
     numbers = (NumberArgument("m", number), NumberArgument("h", 0.75), NumberArgument("flag", source.random() < 0.5))
     return Case(_source(scope, writer.lines), (*arguments, *numbers), seed)

@@ -1,0 +1,66 @@
+"""Random programs: reverse mode, forward mode and finite differences agree.
+
+`BRICKWORK_FUZZ_GRADIENTS` sets how many are tried, `BRICKWORK_FUZZ_SEED` the first one; `python -m tests.fuzz
+--gradients` tries many more, all of them as machine code too, and makes what it finds smaller.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from unittest.mock import patch
+
+import pytest
+
+from brickwork.transform.autodiff import rules
+from support.fuzz.check import FoundError
+from support.fuzz.check_gradients import examine_gradients
+from support.fuzz.findings import write
+from support.fuzz.smooth import smooth_case_of_seed
+
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_GRADIENTS", "40"))
+FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
+BATCH = 10
+
+
+def small_case(seed):
+    return smooth_case_of_seed(seed, nests=1)
+
+
+def examined(seeds, folder):
+    """Return what was seen, and what was wrong; one program of a batch runs as machine code, too."""
+    wrong: list[str] = []
+    seen: Counter[str] = Counter()
+    for seed in seeds:
+        case = small_case(seed)
+        try:
+            seen += examine_gradients(case, folder, as_machine_code=seed % BATCH == 2)
+        except FoundError as error:
+            path = write(case, folder, error.kind, str(error))
+            wrong.append(f"python -m tests.fuzz --gradients --replay {path} --shrink: {error}")
+    return seen, wrong
+
+
+@pytest.mark.parametrize("batch", range((PROGRAMS + BATCH - 1) // BATCH))
+def test_all_ways_to_differentiate_agree(batch, tmp_path):
+    seen, wrong = examined(range(FIRST + batch * BATCH, FIRST + (batch + 1) * BATCH), tmp_path)
+    assert not wrong, "\n\n".join(wrong)
+    assert seen["compared"] >= BATCH // 3, seen
+
+
+@pytest.mark.parametrize(("name", "place"), [("sin", 0), ("mul", 1)])
+def test_a_wrong_rule_is_noticed(name, place, tmp_path):
+    rule = [*rules.RULES[name]]
+    rule[place] = rules.RULES["neg"][0]
+    word = {"mul": " * "}.get(name, name)
+    cases = [case for case in map(small_case, range(30)) if word in case.source.partition("def generated")[2]]
+    with patch.dict(rules.RULES, {name: tuple(rule)}):
+        assert any(is_found(case, tmp_path) for case in cases)
+
+
+def is_found(case, folder):
+    try:
+        examine_gradients(case, folder, as_machine_code=False)
+    except FoundError:
+        return True
+    return False
