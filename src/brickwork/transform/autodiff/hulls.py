@@ -23,6 +23,17 @@ class Range:
     high: Expression
 
 
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What an integer is at least and at most, where that is known."""
+
+    low: Expression | None = None
+    high: Expression | None = None
+
+
+_UNKNOWN = _Bounds()
+
+
 class Hulls:
     """The ranges of the loops of a normalised kernel; `scalars` are what the host gives it."""
 
@@ -40,75 +51,83 @@ class Hulls:
         """Return what a loop's index runs through, in any iteration of the loops around it."""
         if index not in self.known:
             loop = self.loops[index]
-            start, stop = self.of(loop.start), self.of(loop.stop)
-            last = None if stop is None else build.sub(stop.high, build.integer(1))
-            self.known[index] = None if start is None or last is None else Range(start.low, last)
+            start, stop = self.of(loop.start).low, self.of(loop.stop).high
+            known = None if start is None or stop is None else Range(start, build.sub(stop, build.integer(1)))
+            self.known[index] = known
         return self.known[index]
 
-    def of(self, expression: Expression) -> Range | None:
-        """Return the range of an int64 expression."""
+    def of(self, expression: Expression) -> _Bounds:
+        """Return the bounds of an int64 expression."""
+        if expression.dtype is not INT64:
+            return _UNKNOWN
         match expression:
-            case Constant() | Size() if expression.dtype is INT64:
-                return Range(expression, expression)
+            case Constant() | Size():
+                return _Bounds(expression, expression)
             case Read(symbol=symbol):
                 return self._read(expression, symbol)
-            case Select(then=then, otherwise=otherwise) if expression.dtype is INT64:
-                first, second = self.of(then), self.of(otherwise)
-                return None if first is None or second is None else _either(first, second)
-            case Apply(operator=operator, operands=(left, right)) if expression.dtype is INT64:
-                first, second = self.of(left), self.of(right)
-                return None if first is None or second is None else _applied(operator.name, first, second)
+            case Select(then=then, otherwise=otherwise):
+                return _either(self.of(then), self.of(otherwise))
+            case Apply(operator=operator, operands=(left, right)):
+                return _applied(operator.name, self.of(left), self.of(right))
             case _:
-                return None
+                return _UNKNOWN
 
-    def _read(self, node: Read, symbol: Symbol) -> Range | None:
-        if symbol.dtype is not INT64:
-            return None
+    def _read(self, node: Read, symbol: Symbol) -> _Bounds:
         if symbol in self.scalars:
-            return Range(node, node)
+            return _Bounds(node, node)
         if symbol in self.loops:
-            return self.of_loop(symbol)
+            held = self.of_loop(symbol)
+            return _UNKNOWN if held is None else _Bounds(held.low, held.high)
         value = self.values.get(symbol)
-        return None if value is None else self.of(value)
+        return _UNKNOWN if value is None else self.of(value)
 
 
-def _either(first: Range, second: Range) -> Range:
-    return Range(_least(first.low, second.low), _greatest(first.high, second.high))
+def _both(name: str, first: Expression | None, second: Expression | None) -> Expression | None:
+    """Return an operator applied to two bounds, if both are known."""
+    if first is None or second is None:
+        return None
+    return first if first == second and name in {"minimum", "maximum"} else build.apply(name, first, second)
 
 
-def _least(first: Expression, second: Expression) -> Expression:
-    return first if first == second else build.apply("minimum", first, second)
+def _one(name: str, first: Expression | None, second: Expression | None) -> Expression | None:
+    """Return the minimum or maximum of two bounds, of which one is enough."""
+    return _both(name, first, second) if first is not None and second is not None else first or second
 
 
-def _greatest(first: Expression, second: Expression) -> Expression:
-    return first if first == second else build.apply("maximum", first, second)
+def _either(first: _Bounds, second: _Bounds) -> _Bounds:
+    return _Bounds(_both("minimum", first.low, second.low), _both("maximum", first.high, second.high))
 
 
-def _applied(name: str, left: Range, right: Range) -> Range | None:
+def _applied(name: str, left: _Bounds, right: _Bounds) -> _Bounds:
     match name:
         case "add":
-            return Range(build.add(left.low, right.low), build.add(left.high, right.high))
+            return _Bounds(_both("add", left.low, right.low), _both("add", left.high, right.high))
         case "sub":
-            return Range(build.sub(left.low, right.high), build.sub(left.high, right.low))
+            return _Bounds(_both("sub", left.low, right.high), _both("sub", left.high, right.low))
         case "minimum":
-            return Range(_least(left.low, right.low), _least(left.high, right.high))
+            return _Bounds(_both("minimum", left.low, right.low), _one("minimum", left.high, right.high))
         case "maximum":
-            return Range(_greatest(left.low, right.low), _greatest(left.high, right.high))
-        case "mul" if left.low == left.high and isinstance(left.low, Constant):
-            return _scaled(left.low, right)
-        case "mul" if right.low == right.high and isinstance(right.low, Constant):
-            return _scaled(right.low, left)
-        case "mul" if left.low == left.high and right.low == right.high:
-            product = build.mul(left.low, right.low)
-            return Range(product, product)
-        case "floordiv" if isinstance(right.low, Constant) and right.low == right.high and right.low.value > 0:
-            return Range(build.apply("floordiv", left.low, right.low), build.apply("floordiv", left.high, right.low))
-        case "mod" if isinstance(right.low, Constant) and right.low == right.high and right.low.value > 0:
-            return Range(build.integer(0), build.sub(right.low, build.integer(1)))
+            return _Bounds(_one("maximum", left.low, right.low), _both("maximum", left.high, right.high))
+        case "mul":
+            return _product(left, right)
+        case "floordiv" if (divisor := _constant(right)) is not None and divisor.value > 0:
+            return _Bounds(_both("floordiv", left.low, divisor), _both("floordiv", left.high, divisor))
+        case "mod" if (divisor := _constant(right)) is not None and divisor.value > 0:
+            return _Bounds(build.integer(0), build.sub(divisor, build.integer(1)))
         case _:
-            return None
+            return _UNKNOWN
 
 
-def _scaled(factor: Constant, other: Range) -> Range:
-    low, high = build.mul(factor, other.low), build.mul(factor, other.high)
-    return Range(low, high) if factor.value >= 0 else Range(high, low)
+def _constant(bounds: _Bounds) -> Constant | None:
+    return bounds.low if isinstance(bounds.low, Constant) and bounds.low == bounds.high else None
+
+
+def _product(left: _Bounds, right: _Bounds) -> _Bounds:
+    for one, other in ((left, right), (right, left)):
+        if (factor := _constant(one)) is not None:
+            low, high = _both("mul", factor, other.low), _both("mul", factor, other.high)
+            return _Bounds(low, high) if factor.value >= 0 else _Bounds(high, low)
+    if left.low is not None and left.low == left.high and right.low == right.high:
+        product = _both("mul", left.low, right.low)
+        return _Bounds(product, product)
+    return _UNKNOWN

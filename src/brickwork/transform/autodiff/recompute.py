@@ -260,7 +260,7 @@ class Recompute:
         looped = self.looped(node, scope, out, start, stop)
         count = self.iterations(node, scope, out, start, stop, looped.tapes)
         if leaving(node) is not None:
-            looped = replace(looped, stop=build.add(start, build.read(count)))
+            looped = replace(looped, stop=build.apply("minimum", stop, build.add(start, build.read(count))))
         steps.append(looped)
 
     def turns(self, node: While, scope: Scope, out: list[Statement], steps: list[Step] | None) -> None:
