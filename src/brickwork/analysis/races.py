@@ -75,7 +75,7 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
         for other in (*rivals, *stores[place:]):
             if other.tensor != store.tensor or any(_follows(pair, (store, other)) for pair in apart):
                 continue
-            if not _separated(facts, loop, store, other):
+            if not are_separated(facts, loop, store, other):
                 conflict = _ask(facts, loop, store, other)
                 if conflict is not None:
                     return conflict
@@ -109,7 +109,8 @@ def _party(access: Access, indices: Mapping[str, int] | None = None) -> Party:
 # ---------------------------------------------------------------- the quick rule
 
 
-def _separated(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
+def are_separated(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
+    """Whether two accesses are seen to be apart in every two iterations of a loop: the quick rule."""
     facts = replace(facts, model=facts.model.within(first, second))
     for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):
         plain = facts.plain(first, place) and facts.plain(second, place)

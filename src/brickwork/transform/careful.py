@@ -15,8 +15,11 @@ from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict, LoopVerdi
 from brickwork.ir.nodes import Symbol
 
 
-def careful_analysis(analysis: Analysis) -> Analysis:
-    """Return what holds of a kernel's loops for any arguments; accesses are in range only where that is proved."""
+def careful_analysis(analysis: Analysis, *, assumed: bool = False) -> Analysis:
+    """Return what holds of a kernel's loops for any arguments; accesses are in range only where that is proved.
+
+    If `assumed`, the assumptions of the analysis are known to hold.
+    """
     bounds = {
         place: verdict if verdict.bound is Bound.PROVED else BoundVerdict(Bound.CHECKED, plain=False)
         for place, verdict in analysis.bounds.items()
@@ -27,7 +30,7 @@ def careful_analysis(analysis: Analysis) -> Analysis:
         index = loop.node.index
         verdict = loops.get(index, analysis.loops[index])
         trusted = verdict.conflict is not None and not verdict.updates
-        holds = not analysis.assumptions and (trusted or _is_apart(facts, loop, verdict))
+        holds = (assumed or not analysis.assumptions) and (trusted or _is_apart(facts, loop, verdict))
         loops[index] = replace(verdict, independent=verdict.independent and holds)
     return replace(analysis, loops=loops, bounds=bounds)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
+from brickwork.ir import build
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -19,6 +20,7 @@ from brickwork.ir.nodes import (
     Check,
     Constant,
     Continue,
+    Expression,
     For,
     If,
     Launch,
@@ -42,7 +44,12 @@ _DIVISIONS = frozenset({"floordiv", "mod"})
 
 @dataclass(frozen=True, slots=True)
 class _Division:
-    """Stands for the integer divisions that follow, which the checks before them are for."""
+    """Stands for the integer divisions by an expression that follow, which a check before them is for.
+
+    None are divisions that no check is seen to be for: then all checks before them stay.
+    """
+
+    divisor: Expression | None
 
 
 _Name: TypeAlias = Symbol | Tensor | _Division
@@ -51,7 +58,9 @@ Live: TypeAlias = frozenset[_Name]
 
 def without_dead(block: Block, results: Collection[Tensor]) -> Block:
     """Return what the elements of `results` after the block depend on."""
-    return _block(block, frozenset[_Name](results), None)[0]
+    checks = (node.condition for node in walk(block) if isinstance(node, Check))
+    cleaner = _Cleaner(frozenset(divisor for each in checks if (divisor := _divisor(each)) is not None))
+    return cleaner.block(block, frozenset[_Name](results), None)[0]
 
 
 def without_unused(host: Block) -> Block:
@@ -89,101 +98,116 @@ class _Jumps:
     again: Live
 
 
-def _reads(*roots: Node) -> Live:
-    found: set[_Name] = set()
-    for node in walk(roots):
+def _divisor(condition: Expression) -> Expression | None:
+    """Return the expression that a check excludes to be 0."""
+    match condition:
+        case Apply(operator=operator, operands=(divisor, zero)) if operator.name == "ne" and build.is_constant(zero, 0):
+            return divisor
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cleaner:
+    """Takes out the dead statements of a block in which these divisors are checked."""
+
+    checked: frozenset[Expression]
+
+    def reads(self, *roots: Node) -> Live:
+        """Return what expressions depend on."""
+        found: set[_Name] = set()
+        for node in walk(roots):
+            match node:
+                case Read(symbol=symbol):
+                    found.add(symbol)
+                case Load(tensor=tensor):
+                    found.add(tensor)
+                case Apply(operator=operator, operands=(_, divisor)) if operator.name in _DIVISIONS:
+                    if divisor.dtype.is_integer and not isinstance(divisor, Constant):
+                        found.add(_Division(divisor if divisor in self.checked else None))
+                case _:
+                    pass
+        return frozenset(found)
+
+    def block(self, block: Block, after: Live, jumps: _Jumps | None) -> tuple[Block, Live]:
+        """Return what stays of a block, and what is live before it; without `jumps`, no jump stays."""
+        kept: list[Statement] = []
+        live = after
+        for statement in reversed(block):
+            stays, live = self.statement(statement, live, jumps)
+            if stays is not None:
+                kept.append(stays)
+        return tuple(reversed(kept)), live
+
+    def statement(self, node: Statement, live: Live, jumps: _Jumps | None) -> tuple[Statement | None, Live]:
+        """Return a statement if it stays, and what is live before it."""
         match node:
-            case Read(symbol=symbol):
-                found.add(symbol)
-            case Load(tensor=tensor):
-                found.add(tensor)
-            case Apply(operator=operator, operands=(_, divisor)) if operator.name in _DIVISIONS:
-                if divisor.dtype.is_integer and not isinstance(divisor, Constant):
-                    found.add(_Division())
-            case _:
-                pass
-    return frozenset(found)
+            case Assign(symbol=symbol, value=value):
+                return (node, (live - {symbol}) | self.reads(value)) if symbol in live else (None, live)
+            case Store(tensor=tensor, indices=indices, value=value):
+                return (node, live | self.reads(*indices, value)) if tensor in live else (None, live)
+            case Local(tensor=tensor):
+                return (node, live - {tensor}) if tensor in live else (None, live)
+            case Check():
+                return self.check(node, live)
+            case Rebind(targets=targets, sources=sources):
+                if not live & {*targets}:
+                    return None, live
+                return node, (live - {*targets}) | {*sources}
+            case If():
+                return self.branch(node, live, jumps)
+            case For():
+                return self.loop(node, live)
+            case While():
+                return self.turns(node, live)
+            case Break():
+                return (None, live) if jumps is None else (node, jumps.left)
+            case Continue():
+                return (None, live) if jumps is None else (node, jumps.again)
+            case Allocate() | Launch() | Return():
+                raise TypeError(type(node).__name__)
 
+    def check(self, node: Check, live: Live) -> tuple[Statement | None, Live]:
+        """Return a check if a division follows that it is for."""
+        own = _Division(_divisor(node.condition))
+        if own not in live and _Division(None) not in live:
+            return None, live
+        return node, (live - {own}) | self.reads(node.condition, *node.values)
 
-def _block(block: Block, after: Live, jumps: _Jumps | None) -> tuple[Block, Live]:
-    """Return what stays of a block, and what is live before it; without `jumps`, no jump stays."""
-    kept: list[Statement] = []
-    live = after
-    for statement in reversed(block):
-        stays, live = _statement(statement, live, jumps)
-        if stays is not None:
-            kept.append(stays)
-    return tuple(reversed(kept)), live
+    def branch(self, node: If, live: Live, jumps: _Jumps | None) -> tuple[Statement | None, Live]:
+        """Return a branch if something in it stays."""
+        then, first = self.block(node.then, live, jumps)
+        otherwise, second = self.block(node.otherwise, live, jumps)
+        if not then and not otherwise:
+            return None, live
+        return replace(node, then=then, otherwise=otherwise), first | second | self.reads(node.condition)
 
+    def loop(self, node: For, after: Live) -> tuple[Statement | None, Live]:
+        """Return a loop if it does something besides finding out when it is left."""
 
-def _statement(statement: Statement, live: Live, jumps: _Jumps | None) -> tuple[Statement | None, Live]:
-    match statement:
-        case Assign(symbol=symbol, value=value):
-            return (statement, (live - {symbol}) | _reads(value)) if symbol in live else (None, live)
-        case Store(tensor=tensor, indices=indices, value=value):
-            return (statement, live | _reads(*indices, value)) if tensor in live else (None, live)
-        case Local(tensor=tensor):
-            return (statement, live - {tensor}) if tensor in live else (None, live)
-        case Check(condition=condition, values=values):
-            return (statement, live | _reads(condition, *values)) if _Division() in live else (None, live)
-        case Rebind(targets=targets, sources=sources):
-            if not live & {*targets}:
-                return None, live
-            return statement, (live - {*targets}) | {*sources}
-        case If():
-            return _if(statement, live, jumps)
-        case For():
-            return _for(statement, live)
-        case While():
-            return _while(statement, live)
-        case Break():
-            return (None, live) if jumps is None else (statement, jumps.left)
-        case Continue():
-            return (None, live) if jumps is None else (statement, jumps.again)
-        case Allocate() | Launch() | Return():
-            raise TypeError(type(statement).__name__)
+        def turn(around: Live, jumps: _Jumps | None) -> tuple[Block, Live]:
+            return self.block(node.body, around, jumps)
 
+        body, before = _repeated(turn, after, jumps=False)
+        if not body:
+            return None, after
+        if any(isinstance(inner, Break | Continue) for inner in walk(node.body)):
+            body, before = _repeated(turn, after, jumps=True)
+        return replace(node, body=body), (before - {node.index}) | self.reads(node.start, node.stop)
 
-def _if(statement: If, live: Live, jumps: _Jumps | None) -> tuple[Statement | None, Live]:
-    then, first = _block(statement.then, live, jumps)
-    otherwise, second = _block(statement.otherwise, live, jumps)
-    if not then and not otherwise:
-        return None, live
-    before = first | second | _reads(statement.condition)
-    return replace(statement, then=then, otherwise=otherwise), before
+    def turns(self, node: While, after: Live) -> tuple[Statement | None, Live]:
+        """Return a `while` if it does something besides finding out when it ends."""
 
+        def turn(around: Live, jumps: _Jumps | None) -> tuple[tuple[Block, Block], Live]:
+            body, head = self.block(node.body, around, jumps)
+            tested = after | head if jumps is None else after | head | self.reads(node.condition)
+            prelude, before = self.block(node.prelude, tested, jumps)
+            return (prelude, body), before
 
-def _for(statement: For, after: Live) -> tuple[Statement | None, Live]:
-    """Return a loop if it does something besides finding out when it is left."""
-
-    def turn(around: Live, jumps: _Jumps | None) -> tuple[Block, Live]:
-        return _block(statement.body, around, jumps)
-
-    body, before = _repeated(turn, after, jumps=False)
-    if not body:
-        return None, after
-    if _jumps(statement):
-        body, before = _repeated(turn, after, jumps=True)
-    return replace(statement, body=body), (before - {statement.index}) | _reads(statement.start, statement.stop)
-
-
-def _while(statement: While, after: Live) -> tuple[Statement | None, Live]:
-    """Return a `while` if it does something besides finding out when it ends."""
-
-    def turn(around: Live, jumps: _Jumps | None) -> tuple[tuple[Block, Block], Live]:
-        body, head = _block(statement.body, around, jumps)
-        tested = after | head if jumps is None else after | head | _reads(statement.condition)
-        prelude, before = _block(statement.prelude, tested, jumps)
-        return (prelude, body), before
-
-    if not any(_repeated(turn, after, jumps=False)[0]):
-        return None, after
-    (prelude, body), before = _repeated(turn, after, jumps=True)
-    return replace(statement, prelude=prelude, body=body), before
-
-
-def _jumps(statement: Statement) -> bool:
-    return any(isinstance(node, Break | Continue) for node in walk(statement))
+        if not any(_repeated(turn, after, jumps=False)[0]):
+            return None, after
+        (prelude, body), before = _repeated(turn, after, jumps=True)
+        return replace(node, prelude=prelude, body=body), before
 
 
 _Kept = TypeVar("_Kept")

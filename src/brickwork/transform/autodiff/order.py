@@ -4,7 +4,8 @@
         t = n - 1 - u                                 for t in range(n):
         y[t] = y[t] + s * x[t]                ->          y[t] = y[t] + s * x[t]
 
-So loops that only add up run as those in the source do, which the analyses know. Proofs rest on no guard. A loop that
+So loops that only add up run as those in the source do, which the analyses know. Proofs rest on no guard, but on the
+assumptions of the analysis, which the host checks. A loop that
 was claimed parallel stays so, unless its adjoints are certain to meet.
 """
 
@@ -15,22 +16,25 @@ from dataclasses import replace
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.updates import find_updates
-from brickwork.ir.nodes import Assign, Block, For, Kernel, Statement, Symbol
+from brickwork.ir.nodes import Assign, Block, Expression, For, Kernel, Statement, Symbol
 from brickwork.ir.walk import read_symbols, rewrite_statements, walk
 from brickwork.transform.careful import careful_analysis
 
 
-def forwards(kernel: Kernel, turned: Collection[Symbol]) -> Kernel:
-    """Return the kernel with those of the loops with `turned` indices run forwards whose order does not matter."""
+def forwards(kernel: Kernel, turned: Collection[Symbol]) -> tuple[Kernel, tuple[Expression, ...]]:
+    """Return the kernel with those of the loops with `turned` indices run forwards whose order does not matter.
+
+    That rests on the conditions that are returned, too.
+    """
     loops = [node for node in walk(kernel.body) if isinstance(node, For)]
     if not any(loop.index in turned or loop.claimed for loop in loops):
-        return kernel
+        return kernel, ()
 
     def straightened(statement: Statement) -> Block:
         return (_straight(statement, turned) if isinstance(statement, For) else statement,)
 
     straight = replace(kernel, body=rewrite_statements(kernel.body, straightened))
-    found = careful_analysis(find_updates(straight, analyse(straight)))
+    found = careful_analysis(find_updates(straight, analyse(straight)), assumed=True)
 
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For):
@@ -42,7 +46,7 @@ def forwards(kernel: Kernel, turned: Collection[Symbol]) -> Kernel:
         refuted = verdict is not None and verdict.conflict is not None and verdict.conflict.refuted
         return (replace(statement, claimed=statement.claimed and not refuted),)
 
-    return replace(kernel, body=rewrite_statements(kernel.body, visit))
+    return replace(kernel, body=rewrite_statements(kernel.body, visit)), found.assumptions
 
 
 def _straight(statement: For, turned: Collection[Symbol]) -> For:

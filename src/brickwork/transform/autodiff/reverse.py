@@ -11,7 +11,7 @@ All of it is one kernel, without what no gradient depends on. Arguments are read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.analyse import analyse
@@ -22,6 +22,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.ir import build
 from brickwork.ir.nodes import (
     Allocate,
+    Apply,
     Block,
     Check,
     Expression,
@@ -46,7 +47,7 @@ from brickwork.ir.nodes import (
     parameter_tensors,
 )
 from brickwork.ir.signature import Signature
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.walk import NodeType, rewrite, walk
 from brickwork.transform.autodiff.activity import activity
 from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.dead import without_dead
@@ -83,7 +84,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
     tensors.sort(key=lambda item: item.number)
     found = adjoints(kernel.body, tensors, asked, given, states, names, results)
-    free = {index for index, verdict in careful_analysis(analysis).loops.items() if _any_order(verdict)}
+    free = {index for index, verdict in careful_analysis(analysis, assumed=True).loops.items() if _any_order(verdict)}
     free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
     tapes = Tapes(Hulls(kernel.body, kernel.scalars), names)
@@ -96,7 +97,8 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     body = without_dead((*found.before, *replay.block(kernel.body), *found.begin, *code, *found.end), gradients)
     made = (*found.made, *(item for _, item in replay.copies.values()), *(item.allocation for item in tapes.made))
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
-    derived = forwards(_kernel(kernel, body, made, sizes), sweep.turned)
+    derived, assumptions = forwards(_kernel(kernel, body, made, sizes), sweep.turned)
+    assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
     derived = _kernel(derived, simplified(derived.body, gradients), (), {})
     _refuse(program, derived, replay.lost)
     whole = Program(
@@ -106,7 +108,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
             *map(TensorParameter, given.values()),
             *program.parameters[len(parameters) :],
         ),
-        body=tuple(_host(host, derived, made, given, gradients)),
+        body=tuple(_host(host, derived, (*made, *_limits(program, assumed)), given, gradients)),
         device=signature.device,
         narrow=signature.narrow,
         aligned=signature.aligned,
@@ -155,19 +157,32 @@ def _unwritten(parameter: Parameter) -> Parameter:
 
 def _kernel(source: Kernel, body: Block, made: Sequence[Allocate], sizes: Mapping[Tensor, Tensor]) -> Kernel:
     """Return the derived kernel; the sizes of what the source returned are those of the gradients given for it."""
+    facts = [*source.facts]
+    for item in made:
+        facts += [build.apply("eq", build.size(item.tensor, axis), size) for axis, size in enumerate(item.sizes)]
+    return kernel_of(source, _renamed(body, sizes), _renamed(facts, sizes))
+
+
+def _renamed(nodes: Iterable[NodeType], sizes: Mapping[Tensor, Tensor]) -> tuple[NodeType, ...]:
+    """Return the trees with the sizes of other tensors in place of those of some."""
 
     def visit(node: Node) -> Node:
         return replace(node, tensor=sizes[node.tensor]) if isinstance(node, Size) and node.tensor in sizes else node
 
-    facts = [*source.facts]
-    for item in made:
-        facts += [build.apply("eq", build.size(item.tensor, axis), size) for axis, size in enumerate(item.sizes)]
-    body = tuple(rewrite(statement, visit) for statement in body)
-    return kernel_of(source, body, (rewrite(fact, visit) for fact in facts))
+    return tuple(rewrite(node, visit) for node in nodes)
+
+
+def _limits(program: Program, assumptions: Iterable[Expression]) -> Iterator[Statement]:
+    """Yield checks of what the derivation has taken for granted: that sizes and integers are not beyond all reason."""
+    text = f"the gradient of `{program.name}` is derived for smaller sizes and integers: {{0}} is less than {{1}}"
+    for condition in assumptions:
+        if isinstance(condition, Apply):
+            failure = Failure(FailureKind.RUNTIME, text)
+            yield Check(condition=condition, failure=failure, values=condition.operands, loc=program.loc)
 
 
 def _host(
-    host: Block, kernel: Kernel, made: Sequence[Allocate], given: Mapping[Tensor, Tensor], results: tuple[Tensor, ...]
+    host: Block, kernel: Kernel, made: Block, given: Mapping[Tensor, Tensor], results: tuple[Tensor, ...]
 ) -> Iterator[Statement]:
     """Yield the host part: that of the source with checks of the gradients given, what is allocated, and the launch."""
     statements: list[Statement] = []

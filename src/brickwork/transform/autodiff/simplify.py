@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from brickwork.ir.build import is_constant
@@ -21,6 +22,7 @@ from brickwork.ir.nodes import (
     Apply,
     Assign,
     Block,
+    Check,
     Constant,
     Expression,
     For,
@@ -42,7 +44,8 @@ from brickwork.transform.autodiff.dead import without_dead
 def simplified(block: Block, results: Collection[Tensor]) -> Block:
     """Return a block that leaves the same in `results`, with fewer variables."""
     while True:
-        changed = without_dead(_without_copies(block), results)
+        bound = assigned_symbols(block)
+        changed = without_dead(_without_checks(_without_copies(block), bound, frozenset()), results)
         changed = _with_values(changed, _counts(changed))
         if changed == block:
             return block
@@ -93,6 +96,27 @@ def _end(value: Expression, copies: Mapping[Symbol, Expression]) -> Expression:
     while isinstance(value, Read) and value.symbol in copies:
         value = copies[value.symbol]
     return value
+
+
+def _without_checks(block: Block, bound: AbstractSet[Symbol], passed: frozenset[Expression]) -> Block:
+    """Return the block without checks that have been `passed` before; `bound` are the variables that change."""
+    result: list[Statement] = []
+    for statement in block:
+        match statement:
+            case Check(condition=condition):
+                if condition in passed:
+                    continue
+                if not read_symbols(condition) & bound and not any(isinstance(node, Load) for node in walk(condition)):
+                    passed |= {condition}
+                result.append(statement)
+            case If(then=then, otherwise=otherwise):
+                first, second = (_without_checks(part, bound, passed) for part in (then, otherwise))
+                result.append(replace(statement, then=first, otherwise=second))
+            case For(body=body) | While(body=body):
+                result.append(replace(statement, body=_without_checks(body, bound, passed)))
+            case _:
+                result.append(statement)
+    return tuple(result)
 
 
 # ---------------------------------------------------------------- one block after the other

@@ -5,7 +5,8 @@ the load is what the tensor ends with. All others have to be kept on a tape. The
 overwrite what was used before.
 
 Order is that of the source: of two accesses the one in an earlier iteration of a loop around both is first, or the one
-that stands first. Proofs rest on no guard.
+that stands first. Proofs rest on the assumptions of the analysis, but on no guard. Iterations that the user calls
+parallel do not meet.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import count, takewhile
 from typing import TypeAlias
 
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.races import Facts, may_coincide, may_meet
+from brickwork.analysis.races import Facts, are_separated, may_coincide, may_meet
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.ir.nodes import Block, For, If, Kernel, Load, Node, Rebind, Store, Tensor, While
 from brickwork.ir.walk import children, walk
@@ -122,7 +123,9 @@ class States:
             return may_coincide(self.facts, 0, one, other)
         pairs = zip(one.loops, other.loops, strict=False)
         common = [loop for loop, _ in takewhile(lambda pair: pair[0].node.index == pair[1].node.index, pairs)]
-        if any(may_meet(self.facts, loop, one, other, depth=loop.depth) for loop in common):
+        apart = (loop for loop in common if not loop.node.claimed)
+        unsure = (loop for loop in apart if not are_separated(self.facts, loop, one, other))
+        if any(may_meet(self.facts, loop, one, other, depth=loop.depth) for loop in unsure):
             return True
         depth = common[-1].depth + 1 if common else 0
         return self._stands_after(first, second) and may_coincide(self.facts, depth, one, other)
