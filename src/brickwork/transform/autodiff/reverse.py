@@ -50,7 +50,7 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.walk import NodeType, rewrite, walk
 from brickwork.transform.autodiff.activity import activity
 from brickwork.transform.autodiff.adjoints import adjoints
-from brickwork.transform.autodiff.dead import without_dead
+from brickwork.transform.autodiff.dead import without_dead, without_unused
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.hulls import Hulls
 from brickwork.transform.autodiff.normal import normalised
@@ -108,7 +108,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
             *map(TensorParameter, given.values()),
             *program.parameters[len(parameters) :],
         ),
-        body=tuple(_host(host, derived, (*made, *_limits(program, assumed)), given, gradients)),
+        body=_host(host, derived, (*made, *_limits(program, assumed)), given, gradients),
         device=signature.device,
         narrow=signature.narrow,
         aligned=signature.aligned,
@@ -183,8 +183,8 @@ def _limits(program: Program, assumptions: Iterable[Expression]) -> Iterator[Sta
 
 def _host(
     host: Block, kernel: Kernel, made: Block, given: Mapping[Tensor, Tensor], results: tuple[Tensor, ...]
-) -> Iterator[Statement]:
-    """Yield the host part: that of the source with checks of the gradients given, what is allocated, and the launch."""
+) -> Block:
+    """Return the host part: that of the source with checks of the gradients given, what is allocated, and the launch."""
     statements: list[Statement] = []
     unchecked = dict(given)
     for statement in host:
@@ -199,25 +199,8 @@ def _host(
                 pass
     for tensor, gradient in unchecked.items():
         statements += _checks(tensor, gradient, sizes_of(tensor))
-    statements += made
-    needed = {*kernel.tensors, *results}
-    kept: list[Statement] = []
-    for statement in reversed(statements):
-        match statement:
-            case Allocate(tensor=tensor) if tensor not in needed:
-                continue
-            case Rebind(targets=targets) if not needed & {*targets}:
-                continue
-            case Rebind(sources=sources):
-                needed |= {*sources}
-            case _:
-                pass
-        needed |= {node.tensor for node in walk(statement) if isinstance(node, Size)}
-        kept.append(statement)
-    yield from reversed(kept)
-    if kernel.body:
-        yield Launch(kernel=kernel, loc=kernel.loc)
-    yield Return(tensors=results, loc=kernel.loc)
+    end = (Launch(kernel=kernel, loc=kernel.loc), Return(tensors=results, loc=kernel.loc))
+    return without_unused((*statements, *made, *end))
 
 
 def _checks(tensor: Tensor, gradient: Tensor, sizes: Sequence[Expression]) -> Iterator[Statement]:
