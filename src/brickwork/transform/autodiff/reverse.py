@@ -184,7 +184,7 @@ def _limits(program: Program, assumptions: Iterable[Expression]) -> Iterator[Sta
 def _host(
     host: Block, kernel: Kernel, made: Block, given: Mapping[Tensor, Tensor], results: tuple[Tensor, ...]
 ) -> Block:
-    """Return the host part: that of the source with checks of the gradients given, what is allocated, and the launch."""
+    """Return the host part: that of the source with checks of the gradients given, all that is made, the launch."""
     statements: list[Statement] = []
     unchecked = dict(given)
     for statement in host:
