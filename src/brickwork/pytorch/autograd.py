@@ -9,77 +9,29 @@ it is copied into the arguments by torch's own `copy_`, which knows all rules of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol
 
 import torch
 
 from brickwork.pytorch.arguments import refuse_overlaps
 from brickwork.pytorch.batching import Samples, clones
 from brickwork.pytorch.declared import Declared
-from brickwork.pytorch.gate import call_below_autograd
-from brickwork.pytorch.placement import device_of, is_spread, tensors_of
+from brickwork.pytorch.gate import caller_below_autograd, schema_arguments
+from brickwork.pytorch.kept import Lengths, Values, flattened_arguments, sequence, without_elements
+from brickwork.pytorch.library import private
+from brickwork.pytorch.placement import device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.replaced import Context, Replaced, flattened
 from brickwork.pytorch.schema import KEY
 from brickwork.transform.derivation import Defined, Derivation, Forward
 
-Values: TypeAlias = Sequence[Any]
-"""The arguments of a call in the order of the schema."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """How the arguments of a call lie in a flat list: for each the length of its list, None where it is none."""
-
-    items: tuple[int | None, ...]
-
-    def restore(self, flat: Values) -> list[Any]:
-        """Return the arguments that a flat list stands for."""
-        rest = iter(flat)
-        return [next(rest) if length is None else [next(rest) for _ in range(length)] for length in self.items]
-
-    def spread(self, values: Values) -> list[Any]:
-        """Return a flat list that repeats what is said of an argument for each of its items.
-
-        The last value goes for all arguments beyond.
-        """
-        more = [values[-1]] * (len(self.items) - len(values))
-        pairs = zip((*values, *more), self.items, strict=False)
-        return [value for value, length in pairs for _ in range(1 if length is None else length)]
-
-    def grouped(self, flat: Values) -> list[list[Any]]:
-        """Return the items of a flat list by argument."""
-        rest = iter(flat)
-        return [[next(rest) for _ in range(1 if length is None else length)] for length in self.items]
-
-
-@dataclass(frozen=True, slots=True)
-class WithoutElements:
-    """What is kept of a tensor whose elements the backward operator does not read.
-
-    `spread` is a DTensor of one element on the same mesh if the tensor is a DTensor.
-    """
-
-    shape: torch.Size
-    dtype: torch.dtype
-    device: torch.device
-    spread: torch.Tensor | None
-
-    def tensor(self) -> torch.Tensor:
-        """Return a tensor of its shape that has no elements to speak of."""
-        one = torch.empty((), dtype=self.dtype, device=self.device) if self.spread is None else self.spread
-        return one.expand(self.shape)
-
-    def zeros(self) -> torch.Tensor:
-        """Return a tensor of zeros."""
-        if self.spread is not None:
-            return self.spread.new_zeros(self.shape)
-        return torch.zeros(self.shape, dtype=self.dtype, device=self.device)
+_are_transformed: Callable[[], bool] = private("_C._are_functorch_transforms_active")
+_FORWARD_MODE: Mapping[str, int] = private("autograd.forward_ad.__dict__")
+"""The variables of torch's forward mode: it is on where `_current_level` is not negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +74,22 @@ class Family(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is done with calls of one kind: how gradients are computed, and what is kept for it.
+
+    Places are those in the flat list of arguments, and of outputs. `plan` is None where no gradient is wanted.
+    """
+
+    plan: Plan | None
+    saved: tuple[int, ...]
+    bare: tuple[int, ...]
+    """Places of tensors of which the sizes are kept alone."""
+    wanted: tuple[bool, ...]
+    floats: tuple[bool, ...]
+    integers: tuple[int, ...]
+
+
 class Differentiation:
     """What differentiates an operator."""
 
@@ -131,14 +99,25 @@ class Differentiation:
         definition = family.definition
         self._count = len(definition.parameters)
         self._written = [place for place, item in enumerate(definition.parameters) if item.name in definition.mutated]
+        self._recipes: dict[object, Recipe] = {}
+        self._below = caller_below_autograd(family.overload)
+        lists = any("List" in str(each.type) for each in schema_arguments(family.overload))
+        simple = not (lists or self._written or definition.draws_random)
+        self._simple = Lengths((None,) * self._count) if simple else None
+        """How the arguments of all calls lie, if they come as they are."""
 
     def __call__(self, values: Values) -> Any:
         """Call the operator so that torch can differentiate and batch the call."""
+        transformed = _are_transformed()
+        if self._simple is not None and not transformed:
+            results = self._direct(self._simple, *values)
+            return results[0] if len(results) == 1 else results
+        before = values
         if self._written:
             refuse_overlaps(self._family.definition, values)
-        before = [clones(value) if place in self._written else value for place, value in enumerate(values)]
-        lengths, flat = _flat(self._with_key(before))
-        outputs: Sequence[torch.Tensor] = self._function.apply(lengths, *flat)
+            before = [clones(value) if place in self._written else value for place, value in enumerate(values)]
+        lengths, flat = flattened_arguments(self._with_key(before))
+        outputs: Sequence[torch.Tensor] = (self._transformed if transformed else self._direct)(lengths, *flat)
         written = tensors_of(values[place] for place in self._written)
         for tensor, output in zip(written, outputs, strict=False):
             tensor.copy_(output)
@@ -157,63 +136,104 @@ class Differentiation:
         return [*values[: self._count], draw_key(device=device_of(values))]
 
     @cached_property
-    def _function(self) -> Any:
-        """The autograd function; `grad_fn` shows the operator's name."""
-        methods: dict[str, Callable[..., Any]] = {
-            "forward": self._forward,
-            "setup_context": self._remember,
-            "backward": self._backward,
-            "jvp": self._jvp,
-            "vmap": self._vmap,
-        }
-        name = self._family.definition.name
+    def _transformed(self) -> Callable[..., Any]:
+        """The autograd function for calls under function transforms."""
+        made = self._function(forward=self._forward, setup_context=self._remember, vmap=self._vmap)
+        return made.apply
+
+    @cached_property
+    def _direct(self) -> Callable[..., Any]:
+        """The autograd function for all other calls, by torch's native `apply`: its own serves transforms, too."""
+
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            outputs = self._forward(*inputs)
+            self._remember(ctx, inputs, outputs)
+            return outputs
+
+        bare: Any = super(torch.autograd.Function, self._function(forward=forward))
+        return bare.apply
+
+    def _function(self, **more: Callable[..., Any]) -> Any:
+        """Return an autograd function; `grad_fn` shows the operator's name."""
+        methods: dict[str, Callable[..., Any]] = {"backward": self._backward, "jvp": self._jvp, **more}
         members = {key: staticmethod(method) for key, method in methods.items()}
-        return type(name, (torch.autograd.Function,), members)
+        return type(self._family.definition.name, (torch.autograd.Function,), members)
 
     def _forward(self, lengths: Lengths, *flat: Any) -> tuple[torch.Tensor, ...]:
+        if lengths is self._simple:
+            return (*sequence(self._below(flat)),)
         values = lengths.restore(flat)
         for place in self._written:
             values[place] = clones(values[place])
-        results: Any = call_below_autograd(self._family.overload, values)
+        results = self._below(values)
         written = tensors_of(values[place] for place in self._written)
-        return (*written, *(() if results is None else _sequence(results)))
+        return (*written, *(() if results is None else sequence(results)))
 
     def _remember(self, ctx: Any, inputs: Values, outputs: Sequence[torch.Tensor]) -> None:
         """Keep what the gradients and the tangents need."""
-        lengths, *flat = inputs
+        lengths: Lengths = inputs[0]
+        flat = [*inputs[1:]]
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*(output for output in outputs if not output.is_floating_point()))
-        if self._family.replaced is not None:
-            self._remember_for_user(ctx, self._family.replaced, lengths, flat, outputs)
+        ctx.replaced, ctx.lengths = self._family.replaced, lengths
+        if ctx.replaced is not None:
+            ctx.mark_non_differentiable(*(output for output in outputs if not output.is_floating_point()))
+            self._remember_for_user(ctx, ctx.replaced, lengths, flat, outputs)
             return
-        ctx.save_for_forward(*filter(_is_tensor, flat))
-        ctx.lengths, ctx.primals = lengths, [_SAVED if _is_tensor(item) else item for item in flat]
-        ctx.floats = floats = tuple(output.is_floating_point() for output in outputs)
-        needed = [needs and _is_float(item) for needs, item in zip(ctx.needs_input_grad[1:], flat, strict=True)]
+        key = lengths.items, ctx.needs_input_grad, *map(_kind, flat)
+        recipe = self._recipes.get(key)
+        if recipe is None:
+            recipe = self._recipes[key] = self._recipe(ctx.needs_input_grad[1:], lengths, flat, outputs)
+        ctx.recipe = recipe
+        if recipe.integers:
+            ctx.mark_non_differentiable(*(outputs[place] for place in recipe.integers))
+        if _are_transformed() or _FORWARD_MODE["_current_level"] >= 0:
+            ctx.primals = [None if isinstance(item, torch.Tensor) else item for item in flat]
+            ctx.tensors = [place for place, item in enumerate(flat) if isinstance(item, torch.Tensor)]
+            ctx.save_for_forward(*(flat[place] for place in ctx.tensors))
+        if recipe.plan is None:
+            return
+        ctx.save_for_backward(*[flat[place] for place in recipe.saved])
+        for place in recipe.saved:
+            flat[place] = None
+        for place in recipe.bare:
+            flat[place] = without_elements(flat[place])
+        ctx.items = flat
+        if sum(recipe.floats) > 1:
+            ctx.outputs = [without_elements(output) for output in outputs]
+
+    def _recipe(self, needs: Sequence[bool], lengths: Lengths, flat: Values, outputs: Sequence[torch.Tensor]) -> Recipe:
+        floats = tuple(output.is_floating_point() for output in outputs)
+        integers = tuple(place for place, is_float in enumerate(floats) if not is_float)
+        needed = [need and _is_float(item) for need, item in zip(needs, flat, strict=True)]
         wanted = tuple(map(any, lengths.grouped(needed)))[: self._count]
-        ctx.plan = ctx.replaced = None
-        if any(wanted) and any(floats):
-            ctx.plan = plan = self._family.plan(wanted, lengths.restore(flat), outputs)
-            read = lengths.spread([*plan.read, True])
-            kept = [is_read and _is_tensor(item) for is_read, item in zip(read, flat, strict=True)]
-            ctx.save_for_backward(*(item for item, keep in zip(flat, kept, strict=True) if keep))
-            ctx.items = [_SAVED if keep else _without_elements(item) for item, keep in zip(flat, kept, strict=True)]
-            ctx.outputs = [_without_elements(output) for output in outputs]
+        if not any(wanted) or not any(floats):
+            return Recipe(None, (), (), (), floats, integers)
+        plan = self._family.plan(wanted, lengths.restore(flat), outputs)
+        read = lengths.spread([*plan.read, True])
+        tensors = [place for place, item in enumerate(flat) if isinstance(item, torch.Tensor)]
+        saved = tuple(place for place in tensors if read[place])
+        bare = tuple(place for place in tensors if not read[place])
+        return Recipe(plan, saved, bare, tuple(lengths.spread([*plan.wanted, False])), floats, integers)
 
     def _backward(self, ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients of all inputs of the function."""
         lengths: Lengths = ctx.lengths
         if ctx.replaced is not None:
             return None, *self._backward_of_user(ctx, ctx.replaced, lengths, grads)
-        plan: Plan | None = ctx.plan
-        if plan is None or all(grad is None for grad in grads):
-            return (None,) * (len(ctx.primals) + 1)
-        given = zip(grads, ctx.outputs, ctx.floats, strict=True)
-        filled = [output.zeros() if grad is None else grad for grad, output, is_float in given if is_float]
-        values = lengths.restore(_filled(ctx.items, ctx.saved_tensors))
-        results = iter(_sequence(self._call(plan.call, values, filled)))
-        wanted = lengths.spread([*plan.wanted, False])
-        return (None, *(next(results) if item else None for item in wanted))
+        recipe: Recipe = ctx.recipe
+        filled = [grad for grad, is_float in zip(grads, recipe.floats, strict=True) if is_float]
+        if recipe.plan is None or all(grad is None for grad in filled):
+            return (None,) * len(ctx.needs_input_grad)
+        if len(filled) > 1:
+            outputs = [output for output, is_float in zip(ctx.outputs, recipe.floats, strict=True) if is_float]
+            filled = [output.zeros() if grad is None else grad for grad, output in zip(filled, outputs, strict=True)]
+        flat = [*ctx.items]
+        for place in recipe.bare:
+            flat[place] = flat[place].tensor()
+        for place, tensor in zip(recipe.saved, ctx.saved_tensors, strict=True):
+            flat[place] = tensor
+        results = iter(sequence(self._call(recipe.plan.call, lengths.restore(flat), filled)))
+        return (None, *[next(results) if item else None for item in recipe.wanted])
 
     def _jvp(self, ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         """Return the tangents of all outputs of the function."""
@@ -221,29 +241,32 @@ class Differentiation:
             name = self._family.overload.name()
             raise NotImplementedError(f"{name} has no forward mode: its gradient was replaced by `@op.backward`")
         lengths: Lengths = ctx.lengths
-        flat = _filled(ctx.primals, ctx.saved_tensors)
+        recipe: Recipe = ctx.recipe
+        flat = [*ctx.primals]
+        for place, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
+            flat[place] = tensor
         moved = [tangent if _is_float(item) else None for tangent, item in zip(tangents[1:], flat, strict=True)]
         given = tuple(any(item is not None for item in items) for items in lengths.grouped(moved))[: self._count]
-        if not any(given) or not any(ctx.floats):
-            return (None,) * len(ctx.floats)
+        if not any(given) or not any(recipe.floats):
+            return (None,) * len(recipe.floats)
         spread = lengths.spread([*given, False])
         pairs = zip(moved, flat, spread, strict=True)
         filled = [torch.zeros_like(item) if tangent is None else tangent for tangent, item, chosen in pairs if chosen]
         values = lengths.restore(flat)
-        call = self._family.derived(Forward(given), values, ctx.floats)
-        results = iter(_sequence(self._call(call, values, filled)))
-        return tuple(next(results) if is_float else None for is_float in ctx.floats)
+        call = self._family.derived(Forward(given), values, recipe.floats)
+        results = iter(sequence(self._call(call, values, filled)))
+        return tuple(next(results) if is_float else None for is_float in recipe.floats)
 
     def _remember_for_user(
         self, ctx: Any, replaced: Replaced, lengths: Lengths, flat: Values, outputs: Sequence[torch.Tensor]
     ) -> None:
         """Keep what a gradient that the user has written needs."""
-        ctx.replaced, ctx.lengths = replaced, lengths
         ctx.autocast = _autocast_state(flat)
         if replaced.setup_context is None:
-            ctx.items = [_SAVED if _is_tensor(item) else item for item in flat]
-            ctx.outputs = [_without_elements(output) for output in outputs]
-            ctx.save_for_backward(*filter(_is_tensor, flat))
+            ctx.items = [None if isinstance(item, torch.Tensor) else item for item in flat]
+            ctx.tensors = [place for place, item in enumerate(flat) if isinstance(item, torch.Tensor)]
+            ctx.save_for_backward(*(flat[place] for place in ctx.tensors))
+            ctx.outputs = [without_elements(output) for output in outputs]
             return
         ctx.set_materialize_grads(True)
         output = outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -252,7 +275,10 @@ class Differentiation:
     def _backward_of_user(self, ctx: Any, replaced: Replaced, lengths: Lengths, grads: Values) -> list[Any]:
         """Return the gradients of the inputs that the user's function gives."""
         if replaced.setup_context is None:
-            values = lengths.restore(_filled(ctx.items, ctx.saved_tensors))[: self._count]
+            flat = [*ctx.items]
+            for place, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
+                flat[place] = tensor
+            values = lengths.restore(flat)[: self._count]
             pairs = zip(grads, ctx.outputs, strict=True)
             arguments = [*values, *(output.zeros() if grad is None else grad for grad, output in pairs)]
         else:
@@ -304,42 +330,9 @@ def _as_it_was(state: tuple[str, bool, torch.dtype] | None) -> AbstractContextMa
     return torch.autocast(kind, dtype=dtype, enabled=enabled)
 
 
-class _Saved(Enum):
-    """Stands for a tensor that torch keeps for us."""
-
-    SAVED = 0
-
-
-_SAVED = _Saved.SAVED
-
-
-def _filled(items: Values, saved: Values) -> list[Any]:
-    """Return arguments with the saved tensors, and tensors for those without elements, in their places."""
-    rest = iter(saved)
-    return [
-        next(rest) if item is _SAVED else item.tensor() if isinstance(item, WithoutElements) else item for item in items
-    ]
-
-
-def _without_elements(item: Any) -> Any:
-    if not isinstance(item, torch.Tensor):
-        return item
-    spread = item.new_empty(()) if is_spread(item) else None
-    return WithoutElements(item.shape, item.dtype, item.device, spread)
-
-
-def _flat(values: Values) -> tuple[Lengths, list[Any]]:
-    """Return the arguments with the items of lists in their places, and how to undo that."""
-    lengths = Lengths(tuple(len(cast("Values", item)) if isinstance(item, list | tuple) else None for item in values))
-    return lengths, [each for item in values for each in _sequence(item)]
-
-
-def _sequence(value: Any) -> Values:
-    return cast("Values", value) if isinstance(value, list | tuple) else (value,)
-
-
-def _is_tensor(item: Any) -> bool:
-    return isinstance(item, torch.Tensor)
+def _kind(item: Any) -> object:
+    """Return what of an argument decides how its gradient is computed."""
+    return (item.dtype, item.dim(), item.device) if isinstance(item, torch.Tensor) else item is None
 
 
 def _is_float(item: Any) -> bool:

@@ -8,9 +8,9 @@ from typing import Any, cast
 import torch
 
 from brickwork.pytorch.devices import check_errors
+from brickwork.pytorch.gate import schema_arguments
 from brickwork.pytorch.placement import device_of
 from brickwork.pytorch.random_keys import draw_key
-from brickwork.pytorch.register import schema_arguments
 from brickwork.pytorch.schema import KEY
 
 TOLERANCES = {torch.float16: 1e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-12}

@@ -117,15 +117,32 @@ def thunk_name() -> str:
 
 def call_below_autograd(overload: OpOverload, arguments: Sequence[object]) -> object:
     """Call an operator so that the dispatcher begins below the autograd keys."""
-    with library.private("_C._AutoDispatchBelowAutograd")():
-        return call_in_order(overload, arguments)
+    return caller_below_autograd(overload)(arguments)
+
+
+def caller_below_autograd(overload: OpOverload) -> Callable[[Sequence[object]], Any]:
+    """Return what calls an operator, with all arguments in order, so that the dispatcher begins below autograd."""
+    guard: Any = library.private("_C._AutoDispatchBelowAutograd")
+    plain = not any(each.kwarg_only for each in schema_arguments(overload))
+    native: Callable[..., Any] = attrgetter("_op")(overload)
+
+    def call(arguments: Sequence[object]) -> Any:
+        with guard():
+            return native(*arguments) if plain else call_in_order(overload, arguments)
+
+    return call
+
+
+def schema_arguments(overload: Any) -> Any:
+    """Return the arguments that the schema of an OpOverload declares."""
+    return attrgetter("_schema.arguments")(overload)
 
 
 def call_in_order(
     overload: OpOverload, arguments: Sequence[object], function: Callable[..., object] | None = None
 ) -> object:
     """Call an operator, or a function in place of it, with all arguments in the order of its schema."""
-    parameters: Any = attrgetter("_schema.arguments")(overload)
+    parameters = schema_arguments(overload)
     positional = [value for value, parameter in zip(arguments, parameters, strict=True) if not parameter.kwarg_only]
     named = {p.name: value for value, p in zip(arguments, parameters, strict=True) if p.kwarg_only}
     return (function or overload)(*positional, **named)

@@ -17,8 +17,10 @@ from torch.compiler import is_dynamo_compiling
 
 from brickwork.frontend.literals import calling_module
 from brickwork.pytorch.arguments import check_devices, check_written
-from brickwork.pytorch.autograd import Differentiation, Values
+from brickwork.pytorch.autograd import Differentiation
 from brickwork.pytorch.declared import Declared, Dtypes, Picker, element_types, picker
+from brickwork.pytorch.gate import schema_arguments
+from brickwork.pytorch.kept import Values
 from brickwork.pytorch.library import in_transform
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.register import (
@@ -28,7 +30,6 @@ from brickwork.pytorch.register import (
     forget_traces,
     in_order,
     register,
-    schema_arguments,
 )
 from brickwork.pytorch.replaced import Replaced
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames

@@ -24,6 +24,15 @@ _IMPL_BYTES = 184
 """Bytes of a TensorImpl that may be read, at the least."""
 
 
+_GET_POINTER = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_NEW_CAPSULE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+
+
+@functools.cache
 def private(path: str) -> Any:
     """Return something of torch's that has no public name, by its path below `torch`."""
     return attrgetter(path)(torch)
@@ -191,19 +200,11 @@ def words_of(tensor: torch.Tensor) -> list[tuple[int, int]]:
 
 def handle_of(tensor: torch.Tensor) -> int:
     """Return a new owned handle on a tensor."""
-    capsule = private("_C._aoti.unsafe_alloc_void_ptr_from_tensor")(tensor)
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype = ctypes.c_void_p
-    pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
-    return int(pointer(capsule, None))
+    return _GET_POINTER(private("_C._aoti.unsafe_alloc_void_ptr_from_tensor")(tensor), None)
 
 
 def tensor_of(handle: int) -> torch.Tensor:
     """Return the tensor behind a handle; the handle stays its owner's."""
     copy = ctypes.c_void_p()
     libraries()[0].aoti_torch_new_tensor_handle(ctypes.c_void_p(handle), ctypes.byref(copy))
-    capsule = ctypes.pythonapi.PyCapsule_New
-    capsule.restype = ctypes.py_object
-    capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    steal = private("_C._aoti.alloc_tensors_by_stealing_from_void_ptrs")
-    return steal([capsule(copy, None, None)])[0]
+    return private("_C._aoti.alloc_tensors_by_stealing_from_void_ptrs")([_NEW_CAPSULE(copy, None, None)])[0]

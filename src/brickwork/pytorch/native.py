@@ -19,7 +19,8 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.parameters import argument_type
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import device_kind, signature_of_call
-from brickwork.pytorch.autograd import Differentiation, Plan, Values
+from brickwork.pytorch.autograd import Differentiation, Plan
+from brickwork.pytorch.kept import Values
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.register import DEFAULT, Registration, register
 from brickwork.pytorch.replaced import Replaced

@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import torch
 
 from brickwork.pytorch.front import Front, StandIn, can_stand, front_of
-from brickwork.pytorch.gate import Gate, OnAutograd, asks_for_gradient, call_below_autograd, passes_autograd
+from brickwork.pytorch.gate import (
+    Gate,
+    OnAutograd,
+    asks_for_gradient,
+    caller_below_autograd,
+    passes_autograd,
+    schema_arguments,
+)
 from brickwork.pytorch.imports import when_imported
 from brickwork.pytorch.inductor import NAMESPACE, follow
 from brickwork.pytorch.kernels import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
@@ -410,13 +417,14 @@ def _on_autograd(registration: Registration, label: str) -> OnAutograd:
     overload = registration.overload(label)
     arguments = schema_arguments(overload)
     written = [place for place, each in enumerate(arguments) if each.alias_info and each.alias_info.is_write]
+    below = caller_below_autograd(overload)
 
     def on_autograd(values: tuple[object, ...], wants_gradient: bool) -> object:
         if wants_gradient:
             return registration.behaviour.differentiate(label, values)
         lazy = [tensor for place in written for tensor in tensors_of([values[place]]) if _is_lazy(tensor)]
         resolved = {id(tensor): tensor.clone().resolve_neg() for tensor in lazy}
-        result = call_below_autograd(overload, [_kernel(value, resolved) for value in values] if lazy else values)
+        result = below([_kernel(value, resolved) for value in values] if lazy else values)
         for tensor in lazy:
             tensor.copy_(resolved[id(tensor)])
         return result
@@ -430,11 +438,6 @@ def in_order(arguments: Any, given: tuple[object, ...], named: dict[str, object]
         given[place] if place < len(given) else named.get(each.name, each.default_value)
         for place, each in enumerate(arguments)
     )
-
-
-def schema_arguments(overload: Any) -> Any:
-    """Return the arguments that the schema of an OpOverload declares."""
-    return overload._schema.arguments  # noqa: SLF001  # there is no public way to a schema
 
 
 def _is_lazy(tensor: torch.Tensor) -> bool:
