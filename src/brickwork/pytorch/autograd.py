@@ -23,7 +23,7 @@ from brickwork.pytorch.declared import Declared
 from brickwork.pytorch.gate import caller_below_autograd, schema_arguments
 from brickwork.pytorch.kept import Lengths, Values, flattened_arguments, sequence, without_elements
 from brickwork.pytorch.library import private
-from brickwork.pytorch.placement import device_of, tensors_of
+from brickwork.pytorch.placement import device_of, is_spread, tensors_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.replaced import Context, Replaced, flattened
 from brickwork.pytorch.schema import KEY
