@@ -346,7 +346,8 @@ class _Turn:
             held += _domain(replace(each, lower=lower, upper=upper))
             tested = self.guards(each.guards, inside, held)
             held += [item for item in tested if isinstance(item, Comparison)]
-            result.append(replace(each, lower=lower, upper=upper, guards=tested))
+            lower, clipped = self.clipped(each.atom, lower)
+            result.append(replace(each, lower=lower, upper=upper, guards=(*tested, *clipped)))
         values = dict(self.values)
         return Inverse(
             indices=indices,
@@ -357,6 +358,25 @@ class _Turn:
             assumed=tuple(dict.fromkeys(self.assumed)),
             everywhere=self.everywhere,
         )
+
+    def clipped(self, atom: Atom, lower: tuple[Ratio, ...]) -> tuple[tuple[Ratio, ...], list[Guard]]:
+        """Return where a loop begins, and what is asked in it instead, so that it begins at one place for all elements.
+
+        That is so for loops that stood inside of those that are no loops any more: they are short, as a rule (those of
+        the weights of a convolution), and do little in vain.
+        """
+        fixed = tuple(item for item in lower if all(map(is_parameter, item.numerator.atoms())))
+        if len(lower) < 2 or not fixed or any(self.is_inside(other, atom) for other in self.values):
+            return lower, []
+        moving = [item for item in lower if item not in fixed]
+        return fixed, [Comparison(of_atom(atom) * item.divisor - item.numerator) for item in moving]
+
+    def is_inside(self, other: Atom, atom: Atom) -> bool:
+        """Whether an unknown that was eliminated depends on another one, and its loop stood inside of that one's."""
+        if atom not in self.values[other].numerator.atoms():
+            return False
+        order = self.ordered([other, atom])
+        return order[0] == atom
 
     def ordered(self, atoms: Iterable[Atom]) -> list[Atom]:
         """Return unknowns in the order of the loops, a quotient before those that it is of."""

@@ -23,6 +23,7 @@ from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.derive import Backward, derive
 from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.schedule.schedule import Jam, Vectorise
 from brickwork.transform.scratch import Names
 from support import scatters
 from support.lowering import memory, program_of, strides
@@ -220,3 +221,38 @@ def test_a_gradient_of_an_argument_without_elements_is_dense() -> None:
     (made,) = (node for node in result.body if isinstance(node, Allocate))
     assert made.tensor.type == gradient
     assert made.like is None
+
+
+def biased(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    assert bias.shape[0] == x.shape[1]
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] + bias[j]
+    return out
+
+
+def test_sizes_of_tensors_that_are_not_read_are_known() -> None:
+    """The sizes of the bias are those of x, so that its gradient asks for nothing."""
+    matrix, row = (
+        TensorType(FLOAT32, 2, contiguous=True, unit_axis=1),
+        TensorType(FLOAT32, 1, contiguous=True, unit_axis=0),
+    )
+    program = lower(define(biased), Signature((matrix, row)))
+    result = derive(program, Backward((False, True)), Signature((matrix, row, matrix)))
+    assert not any(isinstance(node, If) for node in walk(kernel_of(result)))
+
+
+def test_what_slides_along_memory_has_no_lanes_on_a_grid() -> None:
+    program = gathered(program_of(scatters.causal, *SHAPES["causal"]))
+    schedule = schedule_kernel(kernel_of(program), cuda_target((9, 0))).schedule
+    wide = [item.loop.name for item in schedule.directives if isinstance(item, Vectorise)]
+    jammed = [item.loop.name for item in schedule.directives if isinstance(item, Jam)]
+    assert wide == ["u"]
+    assert jammed == ["b"]
+
+
+def test_a_short_loop_inside_begins_at_one_place_for_all_elements() -> None:
+    program = gathered(program_of(scatters.conv2, *SHAPES["conv2"]))
+    starts = [node.start for node in walk(kernel_of(program)) if isinstance(node, For)]
+    assert all(getattr(start, "value", None) == 0 for start in starts)
