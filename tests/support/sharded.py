@@ -263,6 +263,30 @@ def _by_keyword(machines: Any) -> None:
         torch.testing.assert_close(found.full_tensor(), x + y)
 
 
+def _defined_anew(machines: Any) -> None:
+    """Exchange an operator for one that is shared out otherwise; a number may decide what the shape is."""
+
+    def copied(x: torch.Tensor, by: float) -> torch.Tensor:
+        out = torch.empty_like(x)
+        for i in range(x.shape[0]):
+            out[i] = x[i] * by
+        return out
+
+    def made_longer(x: torch.Tensor, by: float) -> torch.Tensor:
+        out = x.new_zeros((int(x.shape[0] * by),))
+        for i in range(x.shape[0]):
+            out[i] = x[i]
+        return out
+
+    x = torch.randn(4, device=machines.device_type)
+    for function, place, sizes in ((copied, "S0", (4, 4)), (made_longer, "R", (4, 8))):
+        operator = bw.op("bwsharded::changing")(function)
+        for by, size in zip((1.0, 2.0), sizes, strict=True):
+            found: Any = operator(_distributed(x, machines, "S0"), by)
+            assert (_word(found.placements[0]), found.shape[0]) == (place, size)
+            torch.testing.assert_close(found.full_tensor(), operator(x, by))
+
+
 def _twice_shared(machines: Any) -> None:
     """Share out over both axes of a mesh."""
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
@@ -347,6 +371,7 @@ def _compiled(machines: Any) -> None:
 
 SCENES: dict[str, Callable[[Any], None]] = {
     "tensors by keyword": _by_keyword,
+    "defined anew": _defined_anew,
     "both axes of a mesh": _twice_shared,
     "results in buffers": _into_buffers,
     "inference mode first": _first_in_inference_mode,

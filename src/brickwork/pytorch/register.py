@@ -148,19 +148,17 @@ def register(
         devices = ("CPU", "CUDA") if made_for_cuda() else ("CPU",)
     with _state.lock:
         known = _state.registrations.get(name)
-        if known is not None:
-            if alone:
-                forget_traces()
-            if _DTENSOR in sys.modules:
-                importlib.import_module("brickwork.pytorch.sharding").forget_placements()
-            if (known.schema, known.python, known.devices) == (schema, python, devices):
-                known.behaviour = behaviour
-                for gate in known.gates.values():
-                    gate.clear()
-                return known
-        registration = _define(name, schema, behaviour, None if python else thunks(), devices)
-        _state.registrations[name] = registration
-    _share(registration)
+        if known is not None and alone:
+            forget_traces()
+        if known is not None and (known.schema, known.python, known.devices) == (schema, python, devices):
+            registration = known
+            known.behaviour = behaviour
+            for gate in known.gates.values():
+                gate.clear()
+        else:
+            registration = _define(name, schema, behaviour, None if python else thunks(), devices)
+            _state.registrations[name] = registration
+    _share(registration, anew=known is not None)
     return registration
 
 
@@ -296,8 +294,8 @@ def _define(
     return registration
 
 
-def _share(registration: Registration) -> None:
-    """Tell DTensor of an operator: now, or of all that there are once it is imported.
+def _share(registration: Registration, *, anew: bool = False) -> None:
+    """Tell DTensor of an operator, perhaps `anew`: now, or of all that there are once it is imported.
 
     The lock is not held: another thread may be importing it, and then wants the lock.
     """
@@ -308,6 +306,8 @@ def _share(registration: Registration) -> None:
         def definition() -> Defined | None:
             return registration.behaviour.definition
 
+        if anew:
+            room.forget_placements()
         room.share(default, registration.schema, definition)
         if registration.schema.out is not None:
             room.share_out(registration.overload(OUT), registration.schema.out.outputs, default)

@@ -7,6 +7,7 @@ This module is loaded when torch.distributed.tensor has been.
 
 from __future__ import annotations
 
+import ast
 import functools
 import itertools
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import signature_of_call
 from brickwork.pytorch.fake import check_result
 from brickwork.pytorch.schema import Schema
-from brickwork.transform.derivation import Defined
+from brickwork.transform.derivation import Defined, origin_of
 from brickwork.transform.derive import program_of
 
 _DISPATCHER: Any = attrgetter("_op_dispatcher")(DTensor)
@@ -34,7 +35,7 @@ _STRIDED: Any = attrgetter("_StridedShard")(placement_types)
 
 
 def forget_placements() -> None:
-    """Let torch ask again for the placements of operators, some of which may have changed."""
+    """Let torch ask again for the placements of operators, some of which have changed."""
     _DISPATCHER.sharding_propagator.propagate_op_sharding.cache_clear()
     attrgetter("_C._clear_DTensor_sharding_propagator_cache")(torch)()
 
@@ -76,10 +77,30 @@ def share(overload: Any, derived: Schema, definition: Callable[[], Defined | Non
         _handle(overload, functools.partial(_refuse, f"{overload.name()} takes no DTensors: {reason}"))
         return
     arguments = shared.schema.arguments
-    numbers = [place for place, item in enumerate(arguments) if not _has_tensors(item)]
+    unread = _unread_by_host(definition())
+    numbers = [
+        place
+        for place, item in enumerate(arguments)
+        if not (_has_tensors(item) or (str(item.type) == "float" and item.name in unread))
+    ]
     named = [item.name for item in arguments if item.kwarg_only]
     info = RuntimeSchemaInfo(min(numbers, default=len(arguments)), named or None, needs_pytree=True)
     _DISPATCHER.sharding_propagator.register_op_strategy(overload, functools.partial(_strategy, shared), info)
+
+
+def _unread_by_host(defined: Defined | None) -> set[str]:
+    """Return the parameters that no size of a result depends on, whose values torch need not look at."""
+    if defined is None or defined.host == "python":
+        return set()
+    definition = origin_of(defined)
+    read: set[str] = set()
+    waiting: list[ast.AST] = [*definition.source.node.body]
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in definition.split.lifted:
+            waiting += ast.iter_child_nodes(node)
+            read |= {node.id} if isinstance(node, ast.Name) else set()
+    return {item.name for item in definition.parameters} - read
 
 
 def share_out(overload: Any, outputs: Sequence[str], default: Any) -> None:
