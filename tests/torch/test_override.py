@@ -522,6 +522,22 @@ def test_graphs_follow_overrides_and_are_kept(device):
     assert graphs() <= 3  # one of before the first override, and one for each state since
 
 
+@pytest.mark.parametrize("number", [2, 2.5])
+def test_compiled_numbers_stay_numbers(device, number):
+    seen = []
+
+    def product(x, other):
+        seen.append(other)
+        return torch.mul(x, other)
+
+    x = torch.randn(5)
+    run = compiled(lambda x: x + number)
+    with bw.override("aten::add", product):
+        assert torch.equal(run(x), x * number)
+    assert seen == [number]
+    assert torch.equal(run(x), x + number)
+
+
 def test_compiled_gradients_follow_overrides(device):
     x = torch.randn(5, requires_grad=True)
     run = compiled(torch.sin)

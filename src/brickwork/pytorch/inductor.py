@@ -9,6 +9,7 @@ guards such graphs on the answer, and keeps one for each. Backends without these
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ import torch
 
 from brickwork.pytorch.imports import when_imported
 from brickwork.pytorch.library import private
-from brickwork.pytorch.overloads import schema_of
+from brickwork.pytorch.overloads import numbers_for_tensors, schema_of
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.untraced import untraced
 
@@ -35,7 +36,7 @@ def follow(overload: Any, overridden: Callable[[], Container[str]], path: tuple[
 
     `overridden` returns the dispatch keys at which it is overridden, and `path` leads to its result from our package.
     """
-    stand_in = _stand_in(overload, library)
+    stand_in = functools.lru_cache(None)(functools.partial(_stand_in, overload, library))
     _after_import(_TABLES, lambda: _enter(overload, overridden, path, stand_in))
     _after_import(_AUTOGRAD, _trace_always)
     dynamo = sys.modules.get("torch._dynamo")
@@ -55,7 +56,9 @@ def _trace_always() -> None:
     cast("Any", sys.modules[_AUTOGRAD]).enable_autograd_cache = False
 
 
-def _enter(overload: Any, overridden: Callable[[], Container[str]], path: tuple[str, ...], stand_in: Any) -> None:
+def _enter(
+    overload: Any, overridden: Callable[[], Container[str]], path: tuple[str, ...], stand_in: Callable[..., Any]
+) -> None:
     """Put an entry into Inductor's tables; the second is a copy of the first, with more."""
     room: Any = sys.modules[_TABLES]
     for table in (room.decompositions, room.fast_random_decomps()):
@@ -65,7 +68,7 @@ def _enter(overload: Any, overridden: Callable[[], Container[str]], path: tuple[
             _guard(path)
             tensors = tensors_of((*arguments, *named.values()))
             if ("CUDA" if any(each.device.type == "cuda" for each in tensors) else "CPU") in overridden():
-                return stand_in(*arguments, **named)
+                return stand_in(numbers_for_tensors(overload, arguments))(*arguments, **named)
             return NotImplemented if before is None else before(*arguments, **named)
 
         table[overload] = decomposed
@@ -83,11 +86,18 @@ def _guard(path: tuple[str, ...]) -> None:
     guards.install_guard(source.make_guard(guards.GuardBuilder.EQUALS_MATCH))
 
 
-def _stand_in(overload: Any, library: Any) -> Any:
-    """Return an operator that is opaque to compilers and calls `overload`; it may do anything, so it is not folded."""
-    name = overload.name().replace("::", "_")
-    tags = [torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded]
-    library.define(str(schema_of(overload)).replace(overload.name(), name, 1), tags=tags)
+def _stand_in(overload: Any, library: Any, numbers: tuple[str, ...]) -> Any:
+    """Return an operator that is opaque to compilers and calls `overload`; it may do anything, so it is not folded.
+
+    The arguments `numbers` are numbers in place of tensors, and reach the kernel as such.
+    """
+    plain, _, label = overload.name().replace("::", "_").partition(".")
+    own = "_".join((label, *numbers)).strip("_")
+    name = f"{plain}.{own}" if own else plain
+    schema = str(schema_of(overload)).replace(overload.name(), name, 1)
+    for each in numbers:
+        schema = re.sub(rf"Tensor\??( {each}\b)", r"Scalar\1", schema)
+    library.define(schema, tags=[torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded])
 
     @untraced
     def run(*arguments: Any, **named: Any) -> Any:
@@ -96,8 +106,7 @@ def _stand_in(overload: Any, library: Any) -> Any:
     for key in ("CPU", "CUDA"):
         library.impl(name, run, key)
     library._register_fake(name, overload)  # noqa: SLF001  # torch's own door to a library's fakes
-    plain, _, label = name.partition(".")
-    return getattr(getattr(getattr(torch.ops, NAMESPACE), plain), label or "default")
+    return getattr(getattr(getattr(torch.ops, NAMESPACE), plain), own or "default")
 
 
 def _laid_out(result: Any, overload: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:

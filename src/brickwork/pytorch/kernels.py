@@ -15,11 +15,8 @@ import torch
 
 from brickwork.pytorch.front import Front
 from brickwork.pytorch.library import private
-from brickwork.pytorch.overloads import schema_of
+from brickwork.pytorch.overloads import numbers_for_tensors, schema_of
 from brickwork.pytorch.untraced import untraced
-
-_NUMBERS = (bool, int, float, complex)
-_TENSORS = ("Tensor", "Optional[Tensor]")
 
 
 class Layer(Protocol):
@@ -66,15 +63,13 @@ class Kernel:
 
     def _as_tensors(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return positional arguments with tensors where torch passes numbers to Python in place of tensors."""
-        parameters = schema_of(self.overload).arguments
-        pairs = [*zip(arguments, parameters, strict=False)]
-        if not any(isinstance(value, _NUMBERS) and str(each.type) in _TENSORS for value, each in pairs):
+        numbers = numbers_for_tensors(self.overload, arguments)
+        if not numbers:
             return arguments
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
-        return tuple(
-            _as_tensor(value, tensors) if isinstance(value, _NUMBERS) and str(each.type) in _TENSORS else value
-            for value, each in pairs
-        )
+        names = [each.name for each in schema_of(self.overload).arguments]
+        pairs = zip(arguments, names, strict=False)
+        return tuple(_as_tensor(value, tensors) if name in numbers else value for value, name in pairs)
 
 
 def kernel_at(overload: Any, key: str) -> Any:

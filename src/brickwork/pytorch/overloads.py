@@ -19,6 +19,10 @@ _COMPOSITES = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctio
 """Keys of kernels for every device that call other operators, and have an autograd kernel in front."""
 
 
+_NUMBERS = (bool, int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
+_TENSORS = ("Tensor", "Optional[Tensor]")
+
+
 class Form(Enum):
     """Where the results of an overload go."""
 
@@ -105,6 +109,12 @@ def _variants(function: Any) -> Iterator[Member]:
 def schema_of(overload: Any) -> Any:
     """Return torch's schema of an overload."""
     return overload._schema  # noqa: SLF001  # there is no public way to a schema
+
+
+def numbers_for_tensors(overload: Any, arguments: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the names of the tensors in place of which torch passes numbers to Python, as for `x + 2`."""
+    pairs = zip(arguments, schema_of(overload).arguments, strict=False)
+    return tuple(each.name for value, each in pairs if isinstance(value, _NUMBERS) and str(each.type) in _TENSORS)
 
 
 def _packet(namespace: str, plain: str) -> Any:
