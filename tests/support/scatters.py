@@ -259,3 +259,29 @@ def even(g: torch.Tensor) -> torch.Tensor:
         if i % 2 == 0:
             xb[i // 2] += g[i]
     return xb
+
+
+def spread(g: torch.Tensor, stride: int) -> tuple[torch.Tensor, torch.Tensor]:
+    n = g.shape[0]
+    xb = torch.zeros((2 * n + 3,))
+    yb = torch.zeros((n,))
+    for i in range(n):
+        yb[i] += 2 * g[i]
+        for q in range(3):
+            p = i * stride + q
+            if 0 <= p < 2 * n + 3:
+                xb[p] += g[i]
+    return xb, yb
+
+
+def halves_and_total(g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    n = g.shape[0]
+    xb = torch.zeros(((n + 1) // 2,))
+    total = torch.zeros((1,))
+    s = 0.0
+    for i in range(n):
+        s += g[i]
+        xb[i // 2] += g[i]
+    for i in range(1):
+        total[i] = s
+    return xb, total

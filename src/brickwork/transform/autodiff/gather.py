@@ -56,7 +56,7 @@ from brickwork.ir.nodes import (
     Tensor,
     parameter_tensors,
 )
-from brickwork.ir.walk import read_symbols, walk
+from brickwork.ir.walk import read_symbols, rewrite_statements, walk
 from brickwork.transform.autodiff.dead import without_dead
 from brickwork.transform.autodiff.hulls import Hulls, Range
 from brickwork.transform.autodiff.partial import partial_sums
@@ -177,16 +177,19 @@ class _Gatherer:
             if not self.stays(root, updates, depth) and (terms := self.terms(root, updates, depth)) is not None:
                 gathered[tensor] = terms
         rest = {tensor for tensor in found if tensor not in gathered}
-        first = {found[tensor][0].store.access for tensor in rest if self.is_first(found[tensor], depth)}
-        self.covered |= {tensor for tensor in rest if found[tensor][0].store.access in first}
         assumed = self.assumed(gathered)
+        first = {
+            found[tensor][0].store.access for tensor in rest if not assumed and self.is_first(found[tensor], depth)
+        }
+        self.covered |= {tensor for tensor in rest if found[tensor][0].store.access in first}
         residual = self.residual(root, gathered, first)
         if any(not self.is_separate(found[tensor], depth) for tensor in rest):
             zero, self.zero = self.zero, set[Tensor]()
             residual = replace(residual, body=self.block(residual.body, depth + 1))
             self.zero = zero
         nests = [item for tensor, terms in gathered.items() for item in self.written(tensor, terms, depth, not assumed)]
-        new = (residual, *nests) if any(isinstance(node, Store) for node in walk(residual)) else tuple(nests)
+        stores = any(isinstance(node, Store) for node in walk(residual))
+        new = (*((residual,) if stores else _without_checks(residual)), *nests)
         if not assumed or not gathered:
             return new if gathered else (residual,)
         condition = reduce(lambda one, two: build.apply("logical_and", one, two), assumed)
@@ -439,6 +442,11 @@ class _Gatherer:
         """Return the read of a variable that is kept, in the iteration with these indices."""
         tensor, ranges = self.buffers[kept.symbol, id(kept.ahead)]
         return self.names.load(tensor, *(build.sub(at, item.low) for at, item in zip(indices, ranges, strict=True)))
+
+
+def _without_checks(loop: For) -> Block:
+    """Return a loop that stores nothing without its checks of divisors, which others have passed."""
+    return rewrite_statements((loop,), lambda statement: () if isinstance(statement, Check) else (statement,))
 
 
 def _scalars(inverse: Inverse) -> Iterable[ScalarAtom]:

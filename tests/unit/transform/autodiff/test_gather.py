@@ -86,6 +86,7 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
             (scatters.matmul, (numbers(n, 2), numbers(2, 3), numbers(n, 3))),
             (scatters.up, (numbers(n),)),
             (scatters.even, (numbers(n),)),
+            (scatters.halves_and_total, (numbers(n),)),
             (scatters.layernorm, (numbers(few, n), numbers(n), numbers(few, n))),
             (scatters.diagonal, (numbers(n),)),
             (scatters.bias, (numbers(n, 3),)),
@@ -103,6 +104,7 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     made.append((scatters.brick, (numbers(3, 2), numbers(1, 1), [0, 0], -2)))
     for steps in ((1, 0, 1), (2, 1, 1), (1, 2, 3), (3, 1, 2), (0, 0, 1), (-1, -3, 1), (1, 1, 0), (1, 5, -1)):
         made.append((scatters.conv1, (numbers(7), numbers(3), numbers(4), *steps)))
+    made += [(scatters.spread, (numbers(4), stride)) for stride in (2, 0, -1)]
     made.append((scatters.conv2, (numbers(2, 2, 4, 3), numbers(2, 2, 2, 3), numbers(2, 2, 3, 1))))
     return made
 
@@ -113,7 +115,7 @@ def test_each_contribution_is_added_once(function: Callable[..., Any], arguments
     assert results(gathered(program), arguments) == results(program, arguments)
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(60))
 def test_each_contribution_of_random_nests_is_added_once(seed: int) -> None:
     made = Scatter(seed)
     program = made.program()
@@ -187,6 +189,12 @@ def test_what_is_not_written_everywhere_is_filled(name: str) -> None:
     shapes = {**SHAPES, "strided": (numbers(3),), "diagonal": (numbers(3),)}
     program = gathered(program_of(getattr(scatters, name), *shapes[name]))
     assert any(isinstance(node, Allocate) and node.fill is not None for node in program.body)
+
+
+def test_what_is_filled_for_the_form_of_other_arguments() -> None:
+    """A stride that is not positive takes the nest as it was, which adds."""
+    program = gathered(program_of(scatters.spread, numbers(4), 2))
+    assert all(node.fill is not None for node in program.body if isinstance(node, Allocate))
 
 
 def test_an_index_from_a_tensor_stays_a_scatter() -> None:
