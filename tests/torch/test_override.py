@@ -311,6 +311,8 @@ def test_devices_that_are_not_there():
         bw.override("aten::sin", doubled, device="meta")
     with pytest.raises(ValueError, match="all GPUs: write device='cuda'"):
         bw.override("aten::sin", doubled, device="cuda:0")
+    with pytest.raises(TypeError, match="takes the name of an operator"):
+        bw.override(torch.ops.aten.sin, doubled)
     with pytest.raises(TypeError, match="takes a callable"):
         bw.override("aten::sin", 3)
     if not torch.cuda.is_available():

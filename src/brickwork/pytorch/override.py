@@ -39,6 +39,8 @@ class override:  # noqa: N801  # it reads as a function, and as a context manage
         """Put `function` in place."""
         with OwnFramesHidden():
             keys = _keys(device)
+            if not isinstance(cast("object", name), str):
+                raise TypeError(f'bw.override takes the name of an operator, such as "aten::sin", not {name!r}')
             if not callable(function):
                 raise TypeError(f"bw.override takes a callable in place of {name}, not {function!r}")
             if registered(name.partition(".")[0]) is not None:
