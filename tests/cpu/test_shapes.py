@@ -108,3 +108,18 @@ def test_what_is_not_understood_is_refused_by_name(sizes: str) -> None:
     with pytest.raises(CompileError) as caught:
         made("refused", f'\ndef f(x: Float[Tensor, "{sizes}"]) -> None:\n    for i in range(2):\n        x[i] = 1\n')
     assert caught.value.diagnostics[0].code == "BW007"
+
+
+def test_a_size_is_not_what_its_variable_became_afterwards():
+    @bw.op
+    def beyond(x: torch.Tensor) -> torch.Tensor:
+        half = x.shape[0] // 2
+        out = x.new_zeros((half,))
+        if x.shape[0] > 2:
+            half = half * 2
+        for i in range(half):
+            out[i] = x[i]
+        return out
+
+    with pytest.raises(IndexError, match="out of bounds"):
+        beyond(torch.ones(8))

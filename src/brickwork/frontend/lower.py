@@ -6,6 +6,7 @@ The body is lowered again and again until the types of its variables no longer g
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from functools import partial
 
 from brickwork.diagnostics.diagnostic import in_order
@@ -27,8 +28,10 @@ from brickwork.ir.build import integer, read
 from brickwork.ir.dtypes import BOOL, INT64, DType
 from brickwork.ir.nodes import (
     AbsentParameter,
+    Allocate,
     Assign,
     Block,
+    Check,
     Kernel,
     KeyParameter,
     Launch,
@@ -37,13 +40,14 @@ from brickwork.ir.nodes import (
     Program,
     Return,
     ScalarParameter,
+    Statement,
     Symbol,
     TensorListParameter,
     TensorParameter,
     TensorType,
 )
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
-from brickwork.ir.walk import free_symbols, free_tensors, is_about
+from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, is_about, read_symbols
 
 PASSES = 64
 """More than any chain of widenings is long."""
@@ -211,7 +215,8 @@ def _kernel(state: State, host: Host) -> Kernel:
     zero = integer(0)
     body: Block = (*(Assign(symbol=symbol, value=zero) for symbol in state.counters), *host.kernel)
     tensors, scalars = free_tensors(body), free_symbols(body)
-    facts = tuple(fact for fact in host.facts if is_about(fact, tensors, scalars))
+    changing = _changing(host.block)
+    facts = tuple(fact for fact in host.facts if is_about(fact, tensors, scalars) and not read_symbols(fact) & changing)
     definition = host.definition
     return Kernel(
         name=definition.name,
@@ -222,3 +227,17 @@ def _kernel(state: State, host: Host) -> Kernel:
         may_alias=host.signature.may_alias,
         loc=definition.loc,
     )
+
+
+def _changing(block: Sequence[Statement]) -> frozenset[Symbol]:
+    """Return the host's variables that are set after something has been found out of them.
+
+    What was true of a size then may not be when the kernel runs.
+    """
+    known: set[Symbol] = set()
+    changing: set[Symbol] = set()
+    for statement in block:
+        changing |= known & assigned_symbols(statement)
+        if isinstance(statement, Allocate | Check):
+            known |= read_symbols(statement)
+    return frozenset(changing)
