@@ -67,7 +67,8 @@ def rsqrt(input: Real) -> Real:
 
 def sigmoid(input: Real) -> Real:
     """Return the logistic function."""
-    return 1.0 / (1.0 + exp(-input))
+    small = exp(input if input < 0 else -input)
+    return (small if input < 0 else 1.0) / (1.0 + small)
 
 
 def logit(input: Real, eps: float | None = None) -> Real:
@@ -100,7 +101,7 @@ def elu(input: Real, alpha: float = 1.0) -> Real:
 
 def silu(input: Real) -> Real:
     """Return x * sigmoid(x)."""
-    return input / (1.0 + exp(-input))
+    return input * sigmoid(input)
 
 
 def mish(input: Real) -> Real:
@@ -121,12 +122,12 @@ def softsign(input: Real) -> Real:
 
 def logsigmoid(input: Real) -> Real:
     """Return log(sigmoid(x))."""
-    return min(0.0, input) - log1p(exp(-abs(input)))
+    return min(0.0, input) - log1p(exp(input if input < 0 else -input))
 
 
 def hardtanh(input: Real, min_val: float = -1.0, max_val: float = 1.0) -> Real:
     """Return x between two limits."""
-    return clamp(input, min_val, max_val)
+    return max_val if input >= max_val else min_val if input <= min_val else input
 
 
 def hardsigmoid(input: Real) -> Real:
@@ -150,9 +151,9 @@ def clamp(input: Real, min: Real | None = None, max: Real | None = None) -> Real
     """Return x between two limits; NaN stays."""
     result = input
     if min is not None:
-        result = maximum(result, min)
+        result = result if result >= min or result != result else min
     if max is not None:
-        result = minimum(result, max)
+        result = result if result <= max or result != result else max
     return result
 
 
@@ -183,7 +184,8 @@ def fmin(input: Real, other: Real) -> Real:
 
 def torch_fmod(input: Real, other: Real) -> Real:
     """Return the remainder with the sign of the dividend, of integers too."""
-    rest = abs(input) % abs(other)
+    size = -input if input < 0 else input
+    rest = size % abs(other)
     return -rest if input < 0 else rest
 
 
@@ -261,20 +263,22 @@ def heaviside(input: Real, values: Real) -> Real:
 
 def xlogy(input: Real, other: Real) -> Real:
     """Return x * log(y), and 0 where x is 0 and y is not NaN."""
-    return 0.0 * float(input) if input == 0 and not isnan(other) else input * log(other)
+    nothing = input == 0 and (other <= 0 or isinf(other))
+    return 0.0 * float(input) if nothing else input * log(other)
 
 
 def logaddexp(input: Real, other: Real) -> Real:
     """Return log(exp(x) + exp(y))."""
-    top = max(input, other)
-    return input + 0.6931471805599453 if input == other else top + log1p(exp(-abs(input - other)))
+    gap = input - other
+    rest = log1p(exp(gap if gap < 0 else -gap))
+    return input if input == other and isinf(input) else max(input, other) + rest
 
 
 def logaddexp2(input: Real, other: Real) -> Real:
     """Return log2(2**x + 2**y)."""
-    top = max(input, other)
-    rest = log1p(exp(-abs(input - other) * 0.6931471805599453)) * 1.4426950408889634
-    return input + 1.0 if input == other else top + rest
+    gap = (input - other) * 0.6931471805599453
+    rest = log1p(exp(gap if gap < 0 else -gap)) * 1.4426950408889634
+    return input if input == other and isinf(input) else max(input, other) + rest
 
 
 def deg2rad(input: Real) -> Real:
@@ -296,7 +300,7 @@ def sinc(input: Real) -> Real:
 def nan_to_num(input: Real, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Real:
     """Return the number, or what stands for NaN and the infinities."""
     result = float(input)
-    above = nextafter(result if isinf(result) else copysign(inf, result), 0.0)
+    above = nextafter(copysign(inf, result), 0.0)
     below = -abs(above)
     above = abs(above)
     if posinf is not None:
@@ -347,7 +351,9 @@ def erfinv(input: Real) -> Real:
         slope = 1.1283791670955126 * exp(-guess * guess)
         newton = error / slope
         guess -= newton / (1 + guess * newton)
-    return copysign(guess if size < 1 else inf if size == 1 else nan, value)
+    result = copysign(guess if size < 1 else inf if size == 1 else nan, value)
+    step = (value - erf(result)) / (1.1283791670955126 * exp(-result * result))  # at 0 all of the derivative is here
+    return result + step if size < 0.5 else result
 
 
 def bitwise_and(input: int, other: int) -> int:
