@@ -1,0 +1,1 @@
+"""A tile is learned from pictures of a wall: padding in an input pipeline, and the gradient back to the tile."""
