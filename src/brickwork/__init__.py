@@ -1,6 +1,6 @@
 """brickwork: plain Python loops over tensor elements become native PyTorch operators.
 
-What makes operators of kernels written elsewhere is loaded when it is first asked for.
+What overrides operators, or makes them of kernels written elsewhere, is loaded when it is first asked for.
 """
 
 from importlib import import_module
@@ -19,10 +19,10 @@ from brickwork.language.loops import indices, ndrange, prange
 from brickwork.language.random import rand, randint, randn
 from brickwork.op import Op, op
 from brickwork.pytorch.devices import check_errors
-from brickwork.pytorch.override import override
 
 if TYPE_CHECKING:
     from brickwork.pytorch.cuda_source import CudaOp, Launch, cuda_op
+    from brickwork.pytorch.override import override
     from brickwork.pytorch.triton_launcher import TritonOp, triton_op
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
 
 _LATER = {
     **dict.fromkeys(("CudaOp", "Launch", "cuda_op"), "brickwork.pytorch.cuda_source"),
+    "override": "brickwork.pytorch.override",
     **dict.fromkeys(("TritonOp", "triton_op"), "brickwork.pytorch.triton_launcher"),
 }
 
