@@ -352,7 +352,11 @@ class Op:
             self._artifact(arguments, named)
 
     def check(self, /, *arguments: Any, **named: Any) -> None:
-        """Compare with the reference on these arguments, and run `torch.library.opcheck`; raise if anything differs."""
+        """Check the operator on these arguments, print a table, and raise AssertionError if a check has failed.
+
+        It compares results with the reference, repeated calls, and calls with other strides and on batches; gradients,
+        those of gradients, and tangents with differences (in float64); and runs `torch.library.opcheck`.
+        """
         if self._schema.unsaid:
             more = {name: value for name, value in named.items() if name not in self.__signature__.parameters}
             bound = self.__signature__.bind(*arguments, **{key: named[key] for key in named.keys() - more.keys()})

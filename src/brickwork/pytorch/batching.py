@@ -25,7 +25,8 @@ class Samples:
         """
         self._size = size
         self._written = written
-        self._differs = [_has_axis(dim) or place in written for place, dim in enumerate(dims)]
+        pairs = enumerate(zip(values, dims, strict=True))
+        self._differs = [_has_axis(dim) or (place in written and value is not None) for place, (value, dim) in pairs]
         pairs = enumerate(zip(values, dims, strict=True))
         self.values = [self._whole(value, dim) if self._differs[place] else value for place, (value, dim) in pairs]
         for place in written:

@@ -1,43 +1,181 @@
-"""Checks of an operator on real arguments: the same results as its reference, and PyTorch's own `opcheck`."""
+"""Checks of an operator on real arguments: results, gradients, batches, and PyTorch's own `opcheck`, as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
 
+from brickwork.diagnostics.errors import CompileError
 from brickwork.pytorch.devices import check_errors
-from brickwork.pytorch.gate import schema_arguments
-from brickwork.pytorch.placement import device_of
+from brickwork.pytorch.gate import call_in_order, schema_arguments
+from brickwork.pytorch.placement import device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
+from brickwork.pytorch.register import in_order
 from brickwork.pytorch.schema import KEY
 
 TOLERANCES = {torch.float16: 1e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-12}
 """How far results may differ, relative to their size, by dtype: compiled code may contract a*b+c."""
 
 
+class _SkippedError(Exception):
+    """A check that says nothing of this operator on these arguments; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An operator and arguments to check it on; `values` are those in the order of its schema, with a random key."""
+
+    name: str
+    overload: Any
+    reference: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    named: Mapping[str, Any]
+    values: tuple[Any, ...]
+
+    def outputs(self, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """Call the operator on copies; return what it stores into, then its results."""
+        given = [_copy(value) for value in values]
+        results = call_in_order(self.overload, given)
+        pairs = zip(given, schema_arguments(self.overload), strict=True)
+        written = [value for value, each in pairs if each.alias_info is not None and each.alias_info.is_write]
+        return (*tensors_of(written), *tensors_of([results]))
+
+
 def check_operator(
     operator: Any, reference: Callable[..., Any], name: str, arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> None:
-    """Raise AssertionError unless `operator` agrees with `reference` and passes `opcheck` on these arguments.
+    """Check an operator on these arguments and print a table of what was found; AssertionError if a check failed.
 
-    The reference runs on the CPU, on copies; an operator that draws on a GPU is given a key for both.
+    The reference runs on the CPU, on copies; an operator that draws random numbers draws the same ones in each call.
     """
-    device = device_of(arguments)
-    draws = any(each.name == KEY for each in schema_arguments(operator))
-    if draws and named.get(KEY) is None and device is not None and device.type != "cpu":
-        named = {**named, KEY: draw_key()}
-    seed = torch.random.get_rng_state()
-    ours = [_copy(argument) for argument in arguments]
-    theirs = [_on_cpu(_copy(argument)) for argument in arguments]
-    result = operator(*ours, **named)
-    torch.random.set_rng_state(seed)
-    expected = reference(*theirs, **{key: _on_cpu(value) for key, value in named.items()})
+    parameters = schema_arguments(operator)
+    device = device_of((*arguments, *named.values()))
+    if any(each.name == KEY for each in parameters) and named.get(KEY) is None:
+        named = {**named, KEY: draw_key(device=device)}
+    values = in_order(parameters, tuple(arguments), dict(named))
+    subject = Subject(name, operator, reference, tuple(arguments), named, values)
+    width = max(map(len, CHECKS))
+    failures: list[str] = []
+    for title, check in CHECKS.items():
+        verdict = "passed"
+        try:
+            check(subject)
+        except _SkippedError as reason:
+            verdict = f"skipped: {reason}"
+        except Exception as error:  # noqa: BLE001  # whatever a check raises is what it has found
+            verdict = "FAILED"
+            failures.append(f"{title}: {type(error).__name__}: {error}")
+        sys.stdout.write(f"{name}  {title:{width}}  {verdict}\n")
+    if failures:
+        raise AssertionError("\n".join((f"{name} fails {len(failures)} of {len(CHECKS)} checks", *failures)))
+
+
+# ---------------------------------------------------------------- the checks
+
+
+def _reference(subject: Subject) -> None:
+    """Compare with the body as Python."""
+    ours = [_copy(argument) for argument in subject.arguments]
+    theirs = [_on_cpu(_copy(argument)) for argument in subject.arguments]
+    result = subject.overload(*ours, **subject.named)
+    expected = subject.reference(*theirs, **{key: _on_cpu(value) for key, value in subject.named.items()})
     check_errors()
-    _compare(name, "result", result, expected)
-    _compare(name, "arguments after the call", ours, theirs)
-    cast("Any", torch.library).opcheck(operator, tuple(_copy(argument) for argument in arguments), dict(named))
+    _compare(subject.name, "result", result, expected)
+    _compare(subject.name, "arguments after the call", ours, theirs)
+
+
+def _opcheck(subject: Subject) -> None:
+    """Run PyTorch's own check."""
+    arguments = tuple(_copy(argument) for argument in subject.arguments)
+    cast("Any", torch.library).opcheck(subject.overload, arguments, dict(subject.named))
+
+
+def _repeated(subject: Subject) -> None:
+    """Compare two calls bit by bit."""
+    for one, other in zip(subject.outputs(subject.values), subject.outputs(subject.values), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+
+
+def _strides(subject: Subject) -> None:
+    """Compare with a call on tensors that are the same but lie otherwise in memory."""
+    spread = [_spread(value) for value in subject.values]
+    if not any(tensor.dim() and tensor.numel() > 1 for tensor in tensors_of(spread)):
+        raise _SkippedError("no argument has elements that could lie otherwise")
+    _compare(subject.name, "result for other strides", subject.outputs(spread), subject.outputs(subject.values))
+
+
+def _gradcheck(subject: Subject) -> None:
+    """Compare gradients with differences of results."""
+    _differentiated(subject, torch.autograd.gradcheck)
+
+
+def _gradgradcheck(subject: Subject) -> None:
+    """Compare gradients of gradients with differences of gradients."""
+    _differentiated(subject, torch.autograd.gradgradcheck)
+
+
+def _forward_mode(subject: Subject) -> None:
+    """Compare tangents with differences of results."""
+    _differentiated(subject, torch.autograd.gradcheck, check_forward_ad=True, check_backward_ad=False)
+
+
+def _differentiated(subject: Subject, check: Callable[..., Any], **options: bool) -> None:
+    """Run one of torch's checks on the float tensors among the arguments, in float64."""
+    precise = [_precise(value) for value in subject.values]
+    inputs = tuple(tensor.requires_grad_() for tensor in tensors_of(precise) if tensor.is_floating_point())
+
+    def function(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        rest = iter(given)
+        outputs = subject.outputs([_with(value, rest) for value in precise])
+        return tuple(output for output in outputs if output.is_floating_point())
+
+    try:
+        with torch.no_grad():
+            outputs = function(*inputs)
+        if not inputs or not outputs:
+            raise _SkippedError("no argument, or no result, is a tensor of floats")
+        if any(output.dtype != torch.float64 for output in outputs):
+            raise _SkippedError("results are not of float64 where arguments are")
+        if not all(bool(output.isfinite().all()) for output in outputs):
+            raise _SkippedError("results are not finite")
+        check(function, inputs, fast_mode=True, **options)
+    except CompileError as error:
+        raise _SkippedError(error.diagnostics[0].message) from None
+
+
+def _vmap(subject: Subject) -> None:
+    """Compare a call over two samples, that are alike, with a call."""
+    values = [_twice(value) for value in subject.values]
+    dims = tuple(_axes(value) for value in subject.values)
+    if not tensors_of(values):
+        raise _SkippedError("no argument is a tensor")
+
+    def function(*given: Any) -> tuple[torch.Tensor, ...]:
+        return subject.outputs(given)
+
+    batches = cast("Any", torch).vmap(function, dims)(*values)
+    for batch, one in zip(batches, subject.outputs(subject.values), strict=True):
+        _compare(subject.name, "a sample", [batch[0], batch[1]], [one, one])
+
+
+CHECKS: Mapping[str, Callable[[Subject], None]] = {
+    "reference": _reference,
+    "opcheck": _opcheck,
+    "determinism": _repeated,
+    "strides": _strides,
+    "gradcheck": _gradcheck,
+    "gradgradcheck": _gradgradcheck,
+    "forward mode": _forward_mode,
+    "vmap": _vmap,
+}
+"""The checks by title, in order."""
+
+
+# ---------------------------------------------------------------- arguments and results
 
 
 def _compare(name: str, what: str, one: Any, other: Any) -> None:
@@ -66,4 +204,43 @@ def _on_cpu(value: Any) -> Any:
 def _copy(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_copy(item) for item in cast("Sequence[Any]", value)]
-    return value.clone() if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    copy = value.clone()
+    return copy if copy.stride() == value.stride() else _spread(value)
+
+
+def _spread(value: Any) -> Any:
+    """Return equal tensors whose elements stand apart in memory."""
+    if isinstance(value, list | tuple):
+        return [_spread(item) for item in cast("Sequence[Any]", value)]
+    if not isinstance(value, torch.Tensor) or not value.dim():
+        return value
+    return torch.stack([value, torch.zeros_like(value)], -1)[..., 0]
+
+
+def _precise(value: Any) -> Any:
+    """Return float tensors in float64, on their own."""
+    if isinstance(value, list | tuple):
+        return [_precise(item) for item in cast("Sequence[Any]", value)]
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.detach().to(torch.float64, copy=True) if is_float else value
+
+
+def _with(value: Any, floats: Iterator[torch.Tensor]) -> Any:
+    """Return an argument with its float tensors replaced, in order."""
+    if isinstance(value, list | tuple):
+        return [_with(item, floats) for item in cast("Sequence[Any]", value)]
+    return next(floats) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _twice(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_twice(item) for item in cast("Sequence[Any]", value)]
+    return torch.stack([value, value]) if isinstance(value, torch.Tensor) else value
+
+
+def _axes(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_axes(item) for item in cast("Sequence[Any]", value)]
+    return 0 if isinstance(value, torch.Tensor) else None

@@ -160,7 +160,7 @@ class DerivedOperators:
     def _derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> Derived:
         parameters = self.definition.parameters
         counts = tuple(
-            len(value) if item.kind == "list[tensor]" else int(item.kind == "tensor")
+            len(value) if item.kind == "list[tensor]" else int(item.kind == "tensor" and value is not None)
             for item, value in zip(parameters, values, strict=False)
         )
         return Derived(self.definition, derivation, floats, counts, (True,) * len(parameters))

@@ -62,8 +62,9 @@ class Derived:
     """An operator that is made of another one.
 
     `floats` tells of each tensor that `base` stores into (items of lists too), then of each of its results, whether it
-    has a derivative. `counts` has the number of tensors in each parameter of `base` that is a list, 1 for a tensor,
-    else 0. `read` tells for each parameter of `base` whether its elements may be looked at; of others the sizes matter.
+    has a derivative. `counts` has the number of tensors in each parameter of `base` that is a list, 1 for a tensor
+    that is there, else 0. `read` tells for each parameter of `base` whether its elements may be looked at; of others
+    the sizes matter.
     """
 
     base: Definition | Derived
@@ -98,7 +99,10 @@ class Derived:
         return text if all(read) else f"{text}_with_{_bits(read)}"
 
     def _letter(self, place: int, *, chosen: bool) -> str:
-        if self.base.parameters[place].kind == "list[tensor]":
+        parameter = self.base.parameters[place]
+        if not self.counts[place] and parameter.name in self.base.mutated and parameter.kind == "tensor":
+            return "a"
+        if parameter.kind == "list[tensor]":
             return f"{'l' if chosen else 'n'}{self.counts[place]}x"
         return str(int(chosen))
 
@@ -176,18 +180,18 @@ _TENSORS = frozenset({"tensor", "list[tensor]"})
 def derived(base: Defined, suffix: str) -> Derived | None:
     """Return what is made of `base` under a name that ends in `suffix`; None if it is no such name."""
     found = re.fullmatch(
-        r"(backward|forward|batch)_(keys_)?((?:[01]|[ln]\d+x)*)(?:_to_([01]+))?(?:_with_([01]+))?", suffix
+        r"(backward|forward|batch)_(keys_)?((?:[01a]|[ln]\d+x)*)(?:_to_([01]+))?(?:_with_([01]+))?", suffix
     )
     if found is None or (found[2] and found[1] != "batch"):
         return None
-    letters = re.findall(r"[01]|[ln]\d+x", found[3])
+    letters = re.findall(r"[01a]|[ln]\d+x", found[3])
     places = [place for place, item in enumerate(base.parameters) if item.kind in _TENSORS]
     if len(letters) != len(places):
         return None
     chosen, counts, read = ([False] * len(base.parameters), [0] * len(base.parameters), [True] * len(base.parameters))
     for place, letter, is_read in zip(places, letters, found[5] or "1" * len(places), strict=True):
         chosen[place], read[place] = letter[0] in "1l", is_read == "1"
-        counts[place] = int(letter[1:-1]) if len(letter) > 1 else 1
+        counts[place] = int(letter[1:-1]) if len(letter) > 1 else int(letter != "a")
     written = sum(count for item, count in zip(base.parameters, counts, strict=True) if item.name in base.mutated)
     floats = tuple(bit == "1" for bit in found[4] or "1" * (written + base.results))
     bits = tuple(chosen)

@@ -17,7 +17,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lower import lower
-from brickwork.ir.nodes import Load, Parameter, Program, TensorListParameter, TensorParameter, TensorType
+from brickwork.ir.nodes import Load, Parameter, Program, Rebind, TensorListParameter, TensorParameter, TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import walk
 from brickwork.transform.autodiff.forward import forward
@@ -48,6 +48,10 @@ def program_of(defined: Defined, signature: Signature) -> Program:
         return lower(defined, signature)
     base, derivation = defined.base, defined.derivation
     program = program_of(base, base_signature(len(base.parameters), derivation, signature))
+    if isinstance(derivation, Batch) and base.mutated and any(isinstance(node, Rebind) for node in walk(program.body)):
+        # Samples exchange elements, which the tensors that the caller holds must not.
+        message = f"`{base.name}` stores into arguments that change places, which is not done for all samples at once"
+        raise CompileError(Diagnostic(code="BW901", message=message, loc=base.loc, help="call it once a sample"))
     made = derive(program, derivation, signature)
     for parameter, given, needed in zip(base.parameters, defined.read, loaded(made), strict=False):
         if needed and not given:

@@ -1,0 +1,61 @@
+"""`op.check`: all checks on every ready operator, and each of them fails where it should."""
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.ops import sample_normal, sin, timex, timex_padded
+from brickwork.ops.brick_pad import brick_pad_colour, brick_pad_plane
+from brickwork.pytorch.check import CHECKS
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+LATTICE = ([1, 2], [4, 0], [2, 3])
+ARGUMENTS = {
+    timex: lambda: (torch.randn(2, 5), torch.randn(3, 2, 5), 0.1),
+    timex_padded: lambda: (torch.randn(2, 1, 3), torch.randn(2, 2, 5), 0.1),
+    sin: lambda: (torch.randn(4, 3),),
+    sample_normal: lambda: (torch.randn(3), torch.rand(3), 5),
+    brick_pad_plane: lambda: (torch.rand(3, 4), 7, 9, *LATTICE),
+    brick_pad_colour: lambda: (torch.rand(3, 4, 2), 5, 6, *LATTICE),
+}
+
+
+@pytest.mark.parametrize("operator", ARGUMENTS, ids=lambda operator: operator.__name__)
+def test_ready_operators(device, operator, capsys):
+    operator.check(*ARGUMENTS[operator]())
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines] == ["passed"] * len(CHECKS)
+
+
+def test_a_wrong_gradient_is_found(capsys):
+    @bw.op("bwcheck::wrong")
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        for i in range(x.shape[0]):
+            out[i] = x[i] * x[i]
+        return out
+
+    wrong.check(torch.randn(3))
+
+    @wrong.backward
+    def _(x, grad):
+        return x * grad
+
+    with pytest.raises(AssertionError, match="gradcheck"):
+        wrong.check(torch.randn(3))
+    found = {line[len("bwcheck::wrong  ") :][:13].strip(): line for line in capsys.readouterr().out.splitlines()}
+    assert "FAILED" in found["gradcheck"]
+    assert "passed" in found["reference"]
+
+
+def test_what_has_no_floats_is_skipped(capsys):
+    @bw.op("bwcheck::counted")
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        for i in range(x.shape[0]):
+            out[i] = x[i] + 1
+        return out
+
+    counted.check(torch.arange(5))
+    assert "skipped: no argument, or no result, is a tensor of floats" in capsys.readouterr().out
