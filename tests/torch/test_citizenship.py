@@ -183,8 +183,8 @@ def test_optimised_strict_and_with_torchs_number_of_threads(tmp_path):
         def threads():
             return len(os.listdir("/proc/self/task"))
 
-        x = torch.ones(1_000_000)
         torch.set_num_threads(1)
+        x = torch.ones(1_000_000)
         shift(x)
         before = threads()
         shift(x)

@@ -17,6 +17,7 @@ from brickwork.config import config
 from brickwork.runtime import cache, device_stages, stages
 from brickwork.runtime.replay import replay
 from brickwork.target.target import Target
+from brickwork.transform import derive
 
 
 def weight(v: torch.Tensor) -> torch.Tensor:
@@ -97,7 +98,7 @@ def test_a_failure_for_a_gpu_replays_without_one(operator: bw.Op, monkeypatch: p
 
 
 def test_a_failure_before_the_ir_is_told_again(operator: bw.Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "lower", failing)
+    monkeypatch.setattr(derive, "lower", failing)
     with pytest.raises(bw.InternalError) as caught:
         operator(torch.randn(5))
     said, fails = replay(caught.value.bundle or "")
@@ -141,7 +142,7 @@ def test_too_deep_a_nest_is_no_fault_of_ours(operator: bw.Op, monkeypatch: pytes
     def endless(*arguments: object) -> NoReturn:
         raise RecursionError
 
-    monkeypatch.setattr(stages, "lower", endless)
+    monkeypatch.setattr(derive, "lower", endless)
     with pytest.raises(bw.CompileError, match="BW014: `doubled` is nested too deeply"):
         operator(torch.randn(5))
 

@@ -84,6 +84,8 @@ def test_transforms(device, name):
 
 @pytest.mark.parametrize("name", ["jvp of vjp", "vmap of grad", "grad of vmap", "hessian", "vmap of vmap"])
 def test_transforms_under_compile(device, name):
+    if name == "hessian" and device == "cuda" and torch.__version__ < "2.12":
+        pytest.skip("Dynamo of torch 2.11 does not trace torch's own hessian under a default device")
     torch._dynamo.reset()
     x = numbers(4)
     compiled = torch.compile(lambda x: TRANSFORMS[name](cube, x), fullgraph=True, backend="aot_eager")

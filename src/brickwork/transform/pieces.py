@@ -10,6 +10,7 @@ the host waits for the device; variables pass from piece to piece in tensors of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -404,4 +405,5 @@ def _fill(node: Allocate, fill: Expression, names: Names, known: Known) -> Block
     for index, size in zip(reversed(indices), reversed(sizes), strict=True):
         body = (For(index=index, start=build.integer(0), stop=size, body=body, role=Role.PARALLEL, width=width),)
         width = 1
-    return (Launch(kernel=make_kernel(f"{tensor.name}_fill_{tensor.number}", body, (), known, None)),)
+    name = re.sub(r"\W", "_", tensor.name)  # An item of a list is named `xs[1]`.
+    return (Launch(kernel=make_kernel(f"{name}_fill_{tensor.number}", body, (), known, None)),)
