@@ -369,3 +369,30 @@ def test_memory_is_looked_at_where_the_source_does_not_tell():
     assert x.eq(1).all()
     with pytest.raises(CompileError, match=r"BW009: a result of `handed` shares memory with the argument `x`"):
         handed(x)
+
+
+@bw.op("bwhost::weighted_sum")
+def weighted_sum(x: torch.Tensor) -> torch.Tensor:
+    """A loop between torch's own operators."""
+    y = torch.sin(x) * 2
+    out = torch.empty_like(y)
+    for i in range(x.shape[0]):
+        out[i] = y[i] * x[i]
+    return out.cumsum(0)
+
+
+def test_gradients_of_pieces_and_of_what_stands_between_them():
+    x = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(weighted_sum, (x,), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(weighted_sum, (x,))
+    y = x.detach()
+
+    def plain(x):
+        return (torch.sin(x) * 2 * x).cumsum(0)
+
+    ours, theirs = (torch.func.hessian(lambda x, f=f: f(x).sum())(y) for f in (weighted_sum, plain))
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(torch.vmap(weighted_sum)(torch.stack([y, 2 * y]))[1], plain(2 * y))
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: weighted_sum(x).sum(), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(torch.autograd.grad(compiled(x), x), torch.autograd.grad(plain(x).sum(), x))
