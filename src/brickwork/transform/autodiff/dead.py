@@ -52,7 +52,14 @@ class _Division:
     divisor: Expression | None
 
 
-_Name: TypeAlias = Symbol | Tensor | _Division
+@dataclass(frozen=True, slots=True)
+class _Declaration:
+    """Stands for the declaration of a local whose elements are all stored into before any is loaded."""
+
+    tensor: Tensor
+
+
+_Name: TypeAlias = Symbol | Tensor | _Division | _Declaration
 Live: TypeAlias = frozenset[_Name]
 
 
@@ -107,6 +114,23 @@ def _divisor(condition: Expression) -> Expression | None:
             return None
 
 
+def _filled(loop: For) -> Tensor | None:
+    """Return the local that a nest stores each element of, if it does nothing else and loads none of them."""
+    bounds: list[tuple[Symbol, Expression]] = []
+    inner: Statement = loop
+    while isinstance(inner, For) and len(inner.body) == 1 and build.is_constant(inner.start, 0):
+        bounds.append((inner.index, inner.stop))
+        (inner,) = inner.body
+    match inner:
+        case Store(tensor=tensor, indices=indices, value=value, combine=None) if tensor.is_local:
+            whole = [(index, build.integer(size)) for (index, _), size in zip(bounds, tensor.sizes, strict=False)]
+            along = tuple(build.read(index) for index, _ in bounds)
+            loads = any(isinstance(node, Load) and node.tensor == tensor for node in walk(value))
+            return tensor if whole == bounds and along == indices and not loads else None
+        case _:
+            return None
+
+
 @dataclass(frozen=True, slots=True)
 class _Cleaner:
     """Takes out the dead statements of a block in which these divisors are checked."""
@@ -147,7 +171,8 @@ class _Cleaner:
             case Store(tensor=tensor, indices=indices, value=value):
                 return (node, live | self.reads(*indices, value)) if tensor in live else (None, live)
             case Local(tensor=tensor):
-                return (node, live - {tensor}) if tensor in live else (None, live)
+                names = {tensor, _Declaration(tensor)}
+                return (node, live - names) if live & names else (None, live)
             case Check():
                 return self.check(node, live)
             case Rebind(targets=targets, sources=sources):
@@ -193,7 +218,9 @@ class _Cleaner:
             return None, after
         if any(isinstance(inner, Break | Continue) for inner in walk(node.body)):
             body, before = _repeated(turn, after, jumps=True)
-        return replace(node, body=body), (before - {node.index}) | self.reads(node.start, node.stop)
+        before = (before - {node.index}) | self.reads(node.start, node.stop)
+        filled = _filled(node)
+        return replace(node, body=body), before if filled is None else before - {filled} | {_Declaration(filled)}
 
     def turns(self, node: While, after: Live) -> tuple[Statement | None, Live]:
         """Return a `while` if it does something besides finding out when it ends."""

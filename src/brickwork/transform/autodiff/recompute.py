@@ -114,7 +114,8 @@ class Looped:
     """A loop, what held before it, and its iterations, numbered from `start` to `stop`.
 
     `tapes` keep what passes from one iteration to the next; where there are none (None), it is computed anew from the
-    loop's beginning, when the locals that it stores into were `saved`. `carried` are the variables that pass.
+    loop's beginning, when the locals that it stores into were `saved`. `carried` are the variables that pass. Locals
+    do not pass where iterations may run in any order: they are as before the loop for each of them, and `saved`, too.
     """
 
     node: For | While
@@ -283,11 +284,15 @@ class Recompute:
         self, node: For | While, scope: Scope, out: list[Statement], start: Expression, stop: Expression
     ) -> Looped:
         """Return the record of a loop that is about to be written."""
-        stored = _stored_locals((node,), scope)
         carried = _carried(node, scope)
+        stored = () if self.any_order(node) else _stored_locals((node,), scope)
         tapes = self.tapes_of(node, scope, carried, stored)
-        saved = {} if tapes is not None else self.saved((node,), scope, out)
+        saved = {} if tapes is not None and stored else self.saved((node,), scope, out)
         return Looped(node, start, stop, scope.copy(), carried, tapes, saved)
+
+    def any_order(self, node: For | While) -> bool:
+        """Whether the iterations of a loop may run in any order: none touches what another one stores into."""
+        return isinstance(node, For) and node.index in self.parallel
 
     def tapes_of(
         self, node: For | While, scope: Scope, carried: Sequence[Symbol], stored: Sequence[Tensor]

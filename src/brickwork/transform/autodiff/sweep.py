@@ -205,13 +205,18 @@ class Sweep:
         scope, code = step.scope.inside(node), list[Statement]()
         index = self.recompute.fresh(node.index.name if isinstance(node, For) else "turn", INT64)
         turned = self.recompute.fresh(index.name, INT64)
-        forwards = isinstance(node, For) and node.index in self.recompute.parallel
+        forwards = self.recompute.any_order(node)
         if not forwards:
             last = build.sub(build.add(step.start, step.stop), build.integer(1))
             code.append(Assign(symbol=index, value=build.sub(last, build.read(turned))))
             self.turned.add(turned)
         if isinstance(node, For):
             scope.values[node.index] = index
+        began = [
+            item for tensor, copy in step.saved.items() for item in self.recompute.moved(copy, scope.arrays[tensor])
+        ]
+        if forwards:
+            out.extend(began)
         self.carried(step, scope, index, code)
         body = node.body[:-1] if isinstance(node, For) and leaving(node) is not None else node.body
         head = live | live_before(node.body, live, live, live)
@@ -227,6 +232,8 @@ class Sweep:
                 loc=node.loc,
             )
         )
+        if forwards and step.tapes is None:
+            out.extend(began)
 
     def carried(self, step: Looped, scope: Scope, index: Symbol, code: list[Statement]) -> None:
         """Write what an iteration finds: from tapes, or computed from the loop's beginning."""

@@ -349,6 +349,39 @@ def nested_break(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+@case(numbers(4, 2))
+def local_changed_in_any_order(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for t in range(x.shape[0]):
+        acc = [0.0] * 2
+        for d in range(2):
+            acc[d] = x[t, d]
+        for d in range(2):
+            out[t, 0] += acc[d] * acc[d]
+        for d in range(2):
+            acc[d] = acc[d] * x[t, d]
+        for d in range(2):
+            out[t, 1] += acc[d] * acc[d]
+    return out
+
+
+@case(numbers(4, 2), torch.tensor([0, 2, 1, 2]))
+def local_changed_as_often_as_data_say(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for t in range(x.shape[0]):
+        acc = [0.0] * 2
+        s = 1.0
+        for d in range(2):
+            acc[d] = x[t, d]
+        for d in range(2):
+            out[t, 0] += acc[d] * acc[d]
+        for d in range(n[t]):
+            acc[d] = acc[d] * x[t, d]
+            s += acc[d]
+            out[t, 1] += s * acc[d]
+    return out
+
+
 @pytest.mark.parametrize(("function", "arguments"), CASES)
 def test_gradients_are_those_of_central_differences(function, arguments):
     program = check_gradients(function, *arguments)
