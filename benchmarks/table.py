@@ -18,11 +18,12 @@ from brickwork.bench.report import markdown, markdown_device
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 IMAGES = ROOT / "docs" / "images"
-ORDER = ("brick_pad", "timex", "sin", "sample_normal", "launch", "first_call", "matrix_product")
+ORDER = ("brick_pad", "timex", "gradients", "sin", "sample_normal", "launch", "first_call", "matrix_product")
 HEADLINES = frozenset(
     {
         "brick_pad 4144x8224, into a given image",
         "timex B=8 C=64 T=512",
+        "timex backward, both gradients, B=8 C=64 T=512",
         "sin 16M, into a given tensor",
         "sample_normal d=2500 n=1024",
         "a call with 16 floats, decorated name",
@@ -39,6 +40,7 @@ HEADLINES_OF_GPUS = frozenset(
         "sample_normal d=100000 n=1024",
         "sample_normal d=100000 n=1024, fast_math",
         "timex B=32 C=768 T=768",
+        "timex backward, both gradients, B=32 C=768 T=768",
         "host time of a call with 1024 floats",
         "transpose 8192x8192",
         "softmax of 65536x1024",
