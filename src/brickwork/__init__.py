@@ -21,9 +21,9 @@ from brickwork.op import Op, op
 from brickwork.pytorch.devices import check_errors
 
 if TYPE_CHECKING:
-    from brickwork.pytorch.cuda_source import CudaOp, Launch, cuda_op
-    from brickwork.pytorch.override import override
-    from brickwork.pytorch.triton_launcher import TritonOp, triton_op
+    from brickwork.pytorch.launchers.cuda_source import CudaOp, Launch, cuda_op
+    from brickwork.pytorch.launchers.triton_launcher import TritonOp, triton_op
+    from brickwork.pytorch.overrides.override import override
 
 __all__ = [
     "BrickworkError",
@@ -51,9 +51,9 @@ __all__ = [
 ]
 
 _LATER = {
-    **dict.fromkeys(("CudaOp", "Launch", "cuda_op"), "brickwork.pytorch.cuda_source"),
-    "override": "brickwork.pytorch.override",
-    **dict.fromkeys(("TritonOp", "triton_op"), "brickwork.pytorch.triton_launcher"),
+    **dict.fromkeys(("CudaOp", "Launch", "cuda_op"), "brickwork.pytorch.launchers.cuda_source"),
+    "override": "brickwork.pytorch.overrides.override",
+    **dict.fromkeys(("TritonOp", "triton_op"), "brickwork.pytorch.launchers.triton_launcher"),
 }
 
 

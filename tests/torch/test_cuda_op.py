@@ -15,8 +15,8 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import NOWHERE
 from brickwork.host.driver import INVALID_CONTEXT, Resources
-from brickwork.pytorch import cuda_source
-from brickwork.pytorch.packing import packing
+from brickwork.pytorch.launchers import cuda_source
+from brickwork.pytorch.launchers.packing import packing
 from brickwork.runtime.cuda_parameters import Parameter
 from support.cuda_operators import SOURCE, add_, differentiable, scale, timex, written
 from support.gpu import GPU, two_gpus

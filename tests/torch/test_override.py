@@ -11,7 +11,7 @@ import torch
 
 import brickwork as bw
 from brickwork import ops
-from brickwork.pytorch.replacement import Replacement
+from brickwork.pytorch.overrides.replacement import Replacement
 
 SINES = ("aten::sin", "aten::sin_", "aten::sin.out")
 

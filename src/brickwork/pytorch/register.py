@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 
-from brickwork.pytorch.front import Front, StandIn, can_stand, front_of
 from brickwork.pytorch.gate import (
     Gate,
     OnAutograd,
@@ -30,10 +29,11 @@ from brickwork.pytorch.gate import (
     schema_arguments,
 )
 from brickwork.pytorch.imports import when_imported
-from brickwork.pytorch.inductor import NAMESPACE, follow
-from brickwork.pytorch.kernels import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
 from brickwork.pytorch.library import made_for_cuda, private
-from brickwork.pytorch.overloads import Member
+from brickwork.pytorch.overrides.front import Front, StandIn, can_stand, front_of
+from brickwork.pytorch.overrides.inductor import NAMESPACE, follow
+from brickwork.pytorch.overrides.kernels import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
+from brickwork.pytorch.overrides.overloads import Member
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames

@@ -14,7 +14,7 @@ import torch
 
 from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order
 from brickwork.pytorch.library import private
-from brickwork.pytorch.overloads import Form, Member, schema_of
+from brickwork.pytorch.overrides.overloads import Form, Member, schema_of
 from brickwork.pytorch.placement import tensors_of
 
 _KINDS = {

@@ -18,10 +18,10 @@ import torch
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.pytorch.arguments import explain_mismatch
-from brickwork.pytorch.front import Front
-from brickwork.pytorch.kernels import Kernel
 from brickwork.pytorch.library import private
-from brickwork.pytorch.overloads import Form, Member, schema_of
+from brickwork.pytorch.overrides.front import Front
+from brickwork.pytorch.overrides.kernels import Kernel
+from brickwork.pytorch.overrides.overloads import Form, Member, schema_of
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.register import registered
 from brickwork.runtime.traceback import OwnFramesHidden

@@ -20,7 +20,7 @@ import torch
 
 from brickwork.pytorch.imports import when_imported
 from brickwork.pytorch.library import private
-from brickwork.pytorch.overloads import numbers_for_tensors, schema_of
+from brickwork.pytorch.overrides.overloads import numbers_for_tensors, schema_of
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.untraced import untraced
 

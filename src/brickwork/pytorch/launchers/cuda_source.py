@@ -24,8 +24,8 @@ from brickwork.host.driver import INVALID_CONTEXT, driver
 from brickwork.pytorch import library
 from brickwork.pytorch.declared import Dtypes, declared, picker
 from brickwork.pytorch.devices import devices, driver_error, refuse_capture
-from brickwork.pytorch.launched import LaunchedOp
-from brickwork.pytorch.packing import Packing, packing
+from brickwork.pytorch.launchers.launched import LaunchedOp
+from brickwork.pytorch.launchers.packing import Packing, packing
 from brickwork.pytorch.register import in_order
 from brickwork.runtime.cuda_parameters import CPP_TYPES
 from brickwork.runtime.cuda_source import CudaCode, CudaText, compile_cuda, kernel_place

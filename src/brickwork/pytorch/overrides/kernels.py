@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import torch
 
-from brickwork.pytorch.front import Front
 from brickwork.pytorch.library import private
-from brickwork.pytorch.overloads import numbers_for_tensors, schema_of
+from brickwork.pytorch.overrides.front import Front
+from brickwork.pytorch.overrides.overloads import numbers_for_tensors, schema_of
 from brickwork.pytorch.untraced import untraced
 
 

@@ -14,10 +14,10 @@ from typing import Any, Self, cast
 import torch
 
 from brickwork.diagnostics.errors import DeviceError
-from brickwork.pytorch.kernels import Kernel
-from brickwork.pytorch.overloads import Member, family
+from brickwork.pytorch.overrides.kernels import Kernel
+from brickwork.pytorch.overrides.overloads import Member, family
+from brickwork.pytorch.overrides.replacement import Callee, Replacement
 from brickwork.pytorch.register import kernel_of, lock, native_front, registered, replace, restore
-from brickwork.pytorch.replacement import Callee, Replacement
 from brickwork.pytorch.untraced import untraced
 from brickwork.runtime.traceback import OwnFramesHidden
 

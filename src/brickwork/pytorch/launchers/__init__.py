@@ -1,0 +1,1 @@
+"""Operators that launch kernels written elsewhere: `bw.cuda_op` and `bw.triton_op`."""
