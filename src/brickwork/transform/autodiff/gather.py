@@ -47,7 +47,9 @@ from brickwork.ir.nodes import (
     Kernel,
     Launch,
     Load,
+    Node,
     Program,
+    Read,
     Rebind,
     Return,
     Statement,
@@ -56,7 +58,7 @@ from brickwork.ir.nodes import (
     Tensor,
     parameter_tensors,
 )
-from brickwork.ir.walk import read_symbols, rewrite_statements, walk
+from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.autodiff.dead import without_dead
 from brickwork.transform.autodiff.hulls import Hulls, Range
 from brickwork.transform.autodiff.partial import partial_sums
@@ -193,7 +195,7 @@ class _Gatherer:
         if not assumed or not gathered:
             return new if gathered else (residual,)
         condition = reduce(lambda one, two: build.apply("logical_and", one, two), assumed)
-        return (If(condition=condition, then=new, otherwise=(root,)),)
+        return (If(condition=condition, then=new, otherwise=(_copied(root, self.names),)),)
 
     # ------------------------------------------------------------ what a nest does
 
@@ -312,6 +314,8 @@ class _Gatherer:
             )
             needs = slice_of(update, read_symbols(value), branches, stored)
             if inverse is None or needs is None:
+                return None
+            if not self.writer.can_write(inverse, [loop.atom for loop in access.loops[:depth]]):
                 return None
             # What iterations of an inner nest keep would be in the way of running those around it at once.
             if (needs.kept and (depth or self.is_apart(update))) or any(
@@ -442,6 +446,25 @@ class _Gatherer:
         """Return the read of a variable that is kept, in the iteration with these indices."""
         tensor, ranges = self.buffers[kept.symbol, id(kept.ahead)]
         return self.names.load(tensor, *(build.sub(at, item.low) for at, item in zip(indices, ranges, strict=True)))
+
+
+def _copied(loop: For, names: Names) -> For:
+    """Return a nest once more, with loops and accesses of its own."""
+    inside = [node.index for node in walk(loop) if isinstance(node, For)]
+    indices = {index: replace(index, number=next(names.symbols)) for index in inside}
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Load() | Store():
+                return replace(node, access=next(names.accesses))
+            case Read(symbol=symbol) if symbol in indices:
+                return replace(node, symbol=indices[symbol])
+            case For(index=index):
+                return replace(node, index=indices[index])
+            case _:
+                return node
+
+    return rewrite(loop, visit)
 
 
 def _without_checks(loop: For) -> Block:

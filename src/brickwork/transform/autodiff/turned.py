@@ -11,14 +11,15 @@ What the loops are is found in `analysis/inverse.py`, and what a term needs in `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 from brickwork.analysis.bounds import parameter_expression
+from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverse import Dimension, Divisible, Guard, Inverse, Ratio
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Floor, Model, is_parameter
+from brickwork.analysis.model import Access, Choice, Floor, Model, is_parameter
 from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, number
 from brickwork.analysis.ways import is_natural, plain
 from brickwork.diagnostics.location import Location
@@ -97,12 +98,39 @@ class Writer:
         if is_parameter(atom):
             return parameter_expression(atom)
         origin = self.model.origins.get(atom)
+        if isinstance(origin, Choice) and isinstance(origin.condition, Comparison):
+            return self.choice(origin, origin.condition, names)
         if not isinstance(origin, Floor):
             return None
         dividend, divisor = self.integer(origin.dividend, names), self.integer(origin.divisor, names)
         if dividend is None or divisor is None:
             return None
         return build.apply("mod" if origin.remainder else "floordiv", dividend, divisor)
+
+    def choice(self, origin: Choice, condition: Comparison, names: Mapping[Atom, Expression]) -> Expression | None:
+        """Return a choice as an expression."""
+        then, otherwise = self.integer(origin.then, names), self.integer(origin.otherwise, names)
+        if then is None or otherwise is None or self.integer(condition.polynomial, names) is None:
+            return None
+        return build.select(self.condition(condition, names), then, otherwise)
+
+    def can_write(self, inverse: Inverse, around: Collection[Atom]) -> bool:
+        """Whether loops can be written inside those of the indices `around`."""
+        names: dict[Atom, Expression] = dict.fromkeys(around, build.integer(0))
+        for dimension in (*inverse.elements, *inverse.terms):
+            ratios = (*dimension.lower, *dimension.upper)
+            bounds = [part for item in ratios for part in (item.numerator, item.divisor)]
+            if any(self.integer(item, names) is None for item in bounds):
+                return False
+            names[dimension.atom] = build.integer(0)
+        guards = (*inverse.guards, *(item for each in (*inverse.elements, *inverse.terms) for item in each.guards))
+        inside = [
+            part
+            for item in guards
+            for part in ((item.numerator, item.divisor) if isinstance(item, Divisible) else (item.polynomial,))
+        ]
+        inside += [part for item in inverse.values.values() for part in (item.numerator, item.divisor)]
+        return all(self.integer(item, names) is not None for item in (*inside, *inverse.indices))
 
     def known(self, polynomial: Polynomial, names: Mapping[Atom, Expression]) -> Expression:
         """Return a polynomial whose atoms all have names as an expression."""
