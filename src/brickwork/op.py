@@ -31,6 +31,7 @@ from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.devices import devices
 from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order, thunk_name, thunk_object
+from brickwork.pytorch.gradients import Gradient, as_numbers, gradient_of_call, told_by_user
 from brickwork.pytorch.native import DerivedOperators
 from brickwork.pytorch.placement import allocating_like, device_of
 from brickwork.pytorch.random_keys import draw_key
@@ -50,8 +51,27 @@ from brickwork.transform.derivation import Defined
 if TYPE_CHECKING:
     from brickwork.pytorch.host import PythonHost
 
-Stage: TypeAlias = Literal["ir", "schedule", "llvm", "asm", "device", "ptx", "sass", "resources"]
-"""What `Op.inspect` shows; the last four for GPUs."""
+Stage: TypeAlias = Literal[
+    "ir",
+    "schedule",
+    "llvm",
+    "asm",
+    "device",
+    "ptx",
+    "sass",
+    "resources",
+    "backward ir",
+    "backward schedule",
+    "backward llvm",
+    "backward asm",
+    "backward device",
+    "backward ptx",
+    "backward sass",
+    "backward resources",
+]
+"""What `Op.inspect` shows, of the operator and of its gradient; the last four of each for GPUs."""
+
+BACKWARD = "backward "
 
 DEVICE = "device"
 """The argument of `warmup`, `inspect` and `explain` that names a device, unless the operator has one of that name."""
@@ -294,7 +314,8 @@ class Op:
     def explain(self, /, *arguments: Any, **named: Any) -> str:
         """Say how each loop runs and why, and which accesses are checked; without arguments, as last compiled.
 
-        `device=` is as in `warmup`. With "sharding" before the arguments: on which placements of DTensors it runs.
+        `device=` is as in `warmup`. With "sharding" before the arguments: on which placements of DTensors it runs;
+        with "backward": how the gradients are summed, what they compute again and keep, and then their loops.
         """
         with OwnFramesHidden():
             if arguments and isinstance(arguments[0], str):
@@ -308,8 +329,10 @@ class Op:
 
     def _explanation(self, topic: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
         """Say what is known of a topic for these arguments."""
+        if topic == "backward":
+            return self._backward_explanation(arguments, named)
         if topic != "sharding":
-            raise ValueError(f"there is nothing to explain called {topic!r}; there is: sharding")
+            raise ValueError(f"there is nothing to explain called {topic!r}; there are: backward, sharding")
         if self._python_host is not None:
             return "all tensors are Replicate(): the host part runs in Python"
         values = self._bound(arguments, named)[0] + [None] * self._schema.random
@@ -317,16 +340,34 @@ class Op:
         program = importlib.import_module("brickwork.transform.derive").program_of(self.definition, signature)
         return importlib.import_module("brickwork.analysis.sharding").shardings_text(program)
 
+    def _backward_explanation(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+        if self._derivatives.replaced is not None:
+            return told_by_user(self._derivatives.replaced)
+        if self._python_host is not None:
+            return "PyTorch differentiates the host part, which runs in Python; each piece has a derived gradient"
+        return self._gradient(arguments, named).explanation()
+
+    def _gradient(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Gradient:
+        """Return the derived gradient of a call."""
+        values, _, device = self._bound(arguments, named)
+        return gradient_of_call(self._derivatives, self.fake(DEFAULT), values, place_of(values, device))
+
     def inspect(self, stage: Stage, /, *arguments: Any, **named: Any) -> str:
         """Return a stage of the compilation for these arguments; without arguments, of the last one.
 
-        `device=` is as in `warmup`.
+        `device=` is as in `warmup`. "backward ir" and the like are those of the derived gradient for these arguments.
         """
         with OwnFramesHidden():
             return self._stage(stage, arguments, named)
 
-    def _stage(self, stage: Stage, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
-        artifact = self._artifact(arguments, named)
+    def _stage(self, stage: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+        if stage.startswith(BACKWARD):
+            if self._python_host is not None or self._derivatives.replaced is not None:
+                raise ValueError(f"{self.name} has no derived gradient: {self._backward_explanation(arguments, named)}")
+            gradient, stage = self._gradient(arguments, named), stage.removeprefix(BACKWARD)
+            artifact, numbers = gradient.artifact, gradient.numbers
+        else:
+            artifact, numbers = self._artifact(arguments, named), self._numbers(arguments, named)
         if artifact is None:
             raise ValueError(f"{self.name} is not compiled yet: pass arguments to inspect")
         if stage in artifact.stages:
@@ -338,7 +379,7 @@ class Op:
             gpu = devices().like(room.architecture(artifact))
             if stage == "sass":
                 return room.sass(artifact, gpu)
-            return room.resources(artifact, gpu, self._numbers(arguments, named))
+            return room.resources(artifact, gpu, numbers)
         more = ("sass", "resources") if artifact.kernels else ()
         raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")
 
@@ -403,7 +444,7 @@ class Op:
         if self._python_host is not None or not (arguments or named):
             return None
         values = self._bound(arguments, named)[0]
-        return [_numbers(value) for value in values]
+        return [as_numbers(value) for value in values]
 
     def _artifacts(self) -> list[Artifact]:
         if self._python_host is not None:
@@ -480,13 +521,6 @@ def _with_key(operator: str, named: dict[str, Any]) -> dict[str, Any]:
     elif isinstance(key, int):
         named[KEY] = torch.tensor(key, dtype=torch.int64, device="cpu")
     return named
-
-
-def _numbers(value: Any) -> Any:
-    """Return an argument with the sizes of tensors in place of them."""
-    if isinstance(value, torch.Tensor):
-        return tuple(value.shape)
-    return [_numbers(item) for item in cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else value
 
 
 def _target() -> Target:

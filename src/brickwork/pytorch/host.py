@@ -24,7 +24,7 @@ from brickwork.pytorch.arguments import check_devices, check_written
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.fake import check_result
 from brickwork.pytorch.native import NativeOperator
-from brickwork.pytorch.placement import allocating_like, device_of, tensors_of
+from brickwork.pytorch.placement import allocating_like, device_of, tensors_of, without_data
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, registered
 from brickwork.pytorch.schema import KEY, Schema
@@ -91,7 +91,7 @@ class PythonHost:
 
         Nothing is computed.
         """
-        arguments = [_meta(value) for value in values]
+        arguments = [without_data(value) for value in values]
         split = [item.keyword_only for item in self.definition.parameters]
         positional = [value for value, keyword in zip(arguments, split, strict=True) if not keyword]
         names = [item.name for item in self.definition.parameters]
@@ -354,11 +354,3 @@ def _memory(tensor: torch.Tensor) -> int:
     with suppress(RuntimeError):
         return tensor.untyped_storage().data_ptr() if tensor.layout == torch.strided else 0
     return 0
-
-
-def _meta(value: object) -> object:
-    if isinstance(value, list | tuple):
-        return [_meta(item) for item in cast("Sequence[object]", value)]
-    if not isinstance(value, torch.Tensor):
-        return value
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")

@@ -20,6 +20,7 @@ from brickwork.frontend.parameters import argument_type
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import device_kind, signature_of_call
 from brickwork.pytorch.autograd import Differentiation, Plan
+from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.kept import Values
 from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.register import DEFAULT, Registration, register
@@ -75,12 +76,17 @@ class NativeOperator:
     def _signature(self, values: tuple[object, ...]) -> Signature:
         return signature_of_call(self.definition, self._schema.default.arguments, values)
 
-    def prepare(self, values: Sequence[object], place: Place) -> None:
+    @property
+    def kinds(self) -> tuple[ArgumentKind, ...]:
+        """How its arguments lie on the stack."""
+        return self._schema.default.arguments
+
+    def prepare(self, values: Sequence[object], place: Place) -> Artifact:
         """Compile for arguments like these, which have no data; without tensors it runs on the CPU."""
         place = place if any(isinstance(value, torch.Tensor) for value in values) else Place()
         signature = signature_of_call(self.definition, self._schema.default.arguments, values, place.kind)
         gate = self._registration.gates.get(DEFAULT)
-        self.specialiser.specialise(DEFAULT, replace(signature, may_alias=False), place, gate)
+        return self.specialiser.specialise(DEFAULT, replace(signature, may_alias=False), place, gate)
 
     @property
     def artifacts(self) -> list[Artifact]:
@@ -145,7 +151,11 @@ class DerivedOperators:
         return found
 
     def _plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
-        """Derive the gradients to know what they read. Where there is none, calling the operator says why."""
+        found = self.gradients(wanted, values, outputs)
+        return Plan(wanted, cast("Derived", found.definition).read, found.call)
+
+    def gradients(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> NativeOperator:
+        """Return the operator for gradients, derived to know what it reads; calling it says why there is none."""
         floats = tuple(output.is_floating_point() for output in outputs)
         made = self._derived(Backward(wanted), values, floats)
         grads = [output for output, is_float in zip(outputs, floats, strict=True) if is_float]
@@ -155,7 +165,7 @@ class DerivedOperators:
             read = elements_read(made, Signature(types, device=device_kind(tensors_of(values))))
         except CompileError:
             read = made.read
-        return Plan(wanted, read, self._operator(replace(made, read=read)).call)
+        return self._operator(replace(made, read=read))
 
     def _derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> Derived:
         parameters = self.definition.parameters

@@ -36,3 +36,12 @@ def allocating_like(values: Iterable[object]) -> AbstractContextManager[object]:
     if device is None or device.type == torch.get_default_device().type == "cpu":
         return nullcontext()
     return device
+
+
+def without_data(value: object) -> object:
+    """Return an argument with meta tensors of the same layout in place of tensors."""
+    if isinstance(value, list | tuple):
+        return [without_data(item) for item in cast("Sequence[object]", value)]
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")

@@ -117,6 +117,29 @@ class _Known:
 
 def launches(program: Program, arguments: Sequence[Argument]) -> list[LaunchFigures]:
     """Return the launches of a program of pieces for the arguments of its parameters."""
+    known = _begun(program, arguments)
+    _run(known, program.body)
+    return known.found
+
+
+def bytes_allocated(program: Program, arguments: Sequence[Argument]) -> dict[Tensor, int]:
+    """Return how many bytes the tensors have that the host part allocates, as far as that is known."""
+    known = _begun(program, arguments)
+    _run(known, tuple(statement for statement in program.body if not isinstance(statement, Launch)))
+    sizes = {
+        node.tensor: [known.sizes.get((node.tensor, axis)) for axis in range(node.tensor.type.rank)]
+        for node in walk(program.body)
+        if isinstance(node, Allocate)
+    }
+    return {
+        tensor: prod(size for size in found if size is not None) * tensor.type.dtype.size
+        for tensor, found in sizes.items()
+        if None not in found
+    }
+
+
+def _begun(program: Program, arguments: Sequence[Argument]) -> _Known:
+    """Return what is known of the arguments."""
     known = _Known()
     parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
     for parameter, argument in zip(parameters, arguments, strict=False):
@@ -135,8 +158,7 @@ def launches(program: Program, arguments: Sequence[Argument]) -> list[LaunchFigu
                 known.values[symbol] = cast(argument, symbol.dtype)
             case _:
                 pass
-    _run(known, program.body)
-    return known.found
+    return known
 
 
 # ---------------------------------------------------------------- the host part

@@ -10,7 +10,19 @@ from dataclasses import dataclass
 from functools import reduce
 
 from brickwork.ir import build
-from brickwork.ir.nodes import Allocate, Apply, Assign, Constant, Expression, Kernel, Program, Read, Return, Size
+from brickwork.ir.nodes import (
+    Allocate,
+    Apply,
+    Assign,
+    Constant,
+    Expression,
+    Kernel,
+    Program,
+    Read,
+    Return,
+    Size,
+    Tensor,
+)
 from brickwork.ir.walk import walk
 
 
@@ -18,8 +30,13 @@ from brickwork.ir.walk import walk
 class Kept:
     """A tensor that a derived program needs while it runs, and how many bytes it has, from sizes and arguments."""
 
-    name: str
+    tensor: Tensor
     bytes: Expression
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.tensor.name
 
     @property
     def formula(self) -> str:
@@ -41,7 +58,7 @@ def costs(source: Program, derived: Program) -> Costs:
     made = (node for node in walk(derived.body) if isinstance(node, Allocate) and node.tensor not in returned)
     return Costs(
         recomputed=tuple(name for name in _assigned(source) if name in _assigned(derived)),
-        kept=tuple(Kept(node.tensor.name, _bytes(node)) for node in made),
+        kept=tuple(Kept(node.tensor, _bytes(node)) for node in made),
     )
 
 

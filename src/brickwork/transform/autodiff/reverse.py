@@ -53,6 +53,7 @@ from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.dead import without_dead, without_unused
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.hulls import Hulls
+from brickwork.transform.autodiff.located import located
 from brickwork.transform.autodiff.normal import normalised
 from brickwork.transform.autodiff.order import forwards
 from brickwork.transform.autodiff.recompute import Recompute, Scope
@@ -99,7 +100,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
     derived, assumptions = forwards(_kernel(kernel, body, made, sizes), sweep.turned)
     assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
-    derived = _kernel(derived, simplified(derived.body, gradients), (), {})
+    derived = _kernel(derived, located(simplified(derived.body, gradients), kernel.loc), (), {})
     _refuse(program, derived, replay.lost)
     whole = Program(
         name=program.name,

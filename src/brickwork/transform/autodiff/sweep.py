@@ -31,6 +31,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols
+from brickwork.transform.autodiff.located import located
 from brickwork.transform.autodiff.normal import leaving
 from brickwork.transform.autodiff.recompute import (
     Assigned,
@@ -99,10 +100,13 @@ class Sweep:
     def step(self, step: Step, out: list[Statement], live: Symbols) -> None:
         """Write R of a statement; `live` are the variables that may be read after it."""
         match step:
-            case Assigned():
-                self.assigned(step, out)
-            case Stored():
-                self.stored(step, out)
+            case Assigned() | Stored():
+                code: list[Statement] = []
+                if isinstance(step, Assigned):
+                    self.assigned(step, code)
+                else:
+                    self.stored(step, code)
+                out += located(tuple(code), step.node.loc)
             case Branched():
                 self.branched(step, out, live)
             case Looped():
