@@ -3,7 +3,8 @@
 The interpreter reports iterations and accesses; a race is a pair of accesses of two iterations of one loop to one
 element, at least one of them writing; updates by one operator (`Store.combine`) do not collide. In a BLOCK loop, what
 all threads read in step must not be written before a barrier, which stands after each THREAD loop and after each store
-outside of one; of a local each thread has its own. Invariant: after the first race nothing more is recorded, as it is
+outside of one; of a local each thread has its own. One thread does such a store, and what the store itself reads is of
+use to that thread alone. Invariant: after the first race nothing more is recorded, as it is
 raised.
 """
 
@@ -58,6 +59,11 @@ class Detector:
     def __init__(self) -> None:
         """Begin with no loop."""
         self._watches: list[_Watch] = []
+        self._own: set[Element] = set()
+
+    def store(self) -> None:
+        """Begin a store: what is read for the first time from now on is read for it."""
+        self._own.clear()
 
     def enter(self, loop: For) -> None:
         """Begin an execution of a watched loop."""
@@ -97,14 +103,15 @@ class Detector:
             return
         place = len(roles) - 1 - roles[::-1].index(Role.BLOCK)
         block = self._watches[place]
-        if now.writes and element in block.steps:
+        if now.writes and element in block.steps and element not in self._own:
             raise RaceError(_describe_step(block.loop, block.steps[element], now))
         if Role.THREAD in roles[place:]:
             return
         if now.writes:
             block.steps.clear()
-        else:
+        elif element not in block.steps:
             block.steps[element] = now
+            self._own.add(element)
 
 
 def _collision(history: _History, now: Access) -> Access | None:

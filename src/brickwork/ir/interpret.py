@@ -357,6 +357,8 @@ def _store(node: Store) -> _Step:
     combine = node.combine
 
     def run(state: _State) -> _Flow:
+        if state.detector is not None:
+            state.detector.store()
         stored = value(state)
         memory, position = locate(state)
         if combine is not None:

@@ -1,5 +1,7 @@
 """What a grid of threads is given: roles, lanes, pieces, updates, and the ways round what would be slow or wrong."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -36,6 +38,7 @@ from brickwork.transform.explain import explain
 from brickwork.transform.pieces import unordered
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid
+from brickwork.transform.schedule.in_step import runs_in_step
 from brickwork.transform.schedule.schedule import deserialise
 from support.kernels import SUITE
 from support.lowering import argument_type, memory, nested
@@ -352,6 +355,21 @@ def test_a_write_of_what_all_threads_read_needs_a_barrier(second):
     with pytest.raises(RaceError, match="no barrier"):
         run_kernel(block_kernel("at once", second), [memory([1.0, 2.0])], check=True)
     run_kernel(block_kernel("barrier", second), [memory([1.0, 2.0])], check=True)
+
+
+def test_what_a_store_of_one_thread_reads_itself_needs_no_barrier():
+    x = memory([1.0, 2.0])
+    kernel = block_kernel("barrier", "one")
+    (block,) = kernel.body
+    *_, write = block.body
+    load = Load(tensor=kernel.tensors[0], indices=(build.integer(0),), access=2, dtype=FLOAT32)
+    added = replace(write, value=build.add(load, load))
+    run_kernel(replace(kernel, body=(replace(block, body=(added, added)),)), [x], check=True)
+    assert x.data == [4.0, 2.0]
+    assert runs_in_step((added, added))
+    assert not runs_in_step((*block.body[:1], added))
+    with pytest.raises(RaceError, match="no barrier"):
+        run_kernel(replace(kernel, body=(replace(block, body=(*block.body[:1], added)),)), [x], check=True)
 
 
 def update_kernel(*combines, role=Role.PARALLEL):

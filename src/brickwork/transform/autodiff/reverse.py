@@ -1,5 +1,6 @@
 """Reverse mode: the program that computes the gradients of a program's arguments.
 
+    extremes            the iteration that has the least or greatest value is found beforehand (`extremes.py`)
     replay              the kernel on scratch tensors, if something below needs what it leaves in them (`replay.py`)
     copies              adjoints begin as the gradients that are given
     F(body), R(body)    the kernel's variables computed anew, and adjoints back to the arguments (`sweep.py`)
@@ -51,6 +52,7 @@ from brickwork.ir.walk import NodeType, rewrite, walk
 from brickwork.transform.autodiff.activity import activity
 from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.dead import without_dead, without_unused
+from brickwork.transform.autodiff.extremes import chosen
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.hulls import Hulls
 from brickwork.transform.autodiff.located import located
@@ -79,8 +81,9 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     asked = tuple(places.get(tensor, tensor) for tensor in wanted_tensors)
     outputs = (*parameter_tensors(parameters, mutated=True), *results)
     given = _given(outputs, signature.arguments[len(parameters) :], names)
-    analysis = analyse(kernel)
     given = {places.get(tensor, tensor): gradient for tensor, gradient in given.items()}
+    kernel = replace(kernel, body=chosen(kernel.body, activity(kernel.body, asked, given).found, names))
+    analysis = analyse(kernel)
     active, states = activity(kernel.body, asked, given), States(kernel, analysis)
     tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
     tensors.sort(key=lambda item: item.number)

@@ -48,7 +48,8 @@ def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Ten
             one, other = _after(then, shared, read), _after(otherwise, shared, read)
             return None if one is None or other is None else one | other
         case Store(tensor=tensor) if not tensor.is_local:
-            return None if tensor in read | _loaded((statement,)) else NONE
+            # What a store itself reads is of use to the one thread that does it.
+            return None if tensor in read else NONE
         case _:
             return read | _loaded((statement,))
 

@@ -1,0 +1,243 @@
+"""Finds the iteration whose value is the least or greatest, so that a gradient goes there and nowhere else.
+
+    for j in range(n):                        found = m
+        m = max(m, x[i, j])                   for j in range(n):
+                                                  found = max(found, x[i, j])
+                                  ->          place = n
+                                              for j in range(n):
+                                                  hit = found > m and x[i, j] == found
+                                                  place = min(place, j if hit else n)
+                                              if 0 <= place < n: m = x[i, place]
+
+The loops left are reductions that have no derivative, instead of one that is run backwards with a tape. A comparison
+that takes equal values keeps the last place. NaN is never taken, and never equal, so that it has no place.
+
+Only elements that no other iteration around reads are chosen so: each loop's index stands alone in an index of its own.
+Those of windows that overlap would be added to at places that nothing tells beforehand. Invariant: every variable has
+the same value afterwards, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from brickwork.analysis.scalars import MIRRORED, without_numbers
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Break,
+    Continue,
+    Expression,
+    For,
+    If,
+    Load,
+    Local,
+    Node,
+    Random,
+    Read,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+)
+from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, walk
+from brickwork.transform.scratch import Names
+
+_TAKEN = {"minimum": "lt", "maximum": "gt"}
+
+
+def chosen(block: Block, active: Collection[Symbol | Tensor], names: Names) -> Block:
+    """Return the block with the least and greatest values in `active` found by their places."""
+    return tuple(_block(block, _Finder(frozenset(active), names), ()))
+
+
+def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterator[Statement]:
+    for statement in block:
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                first, second = (tuple(_block(part, finder, around)) for part in (then, otherwise))
+                yield replace(statement, then=first, otherwise=second)
+            case For(index=index, body=body):
+                inner = (*around, index)
+                if not any(isinstance(node, For | While) for node in walk(body)):
+                    yield from finder.loop(statement, inner)
+                else:
+                    yield replace(statement, body=tuple(_block(body, finder, inner)))
+            case _:
+                yield statement
+
+
+@dataclass(frozen=True, slots=True)
+class _Extreme:
+    """`best` becomes `value` where `value <compare> best`."""
+
+    statement: Statement
+    best: Symbol
+    value: Expression
+    compare: str
+
+    @property
+    def first(self) -> bool:
+        """Whether of equal values the first is kept."""
+        return self.compare in {"lt", "gt"}
+
+    def plain(self) -> Iterator[Statement]:
+        """Yield what the statement does besides, then the extreme as a reduction, but for the sign of 0."""
+        if isinstance(self.statement, If):
+            besides = tuple(node for node in self.statement.then if not _assigns(node, self.best))
+            if besides:
+                yield replace(self.statement, then=besides)
+        name = "minimum" if self.compare in {"lt", "le"} else "maximum"
+        yield Assign(
+            symbol=self.best,
+            value=build.apply(name, build.read(self.best), self.value),
+            loc=self.statement.loc,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    active: frozenset[Symbol | Tensor]
+    names: Names
+
+    def loop(self, loop: For, around: Sequence[Symbol]) -> Iterator[Statement]:
+        """Yield an innermost loop in which active extremes are not, and what finds their places."""
+        found = [item for item in map(_extreme, loop.body) if item is not None and item.best in self.active]
+        kept = {item.best: ahead for item in found if (ahead := self.ahead(loop, item, around)) is not None}
+        found = [item for item in found if item.best in kept]
+        fresh = {item.best: self.names.symbol(item.best.name, item.best.dtype) for item in found}
+        for best, symbol in fresh.items():
+            yield Assign(symbol=symbol, value=build.read(best), loc=loop.loc)
+        plain = {item.statement: tuple(item.plain()) for item in found}
+        body = tuple(inner for node in loop.body for inner in plain.get(node, (node,)))
+        yield _renamed(replace(loop, body=body), fresh)
+        for item in found:
+            yield from self.place(loop, item, kept[item.best], fresh[item.best])
+
+    def ahead(self, loop: For, item: _Extreme, around: Sequence[Symbol]) -> tuple[Assign, ...] | None:
+        """Return the assignments that lead to an extreme's value, or None if its place is of no use."""
+        changing = assigned_symbols(loop.body)
+        bounds = (loop.start, loop.stop)
+        others = tuple(node for node in loop.body if node is not item.statement)
+        branch = item.statement.then if isinstance(item.statement, If) else ()
+        noted = [node for node in branch if not _assigns(node, item.best)]
+        if item.best in assigned_symbols(others) | read_symbols((*others, item.value, *noted, *bounds)):
+            return None
+        if any(isinstance(node, Break | Continue) for node in walk(loop.body)):
+            return None
+        if read_symbols(bounds) & changing or any(isinstance(node, Load) for node in walk(bounds)):
+            return None
+        ahead: list[Assign] = []
+        needed = read_symbols(item.value) & changing
+        for node in reversed(loop.body[: loop.body.index(item.statement)]):
+            if isinstance(node, Assign) and node.symbol in needed:
+                ahead.insert(0, node)
+                needed = (needed - {node.symbol}) | (read_symbols(node.value) & changing)
+            elif needed & assigned_symbols(node):
+                return None
+        once = len({node.symbol for node in ahead}) == len(ahead)
+        read = (*(node.value for node in ahead), item.value)
+        stored = {node.tensor for node in walk(loop.body) if isinstance(node, Store | Local)}
+        if needed or not once or any(isinstance(node, Random) for node in walk(read)):
+            return None
+        loads = [node for node in walk(read) if isinstance(node, Load)]
+        if any(node.tensor in stored for node in loads):
+            return None
+        chosen = [node for node in loads if node.tensor in self.active]
+        return tuple(ahead) if all(_is_alone(node, loop, around) for node in chosen) else None
+
+    def place(self, loop: For, item: _Extreme, ahead: Sequence[Assign], found: Symbol) -> Iterator[Statement]:
+        """Yield the loop that finds the place of a value, and the assignment of what stands there."""
+        place = self.names.symbol(f"{loop.index.name}_place", INT64)
+        index = self.names.symbol(loop.index.name, INT64)
+        outside = loop.stop if item.first else build.sub(loop.start, build.integer(1))
+        *again, hit = self.copy(loop, item, ahead, index)
+        if not isinstance(hit, Assign):
+            raise TypeError("what is compared stands last")
+        condition = build.apply("eq", hit.value, build.read(found))
+        if item.first:
+            better = build.apply(item.compare, build.read(found), build.read(item.best))
+            condition = build.apply("logical_and", better, condition)
+        here = build.select(condition, build.read(index), outside)
+        joined = build.apply("minimum" if item.first else "maximum", build.read(place), here)
+        inside = build.apply(
+            "logical_and",
+            build.apply("le", loop.start, build.read(place)),
+            build.apply("lt", build.read(place), loop.stop),
+        )
+        yield Assign(symbol=place, value=outside, loc=loop.loc)
+        yield replace(loop, index=index, body=(*again, Assign(symbol=place, value=joined, loc=hit.loc)))
+        yield If(condition=inside, then=self.copy(loop, item, ahead, place), loc=loop.loc)
+
+    def copy(self, loop: For, item: _Extreme, ahead: Sequence[Assign], index: Symbol) -> Block:
+        """Return what assigns a value its best variable in an iteration, with accesses and variables of its own."""
+        fresh = {node.symbol: self.names.symbol(node.symbol.name, node.symbol.dtype) for node in ahead}
+        end = Assign(symbol=item.best, value=item.value, loc=item.statement.loc)
+
+        def visit(node: Node) -> Node:
+            match node:
+                case Load():
+                    return replace(node, access=next(self.names.accesses))
+                case Read(symbol=symbol) if symbol == loop.index:
+                    return replace(node, symbol=index)
+                case _:
+                    return node
+
+        return tuple(rewrite(_renamed(node, fresh), visit) for node in (*ahead, end))
+
+
+def _renamed(node: NodeType, names: dict[Symbol, Symbol]) -> NodeType:
+    def visit(inner: Node) -> Node:
+        match inner:
+            case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in names:
+                return replace(inner, symbol=names[symbol])
+            case _:
+                return inner
+
+    return rewrite(node, visit)
+
+
+# ---------------------------------------------------------------- what is one
+
+
+def _extreme(statement: Statement) -> _Extreme | None:
+    """Return the least or greatest value that a statement goes on with, if it does."""
+    match statement:
+        case Assign(symbol=best, value=Apply(operator=operator, operands=(Read(symbol=symbol), value))) if (
+            operator.name in _TAKEN and symbol == best
+        ):
+            return _Extreme(statement, best, value, _TAKEN[operator.name])
+        case If(condition=Apply(operator=operator, operands=(left, right)), then=then, otherwise=()) if (
+            operator.name in MIRRORED
+        ):
+            for compare, value, best in ((operator.name, left, right), (MIRRORED[operator.name], right, left)):
+                if isinstance(best, Read) and _is_taken(then, best.symbol, value):
+                    return _Extreme(statement, best.symbol, value, compare)
+            return None
+        case _:
+            return None
+
+
+def _assigns(statement: Statement, symbol: Symbol) -> bool:
+    return isinstance(statement, Assign) and statement.symbol == symbol
+
+
+def _is_taken(then: Block, best: Symbol, value: Expression) -> bool:
+    """Whether a branch gives a variable a value, and reads it nowhere."""
+    values = [node.value for node in then if isinstance(node, Assign) and _assigns(node, best)]
+    assigned = [node for node in walk(then) if isinstance(node, Assign) and node.symbol == best]
+    same = len(values) == len(assigned) == 1 and without_numbers(values[0]) == without_numbers(value)
+    return same and not read_symbols(value) & assigned_symbols(then)
+
+
+def _is_alone(load: Load, loop: For, around: Sequence[Symbol]) -> bool:
+    """Whether each loop's index stands in an index of its own, and no variable that the loop assigns in any."""
+    inside = assigned_symbols(loop.body)
+    found = [[symbol for symbol in around if symbol in read_symbols(index)] for index in load.indices]
+    alone = all(len(symbols) <= 1 for symbols in found) and not read_symbols(load.indices) & inside
+    return alone and {symbol for symbols in found for symbol in symbols} == {*around}

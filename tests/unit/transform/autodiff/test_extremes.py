@@ -1,0 +1,164 @@
+"""Gradients of least and greatest values go to the iteration that set them, as in loops that are run backwards."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import Allocate, Block, Program
+from brickwork.ir.walk import assigned_symbols, walk
+from brickwork.target.cuda import cuda_target
+from brickwork.transform.autodiff import reverse
+from brickwork.transform.pipeline import schedule_kernel, schedule_program
+from brickwork.transform.schedule.schedule import Blocks, Threads, Vectorise
+from support.gradients import check_gradients, derived, kernel_of, numbers
+from support.tensors import to_memory
+
+
+def greatest(x: torch.Tensor, first: float) -> torch.Tensor:
+    out = x.new_empty((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[1]):
+            m = max(m, x[i, j])
+        out[i] = m * m
+    return out
+
+
+def least_last(x: torch.Tensor, first: float) -> torch.Tensor:
+    out = x.new_empty((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[1]):
+            if x[i, j] <= m:
+                m = x[i, j]
+        out[i] = 3 * m
+    return out
+
+
+def from_the_first(x: torch.Tensor, first: float) -> torch.Tensor:
+    out = x.new_empty((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        if x.shape[1] > 0:
+            m = x[i, 0]
+        for j in range(1, x.shape[1]):
+            v = 3 * x[i, j]
+            if m < v:
+                m = v
+        out[i] = m
+    return out
+
+
+def both_and_where(x: torch.Tensor, first: float) -> torch.Tensor:
+    out = x.new_empty((x.shape[0],))
+    for i in range(x.shape[0]):
+        high = first
+        low = first
+        where = 0
+        total = 0.0
+        for j in range(x.shape[1]):
+            y = 2 * x[i, j]
+            low = min(low, y)
+            total += y
+            if high <= y:
+                high = y
+                where = j + 1
+        out[i] = high * where - low + total
+    return out
+
+
+def left_early(x: torch.Tensor, first: float) -> torch.Tensor:
+    out = x.new_empty((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[1]):
+            if x[i, j] > 1:
+                break
+            m = max(m, x[i, j])
+        out[i] = m
+    return out
+
+
+def windows(x: torch.Tensor, first: float) -> torch.Tensor:
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1] - 1):
+            m = first
+            for j in range(2):
+                m = max(m, x[i, k + j])
+            out[i] += m
+    return out
+
+
+def read_on_the_way(x: torch.Tensor, first: float) -> torch.Tensor:
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[1]):
+            m = max(m, x[i, j])
+            out[i] += m
+    return out
+
+
+FUNCTIONS = (greatest, least_last, from_the_first, both_and_where, left_early, windows, read_on_the_way)
+ROWS = torch.tensor(
+    [[*row] for row in itertools.product((-math.inf, -0.0, 0.0, 1.5, math.nan), repeat=3)],
+    dtype=torch.float64,
+)
+
+
+def _as_it_is(block: Block, *_: object) -> Block:
+    return block
+
+
+def gradient(program: Program, *arguments: Any) -> list[str]:
+    memories = [to_memory(item) if isinstance(item, torch.Tensor) else item for item in arguments]
+    (result,) = run_program(program, memories, check=True)
+    return [str(value + 0.0) for value in result.data]
+
+
+@pytest.mark.parametrize("first", [-math.inf, 0.0, -0.0, math.nan, math.inf])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda item: item.__name__)
+def test_gradients_are_those_of_the_loop_run_backwards(
+    function: Callable[..., Any], first: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = (ROWS, first)
+    found = derived(function, arguments)
+    monkeypatch.setattr(reverse, "chosen", _as_it_is)
+    plain = derived(function, arguments)
+    given = torch.arange(1.0, 1.0 + ROWS.shape[0], dtype=torch.float64)
+    assert gradient(found, *arguments, given) == gradient(plain, *arguments, given)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda item: item.__name__)
+@pytest.mark.parametrize("columns", [0, 1, 5])
+def test_gradients_are_those_of_central_differences(function: Callable[..., Any], columns: int) -> None:
+    check_gradients(function, numbers(3, columns), -0.3)
+
+
+@pytest.mark.parametrize("function", [greatest, least_last, from_the_first], ids=lambda item: item.__name__)
+def test_rows_are_reductions_without_a_tape(function: Callable[..., Any]) -> None:
+    program = derived(function, (numbers(3, 4), 0.0))
+    kernel = kernel_of(program)
+    assert not any(isinstance(node, Allocate) and "tape" in node.tensor.name for node in walk(program))
+    assert all(verdict.independent for verdict in schedule_kernel(kernel, cuda_target((9, 0))).analysis.loops.values())
+
+
+def test_rows_belong_to_blocks_of_threads_on_a_grid() -> None:
+    scheduled, (kernel,) = schedule_program(derived(greatest, (numbers(3, 4), 0.0)), cuda_target((9, 0)))
+    assert {type(item) for item in kernel.schedule.directives} == {Blocks, Threads, Vectorise}
+    arguments = (numbers(3, 4), 0.0, torch.ones(3, dtype=torch.float64))
+    assert gradient(scheduled, *arguments) == gradient(derived(greatest, arguments[:2]), *arguments)
+
+
+@pytest.mark.parametrize("function", [windows, left_early, read_on_the_way], ids=lambda item: item.__name__)
+def test_other_extremes_have_no_place(function: Callable[..., Any]) -> None:
+    program = derived(function, (numbers(3, 4), 0.0))
+    assert not any(symbol.name.endswith("_place") for symbol in assigned_symbols(program))
