@@ -152,7 +152,7 @@ def _kind(x):
 def test_allocations_are_filled(name, value):
     dtype = getattr(torch, name)
     value = bool(value) if dtype is torch.bool else value if dtype.is_floating_point else int(value)
-    for length in (0, 3, 400):
+    for length in (0, 1, 3, 400):
         y = filling(value)(torch.empty(length, dtype=dtype))
         assert torch.equal(y, torch.full((300, length), value, dtype=dtype))
 

@@ -165,13 +165,13 @@ define void @bw_fill(ptr %block, i64 %word, i64 %bits) {
   %element = lshr i64 %word, 32
   switch i64 %element, label %fill8 [i64 1, label %fill1 i64 2, label %fill2 i64 4, label %fill4]
 fill1:
-  %r.1 = call i32 @torch_parallel_for(i64 0, i64 %count, i64 32768, ptr @fill.i8, ptr %context)
+  %r.1 = call i32 @torch_parallel_for(i64 0, i64 %count, i64 262144, ptr @fill.i8, ptr %context)
   ret void
 fill2:
-  %r.2 = call i32 @torch_parallel_for(i64 0, i64 %count, i64 32768, ptr @fill.i16, ptr %context)
+  %r.2 = call i32 @torch_parallel_for(i64 0, i64 %count, i64 131072, ptr @fill.i16, ptr %context)
   ret void
 fill4:
-  %r.4 = call i32 @torch_parallel_for(i64 0, i64 %count, i64 32768, ptr @fill.i32, ptr %context)
+  %r.4 = call i32 @torch_parallel_for(i64 0, i64 %count, i64 65536, ptr @fill.i32, ptr %context)
   ret void
 fill8:
   %r.8 = call i32 @torch_parallel_for(i64 0, i64 %count, i64 32768, ptr @fill.i64, ptr %context)

@@ -74,7 +74,7 @@ def support_text(*, cuda: bool = False) -> str:
         functions = (*functions, *CUDA_STABLE, *CUDA_CPLUSPLUS, *DRIVER)
         parts.append(_numbered(_part("cuda.ll")))
     fill = _part("fill.ll")
-    fills = (fill.replace("KIND", kind) for kind in ("i8", "i16", "i32", "i64"))
+    fills = (fill.replace("KIND", kind).replace("LANES", str(lanes)) for kind, lanes in _FILLED.items())
     declarations = (function.declaration() for function in functions)
     return "\n".join((*declarations, _GLOBALS, *fills, *parts))
 
@@ -90,6 +90,9 @@ def _numbered(text: str) -> str:
         text = text.replace(name, str(value))
     return text
 
+
+_FILLED = {"i8": 64, "i16": 32, "i32": 16, "i64": 8}
+"""The kinds of elements that tensors are filled with, and how many are stored at a time."""
 
 _PARTS = ("inspect.ll", "shapes.ll", "allocate.ll", "handles.ll", "gates.ll", "exceptions.ll")
 

@@ -185,3 +185,34 @@ def test_a_sum_over_pairs_has_lanes_around_a_short_loop() -> None:
     given = memory([0.0]), counting(9, 3)
     assert schedule_of(close_pairs, *given) == ["chunk(i, 256)", "vectorise(j, 32)"]
     agree(close_pairs, *given)
+
+
+def marked_apart(x: torch.Tensor) -> None:
+    p = 2
+    while p * p < len(x):
+        for i in range(p * p, len(x), p):
+            x[i] = 0.0
+        p += 1
+
+
+def marked_evenly(x: torch.Tensor) -> None:
+    for i in range(0, len(x), 2):
+        x[i] = 0.0
+
+
+def diagonal_read(a: torch.Tensor, x: torch.Tensor) -> None:
+    for i in range(min(len(x), a.shape[0], a.shape[1])):
+        x[i] = a[i, i]
+
+
+def diagonal_cleared(a: torch.Tensor) -> None:
+    for i in range(min(a.shape[0], a.shape[1])):
+        a[i, i] = 0.0
+
+
+def test_elements_that_lie_apart_are_marked_without_lanes_in_long_pieces() -> None:
+    x = memory([1.0, 2.0, 3.0])
+    assert schedule_of(marked_apart, x) == ["chunk(i, 524288)"]
+    assert schedule_of(diagonal_cleared, counting(3, 3)) == ["chunk(i, 524288)"]
+    assert schedule_of(marked_evenly, x) == ["chunk(i, 4096)", "vectorise(i, 8)"]
+    assert schedule_of(diagonal_read, counting(3, 3), x) == ["chunk(i, 4096)", "vectorise(i, 8)"]

@@ -48,6 +48,8 @@ LIGHT_CHUNK = 4096
 """Iterations a chunk of a loop without inner loops."""
 HEAVY_CHUNK = 256
 """Iterations a chunk of a loop with inner loops."""
+APART_CHUNK = 2**19
+"""Iterations a chunk of a loop that only moves elements apart: it waits for memory, so a second thread gains little."""
 ACCUMULATORS = 4
 """Vectors a lane set spans where an inner loop accumulates, to hide the latency of a multiply-add."""
 FUNCTION_VECTORS = 2
@@ -119,7 +121,8 @@ class _Processor(Planner):
         yield from (Parallel(node.index) for node in outer)
         if not {node.index for node in outer} & _read_in_bounds(vector):
             yield Chunk(vector.index, self.chunk(vector))
-        yield Vectorise(vector.index, width)
+        if not self.only_moves_apart(vector):
+            yield Vectorise(vector.index, width)
 
     def sharing(self, band: list[For], vector: For) -> For | None:
         """Return the outer loop worth running in jam: its iterations all run the same ones of the loops inside."""
@@ -194,6 +197,8 @@ class _Processor(Planner):
 
     def chunk(self, loop: For) -> int:
         """Return how many iterations make up a piece of work."""
+        if self.only_moves_apart(loop):
+            return APART_CHUNK
         return HEAVY_CHUNK if any(isinstance(node, For | While) for node in walk(loop.body)) else LIGHT_CHUNK
 
 

@@ -21,6 +21,7 @@ from brickwork.ir.nodes import (
     Load,
     Node,
     Random,
+    Read,
     Size,
     Statement,
     Store,
@@ -124,6 +125,12 @@ class Planner:
             if any(around.node.index == loop.index for around in access.loops)
         )
 
+    def only_moves_apart(self, loop: For) -> bool:
+        """Whether a loop does no more than move elements that are apart, one by one: lanes of it would gain nothing."""
+        moves = all(isinstance(node, Store) and isinstance(node.value, Constant | Load | Read) for node in loop.body)
+        ends = (access for access in self.analysis.accesses if access.loops)
+        return moves and all(_is_apart(access) for access in ends if access.loops[-1].node.index == loop.index)
+
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long an access takes if these loops run in lanes."""
         return access_cost(access, vectors)
@@ -173,6 +180,15 @@ def access_cost(access: Access, vectors: set[Symbol]) -> float:
     if varying == [access.tensor.type.unit_axis]:
         return scale / 8 if abs(access.axes[varying[0]].value.factor((atom,))) == 1 else scale / 2
     return scale
+
+
+def _is_apart(access: Access) -> bool:
+    """Whether the innermost loop's iterations access elements at no constant distance along memory."""
+    atom = access.loops[-1].atom
+    varying = [place for place, axis in enumerate(access.axes) if any(_varies(a, atom) for a in axis.value.atoms())]
+    if varying != [access.tensor.type.unit_axis]:
+        return bool(varying)
+    return not access.axes[varying[0]].value.factor((atom,))
 
 
 def drifts(access: Access, vectors: set[Symbol]) -> bool:
