@@ -54,6 +54,13 @@ def add_product_(total: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return old
 
 
+@bw.op("bwgrad::expect_positive")
+def expect_positive(x: torch.Tensor) -> None:
+    """Fail if an element is not positive."""
+    for i in range(x.shape[0]):
+        assert x[i] > 0.0
+
+
 def leaves(*shapes, dtype=torch.float64):
     return tuple(torch.randn(shape, dtype=dtype).requires_grad_() for shape in shapes)
 
@@ -107,6 +114,13 @@ def test_results_that_are_not_floats_have_no_gradient(device):
     check(lambda x: largest(x)[0], (x,))
     (gradient,) = torch.autograd.grad(value.sum(), x)
     torch.testing.assert_close(gradient.argmax(1), place)
+
+
+def test_operators_without_results_take_what_needs_gradients(device):
+    x = torch.ones(3, requires_grad=True)
+    assert expect_positive(x) is None
+    gradient = torch.func.grad(lambda x: (expect_positive(x), x.sum())[1])(x)
+    assert torch.equal(gradient, torch.ones(3))
 
 
 def test_some_results_are_not_used(device):

@@ -102,7 +102,7 @@ class Differentiation:
         self._recipes: dict[object, Recipe] = {}
         self._below = caller_below_autograd(family.overload)
         lists = any("List" in str(each.type) for each in schema_arguments(family.overload))
-        simple = not (lists or self._written or definition.draws_random)
+        simple = definition.results and not (lists or self._written or definition.draws_random)
         self._simple = Lengths((None,) * self._count) if simple else None
         """How the arguments of all calls lie, if they come as they are."""
 

@@ -2,19 +2,25 @@
 
 Loops have bounds of the call, of outer loops and of data, with none, one or several iterations; values are carried
 through variables, elements and local lists, updated in place, chosen by conditions and left by `break`. Where a program
-has a corner is up to its arguments, which are no round numbers: they hardly ever meet one.
+has a corner is up to its arguments, which are no round numbers: they hardly ever meet one. What is executed stays
+within its tensors; what never is may do anything.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from support.fuzz.case import Argument, Case, NumberArgument, TensorArgument
 from support.fuzz.scope import Array, Scope, Whole, extent, index
+from support.fuzz.smooth_patterns import smooth_pattern
 
 SIZES = (0, 1, 1, 2, 3, 3, 4, 5)
 ITERATIONS = 60
+MADE = ("result", "w")
+"""Tensors that the program makes."""
 _HELPERS = '''def blend(a, b):
     """A loop in a helper."""
     t = a
@@ -49,28 +55,35 @@ def smooth_case_of_seed(seed: int, nests: int = 3) -> Case:
     if result:
         n, p = wholes
         scope.arrays.append(Array("result", "float64", source.choice(((n,), (n, p), (p,))), written=True))
-    writer = _Writer(scope)
+    if scope.chance(0.3):
+        n, p = wholes
+        scope.arrays.append(Array("w", "float64", source.choice(((n,), (n, n), (p, n))), written=True))
+    writer = SmoothWriter(scope)
     for _ in range(min(source.choice((1, 2, 2, 3)), nests)):
-        writer.nest()
+        if scope.chance(0.25):
+            smooth_pattern(writer)
+        else:
+            writer.nest()
     numbers = (NumberArgument("m", number), NumberArgument("h", 0.75), NumberArgument("flag", source.random() < 0.5))
-    return Case(_source(scope, writer.lines), (*arguments, *numbers), seed)
+    return Case(_source(scope, writer), (*arguments, *numbers), seed)
 
 
-def _source(scope: Scope, lines: list[str]) -> str:
-    tensors = [array for array in scope.arrays if array.name != "result"]
-    made = [array for array in scope.arrays if array.name == "result"]
+def _source(scope: Scope, writer: SmoothWriter) -> str:
+    tensors = [array for array in scope.arrays if array.name not in MADE]
+    made = [array for array in scope.arrays if array.name in MADE]
     parameters = ", ".join(f"{array.name}: torch.Tensor" for array in tensors)
-    returns = "torch.Tensor" if made else "None"
+    result = any(array.name == "result" for array in made)
+    returns = "torch.Tensor" if result else "None"
     head = f"def generated({parameters}, m: int, h: float, flag: bool) -> {returns}:"
     begin = ["    n, p = a.shape"]
     begin += [
-        f"    result = torch.zeros({', '.join(size.text for size in array.sizes)}, dtype=torch.float64)"
+        f"    {array.name} = torch.zeros({', '.join(size.text for size in array.sizes)}, dtype=torch.float64)"
         for array in made
     ]
-    begin.append("    s, t = 0.0, 1.0")
-    end = ["    return result"] if made else []
+    begin += [f"    {line}" for line in (*writer.made, "s, t = 0.0, 1.0")]
+    end = ["    return result"] if result else []
     imports = "import math\n\nimport torch\n"
-    return "\n".join((imports, "", _HELPERS, "", head, *begin, *lines, *end, ""))
+    return "\n".join((imports, "", _HELPERS, "", head, *begin, *writer.lines, *end, ""))
 
 
 def _tensors(scope: Scope) -> tuple[Argument, ...]:
@@ -86,14 +99,14 @@ def _tensors(scope: Scope) -> tuple[Argument, ...]:
         layout = source.choice(("dense", "dense", "transposed", "sliced"))
         shape = tuple(map(extent, sizes))
         arguments.append(TensorArgument(name, "float64", shape, layout, "smooth", seed=source.randrange(1000)))
-    if scope.chance(0.5):
-        long = extent(n)
-        scope.arrays.append(Array("j", "int64", (n,), indices=True, limit=max(long, 1)))
+    long = extent(n)
+    if scope.chance(0.5) and long:
+        scope.arrays.append(Array("j", "int64", (n,), indices=True, limit=long))
         arguments.append(TensorArgument("j", "int64", (long,), data="index", limit=long, seed=source.randrange(1000)))
     return tuple(arguments)
 
 
-class _Writer:
+class SmoothWriter:
     """Writes the body of one program."""
 
     def __init__(self, scope: Scope) -> None:
@@ -103,12 +116,20 @@ class _Writer:
         self.trips = 1
         self.numbers = itertools.count()
         self.locals = ["s", "t"]
+        self.lists: list[tuple[str, int]] = []
+        """Local lists in sight, and the level that each is made at."""
+        self.made: list[str] = []
+        """Statements that make tensors."""
         self.floats = [array for array in scope.arrays if array.floating]
         self.written = [array for array in self.floats if array.written]
 
     def line(self, text: str) -> None:
         """Write a line."""
         self.lines.append("    " * self.level + text)
+
+    def name(self) -> str:
+        """Return a new name."""
+        return f"v{next(self.numbers)}"
 
     def guarded(self, text: str) -> None:
         """Write a statement under the conditions that its indices need."""
@@ -121,23 +142,40 @@ class _Writer:
 
     # ------------------------------------------------------------ expressions
 
+    def usable(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the tensors that have elements; all of them in code that is never reached."""
+        reached = all(loop.range is not None for loop in self.scope.loops)
+        return [array for array in arrays if not reached or all(map(extent, array.sizes))]
+
     def element(self) -> str:
-        """Return a read of an element."""
-        array = self.scope.pick(self.floats)
+        """Return a read of an element, or a number if there is none."""
+        arrays = self.usable(self.floats)
+        if not arrays:
+            return "h"
+        array = self.scope.pick(arrays)
         return f"{array.name}[{', '.join(index(self.scope, size) for size in array.sizes)}]"
 
     def leaf(self) -> str:
         """Return a read, a variable or a number."""
-        kind = self.scope.pick(("element",) * 6 + ("local", "local", "number", "loop"))
+        kind = self.scope.pick(
+            ("element",) * 6 + ("local", "local", "number", "loop", *("list",) * min(len(self.lists), 2))
+        )
         match kind:
+            case "list":
+                return f"{self.scope.pick(self.lists)[0]}[{self.place()}]"
             case "local":
                 return self.scope.pick(self.locals)
             case "number":
                 return self.scope.pick(("0.5", "-1.25", "h", "2"))
-            case "loop":
+            case "loop" if self.scope.loops:
                 return f"0.1 * {self.scope.loop().text}"
             case _:
                 return self.element()
+
+    def place(self) -> str:
+        """Return an index into a local list."""
+        last = self.scope.loop().text if self.scope.loops else "m"
+        return self.scope.pick(("0", "1", "-1", f"{last} % 3", f"({last} + 1) % 3"))
 
     def number(self, depth: int = 2) -> str:
         """Return an expression."""
@@ -210,7 +248,8 @@ class _Writer:
         name = f"i{next(self.numbers)}"
         text, spread, trips = self.head()
         if self.trips * max(trips, 1) > ITERATIONS:
-            text, spread, trips = "range(min(2, n))", (0, 1), 2
+            long = min(2, extent(self.scope.wholes[0]))
+            text, spread, trips = "range(min(2, n))", below(long), long
         self.line(f"for {name} in {text}:")
         self.trips *= max(trips, 1)
         self.level += 1
@@ -220,10 +259,10 @@ class _Writer:
         """Return what a loop is over, the interval of its index, and how often it runs at most."""
         pick, size = self.scope.pick, self.scope.pick([size for array in self.floats for size in array.sizes])
         long = extent(size)
-        upto = (0, long - 1) if long else None
+        upto = below(long)
         outer = self.scope.loop() if self.scope.loops else None
         kinds = ["plain"] * 5 + ["rest", "back", "step", "argument", "number"]
-        kinds += ["triangle", "data"] if outer is not None else []
+        kinds += ["triangle", "triangle", "data"] if outer is not None else []
         match pick(kinds):
             case "rest":
                 return f"range(1, {size.text})", (1, long - 1) if long > 1 else None, long
@@ -232,12 +271,12 @@ class _Writer:
             case "step":
                 return f"range(0, {size.text}, 2)", upto, long
             case "argument":
-                return "range(m)", (0, extent(self.scope.wholes[2]) - 1), extent(self.scope.wholes[2])
+                often = extent(self.scope.wholes[2])
+                return "range(m)", below(often), often
             case "number":
                 return pick(("range(2)", "range(3)")), (0, 2), 3
             case "triangle" if outer is not None:
-                high = outer.range[1] if outer.range else 0
-                return f"range({outer.text} + 1)", (0, max(high, 0)), high + 1
+                return self.triangular(outer, size)
             case "data":
                 self.scope.guardable, before = False, self.scope.guardable
                 found = f"range(int(abs({self.element()}) * 1.7) % 4)"
@@ -246,10 +285,46 @@ class _Writer:
             case _:
                 return f"range({size.text})", upto, long
 
+    def triangular(self, outer: Whole, size: Whole) -> tuple[str, tuple[int, int] | None, int]:
+        """Return a head with a bound that is an outer index."""
+        long, (low, high) = extent(size), outer.range or (0, -1)
+        name, reached = outer.text, outer.range is not None
+        upper = (low, long - 1) if reached and low < long else None
+        return self.scope.pick(
+            (
+                (f"range({name} + 1)", below(high + 1), high + 1),
+                (f"range({name})", below(high), high),
+                (f"range({name}, {size.text})", upper, long),
+                (f"range({name}, -1, -1)", below(high + 1), high + 1),
+                (f"range(max({name} - 1, 0), min({name} + 2, {size.text}))", below(long) if reached else None, 3),
+            )
+        )
+
     def close(self) -> None:
         """Close a loop."""
         self.scope.loops.pop()
         self.level -= 1
+        self.lists = [(name, level) for name, level in self.lists if level <= self.level]
+
+    @contextmanager
+    def loop(self, name: str, size: Whole, begin: int = 0, *, backwards: bool = False) -> Generator[None]:
+        """Write a loop over an axis."""
+        text = f"range({size.text} - 1, -1, -1)" if backwards else f"range({begin}, {size.text})"
+        self.line(f"for {name} in {text}:")
+        self.level += 1
+        long = extent(size)
+        self.scope.loops.append(Whole(name, (begin, long - 1) if long > begin else None))
+        yield
+        self.close()
+
+    @contextmanager
+    def triangle(self, name: str, outer: str, size: Whole) -> Generator[None]:
+        """Write a loop up to the index of an outer one over an axis."""
+        self.line(f"for {name} in range({outer} + 1):")
+        self.level += 1
+        self.scope.loops.append(Whole(name, below(extent(size))))
+        yield
+        self.close()
 
     def nest(self) -> None:
         """Write one nest, and what may stand before it."""
@@ -258,6 +333,8 @@ class _Writer:
         before = self.trips
         depth = self.scope.pick((1, 1, 2, 2, 3))
         for level in range(depth):
+            if self.scope.chance(0.2):
+                self.list()
             self.open()
             if level < depth - 1 and self.scope.chance(0.4):
                 self.statement(nested=False)
@@ -273,7 +350,7 @@ class _Writer:
 
     def statement(self, *, nested: bool) -> None:
         """Write a statement; with `nested`, one that may hold others."""
-        kinds = ["store"] * 4 + ["update"] * 3 + ["carry"] * 3 + ["recur"] * 2
+        kinds = ["store"] * 4 + ["update"] * 3 + ["carry"] * 3 + ["recur"] * 2 + ["keep"] * (2 if self.lists else 0)
         kinds += ["branch", "branch", "leave", "while", "local", "local"] if nested else []
         match self.scope.pick(kinds):
             case "store":
@@ -291,18 +368,36 @@ class _Writer:
                 self.repeat()
             case "local":
                 self.local()
+            case "keep":
+                name = self.scope.pick(self.lists)[0]
+                self.guarded(
+                    f"{name}[{self.place()}] = 0.5 * {name}[{self.place()}] * {self.number(1)} + {self.leaf()}"
+                )
             case _:
                 self.carry()
 
+    def list(self) -> None:
+        """Write a local list that statements may use from here on."""
+        name = f"w{next(self.numbers)}"
+        self.line(f"{name} = {self.scope.pick(('[0.0] * 3', '[0.5, h, 0.0]', '[1.0 for _ in range(3)]'))}")
+        self.lists.append((name, self.level))
+
     def target(self) -> str:
-        """Return an element to store into."""
-        array = self.scope.pick(self.written)
+        """Return an element to store into, or a variable if there is none."""
+        arrays = self.usable(self.written)
+        if not arrays:
+            return "s"
+        array = self.scope.pick(arrays)
         return f"{array.name}[{', '.join(index(self.scope, size) for size in array.sizes)}]"
 
     def store(self) -> None:
         """Write a store."""
         target = self.target()
         self.guarded(f"{target} = {self.number()}")
+
+    def add(self, value: str) -> None:
+        """Write an addition to an element."""
+        self.guarded(f"{self.target()} += {value}")
 
     def update(self) -> None:
         """Write an update of an element."""
@@ -312,7 +407,11 @@ class _Writer:
 
     def recur(self) -> None:
         """Write an element that is made of its neighbour, or of itself."""
-        array = self.scope.pick(self.written)
+        arrays = self.usable(self.written)
+        if not arrays:
+            self.carry()
+            return
+        array = self.scope.pick(arrays)
         places = [index(self.scope, size) for size in array.sizes]
         others = [index(self.scope, size) for size in array.sizes]
         own, other = (f"{array.name}[{', '.join(each)}]" for each in (places, others))
@@ -365,7 +464,9 @@ class _Writer:
     def local(self) -> None:
         """Write a local list that is filled and read."""
         name, counter = f"w{next(self.numbers)}", f"i{next(self.numbers)}"
-        self.line(f"{name} = [{self.leaf() if not self.scope.guards else '0.0'}, 0.5, 0.0]")
+        self.scope.guardable = False
+        self.line(f"{name} = [{self.leaf()}, 0.5, 0.0]")
+        self.scope.guardable = True
         self.line(f"for {counter} in range(3):")
         self.level += 1
         self.scope.loops.append(Whole(counter, (0, 2)))
@@ -375,3 +476,8 @@ class _Writer:
         self.level -= 1
         one, other = f"{name}[{self.scope.loop().text} % 3]", f"{name}[{self.scope.pick(('0', '-1', '1'))}]"
         self.line(f"s = 0.5 * s + {one} * math.sin({other})")
+
+
+def below(count: int) -> tuple[int, int] | None:
+    """Return the interval of an index that counts to `count`."""
+    return (0, count - 1) if count > 0 else None

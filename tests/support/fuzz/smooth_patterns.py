@@ -1,0 +1,127 @@
+"""Nests as people write them whose gradients need what a loop leaves behind: softmax, recurrences, causal sums.
+
+Each is written into the program of a `smooth.SmoothWriter`, over tensors and sizes that the program has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from support.fuzz.scope import Array, Whole, extent
+
+if TYPE_CHECKING:
+    from support.fuzz.smooth import SmoothWriter
+
+
+def smooth_pattern(writer: SmoothWriter) -> None:
+    """Write one pattern; any nest where the program has no tensors for it."""
+    planes = [array for array in writer.usable(writer.floats) if len(array.sizes) == 2]
+    if not planes or not writer.usable(writer.written):
+        writer.nest()
+        return
+    source = writer.scope.pick(planes)
+    writer.scope.guardable = False
+    writer.scope.pick((_softmax, _online, _recurrence, _scores, _causal, _overwritten, _means))(writer, source)
+    writer.scope.guardable = True
+
+
+def _softmax(writer: SmoothWriter, source: Array) -> None:
+    i, j = writer.name(), writer.name()
+    top, total = writer.name(), writer.name()
+    with writer.loop(i, source.sizes[0]):
+        writer.line(f"{top} = {source.name}[{i}, 0]")
+        with writer.loop(j, source.sizes[1], 1):
+            writer.line(f"{top} = max({top}, {source.name}[{i}, {j}])")
+        writer.line(f"{total} = 0.0")
+        with writer.loop(j, source.sizes[1]):
+            writer.line(f"{total} += math.exp({source.name}[{i}, {j}] - {top})")
+        with writer.loop(j, source.sizes[1]):
+            writer.add(f"math.exp({source.name}[{i}, {j}] - {top}) / {total}")
+
+
+def _online(writer: SmoothWriter, source: Array) -> None:
+    """A sum that is scaled anew whenever a larger exponent turns up, kept in a local list."""
+    i, j, d = writer.name(), writer.name(), writer.name()
+    kept, top, total, now, scale = (writer.name() for _ in range(5))
+    with writer.loop(i, source.sizes[0]):
+        writer.line(f"{kept} = [0.0] * 2")
+        writer.line(f"{top}, {total} = -3.0, 0.0")
+        with writer.loop(j, source.sizes[1]):
+            score = f"{source.name}[{i}, {j}] * {writer.element()}"
+            writer.line(f"{now} = max({top}, {score})")
+            writer.line(f"{scale} = math.exp({top} - {now})")
+            writer.line(f"{total} = {total} * {scale} + math.exp({score} - {now})")
+            with writer.loop(d, Whole("2", (2, 2))):
+                value = f"math.exp({score} - {now}) * {writer.element()}"
+                writer.line(f"{kept}[{d}] = {kept}[{d}] * {scale} + {value}")
+            writer.line(f"{top} = {now}")
+        writer.add(f"{kept}[0] / {total} - {kept}[1] * {total}")
+
+
+def _recurrence(writer: SmoothWriter, source: Array) -> None:
+    """A state of two numbers that each step makes anew."""
+    i, j, one, two = (writer.name() for _ in range(4))
+    with writer.loop(i, source.sizes[0]):
+        writer.line(f"{one}, {two} = {writer.element()}, 1.0")
+        with writer.loop(j, source.sizes[1], backwards=writer.scope.chance(0.4)):
+            writer.line(f"{one} = math.tanh({one} + {source.name}[{i}, {j}]) * {two}")
+            writer.line(f"{two} = 0.5 * {two} + math.sin({one}) * {writer.element()}")
+            writer.add(f"{one} * {two}")
+
+
+def _scores(writer: SmoothWriter, source: Array) -> None:
+    """Attention over what came before, whose scores are kept in a tensor."""
+    t, u, total, scores = (writer.name() for _ in range(4))
+    rows = source.sizes[0]
+    square = writer.scope.chance(0.5)
+    shape = (rows, rows) if square else (rows,)
+    writer.made.append(f"{scores} = torch.zeros({', '.join(size.text for size in shape)}, dtype=torch.float64)")
+    place = f"{scores}[{t}, {u}]" if square else f"{scores}[{u}]"
+    with writer.loop(t, rows):
+        writer.line(f"{total} = 0.0")
+        with writer.triangle(u, t, rows):
+            writer.line(f"{place} = math.exp(0.5 * math.sin({source.name}[{t}, 0] * {source.name}[{u}, -1]))")
+            writer.line(f"{total} += {place}")
+        with writer.triangle(u, t, rows):
+            writer.add(f"{place} / {total} * {source.name}[{u}, 0]")
+
+
+def _causal(writer: SmoothWriter, source: Array) -> None:
+    t, u, total = (writer.name() for _ in range(3))
+    size = source.sizes[0]
+    with writer.loop(t, size):
+        writer.line(f"{total} = {writer.scope.pick(('0.0', 'h'))}")
+        with writer.triangle(u, t, size):
+            writer.line(f"{total} += {source.name}[{t} - {u}, 0] * {writer.element()}")
+        writer.add(writer.scope.pick((total, f"math.sin({total})", f"max({total}, 0.1)")))
+
+
+def _overwritten(writer: SmoothWriter, source: Array) -> None:
+    """Elements that are read, replaced and read again."""
+    i, j, before = (writer.name() for _ in range(3))
+    written = [array for array in writer.usable(writer.written) if len(array.sizes) == 2] or [source]
+    array = writer.scope.pick(written)
+    place = f"{array.name}[{i}, {j}]" if array.written else None
+    with writer.loop(i, array.sizes[0]), writer.loop(j, array.sizes[1]):
+        if place is None:
+            writer.add(f"{source.name}[{i}, {j}] * {writer.element()}")
+            return
+        writer.line(f"{before} = {place}")
+        writer.line(f"{place} = math.sin({before}) * {writer.element()}")
+        writer.line(f"{place} = {place} * {place} + {before}")
+        writer.add(f"{before} * {place}")
+
+
+def _means(writer: SmoothWriter, source: Array) -> None:
+    """Rows from which the mean is taken and that are divided by their length."""
+    i, j, mean, square = (writer.name() for _ in range(4))
+    count = max(extent(source.sizes[1]), 1)
+    read = f"{source.name}[{i}, {j}]"
+    with writer.loop(i, source.sizes[0]):
+        writer.line(f"{mean}, {square} = 0.0, 0.0")
+        with writer.loop(j, source.sizes[1]):
+            writer.line(f"{mean} += {read} / {count}")
+        with writer.loop(j, source.sizes[1]):
+            writer.line(f"{square} += ({read} - {mean}) ** 2")
+        with writer.loop(j, source.sizes[1]):
+            writer.add(f"({read} - {mean}) / math.sqrt({square} + 0.75)")
