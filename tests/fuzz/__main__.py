@@ -1,8 +1,9 @@
 """`python -m tests.fuzz --programs 20000 --seed 0 --workers 8`: random programs run in every way there is.
 
-`--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter; `--gradients` compares
-the derivatives of programs that have some. `--replay FILE` and `--show SEED` look at one. The exit status is 1 if two
-ways to run a program differ; each finding is a file that `--replay` takes.
+`--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter. `--gradients` compares
+the derivatives of programs that have some; with `--device cpu` or `cuda` they are operators, which must pass torch's
+gradcheck and gradgradcheck, and vmap. `--replay FILE` and `--show SEED` look at one. The exit status is 1 if two ways
+to run a program differ; each finding is a file that `--replay` takes.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from support.fuzz.shrink import shrink  # noqa: E402
 
 def main() -> int:
     options = _options()
-    check = campaign.examiner(options.device, WIDTHS if options.every_width else ())
-    make = campaign.maker(options.device)
+    check = campaign.examiner(options.device, WIDTHS if options.every_width else (), gradients=options.gradients)
+    make = campaign.maker(gradients=options.gradients)
     if options.worker:
         if options.device == "cuda":
             torch.cuda.set_device(options.number % torch.cuda.device_count())
@@ -51,8 +52,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=500, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="the first one's seed")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--device", choices=("cpu", "cuda", "grid", "gradients"), default="cpu")
-    parser.add_argument("--gradients", dest="device", action="store_const", const="gradients", help="derivatives")
+    parser.add_argument("--device", choices=("cpu", "cuda", "grid"), default="")
+    parser.add_argument("--gradients", action="store_true", help="derivatives; through torch if a device is given")
     parser.add_argument("--every-width", action="store_true", help="all widths of vectors for each program, not one")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="the folder for findings")
     parser.add_argument("--replay", type=Path, help="examine the case of a file, or of a seed")
@@ -66,7 +67,9 @@ def _options() -> argparse.Namespace:
 
 def _command(options: argparse.Namespace, number: int) -> list[str]:
     command = [sys.executable, "-W", "ignore", "-m", "tests.fuzz", "--worker", "--number", str(number)]
-    command += ["--device", options.device, "--out", str(options.out), "--patience", str(options.patience)]
+    command += ["--out", str(options.out), "--patience", str(options.patience)]
+    command += ["--device", options.device] if options.device else []
+    command += ["--gradients"] if options.gradients else []
     return [*command, "--every-width"] if options.every_width else command
 
 

@@ -1,7 +1,7 @@
 """Random programs: reverse mode, forward mode and finite differences agree.
 
 `BRICKWORK_FUZZ_GRADIENTS` sets how many are tried, `BRICKWORK_FUZZ_SEED` the first one; `python -m tests.fuzz
---gradients` tries many more, all of them as machine code too, and makes what it finds smaller.
+--gradients` tries many more, all of them as machine code too, and makes what it finds smaller. A few go through torch.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 from brickwork.transform.autodiff import rules
 from support.fuzz.check import FoundError
 from support.fuzz.check_gradients import examine_gradients
+from support.fuzz.check_torch import Limits, examine_through_torch
 from support.fuzz.findings import write
 from support.fuzz.smooth import smooth_case_of_seed
 
@@ -46,6 +47,22 @@ def test_all_ways_to_differentiate_agree(batch, tmp_path):
     seen, wrong = examined(range(FIRST + batch * BATCH, FIRST + (batch + 1) * BATCH), tmp_path)
     assert not wrong, "\n\n".join(wrong)
     assert seen["compared"] >= BATCH // 3, seen
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_agrees(tmp_path):
+    seen = examine_through_torch(small_case(2), tmp_path)
+    seen += examine_through_torch(small_case(9), tmp_path, limits=Limits(second=0.0))
+    assert seen["gradcheck passed"] == seen["programs"], seen
+    assert seen["vmap passed"] == seen["gradgradcheck passed"] == 1, seen
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_notices_a_wrong_rule(tmp_path):
+    rule = (rules.RULES["neg"][0],)
+    case = next(case for case in map(small_case, range(30)) if "sin(" in case.source.partition("def generated")[2])
+    with patch.dict(rules.RULES, sin=rule), pytest.raises(FoundError, match="gradcheck"):
+        examine_through_torch(case, tmp_path)
 
 
 @pytest.mark.parametrize(("name", "place"), [("sin", 0), ("mul", 1)])

@@ -23,6 +23,7 @@ from support.fuzz.case import Case
 from support.fuzz.check import FoundError, examine
 from support.fuzz.check_gradients import examine_gradients
 from support.fuzz.check_grid import examine_in_pieces
+from support.fuzz.check_torch import examine_through_torch
 from support.fuzz.findings import write
 from support.fuzz.generate import case_of_seed
 from support.fuzz.shrink import shrink
@@ -43,22 +44,24 @@ class Total:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-def examiner(device: str, widths: Sequence[int]) -> Examine:
-    """Return what examines a case for a device."""
+def examiner(device: str, widths: Sequence[int], *, gradients: bool = False) -> Examine:
+    """Return what examines a case, or its gradients, for a device; for none, gradients in the interpreter first."""
+    if gradients and device:
+        return lambda case, folder: examine_through_torch(case, folder, device)
+    if gradients:
+        return examine_gradients
     if device == "cuda":
         from support.fuzz.check_cuda import examine_on_cuda  # torch starts CUDA there
 
         return examine_on_cuda
     if device == "grid":
         return examine_in_pieces
-    if device == "gradients":
-        return examine_gradients
     return lambda case, folder: examine(case, folder, widths=widths)
 
 
-def maker(device: str) -> Make:
+def maker(*, gradients: bool) -> Make:
     """Return what writes the program of a seed."""
-    return smooth_case_of_seed if device == "gradients" else case_of_seed
+    return smooth_case_of_seed if gradients else case_of_seed
 
 
 def kind_of(case: Case, folder: Path, check: Examine) -> tuple[str, str, Counter[str]]:
@@ -103,6 +106,7 @@ class _Worker:
             line = self._lines.get(timeout=PATIENCE)
         except queue.Empty:
             process.kill()
+            process.wait()
             self._process = None
             return "hang"
         if line:

@@ -17,7 +17,7 @@ from support.fuzz.case import Argument, Case, NumberArgument, TensorArgument
 from support.fuzz.scope import Array, Scope, Whole, extent, index
 from support.fuzz.smooth_patterns import smooth_pattern
 
-SIZES = (0, 1, 1, 2, 3, 3, 4, 5)
+SIZES = (0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5)
 ITERATIONS = 60
 MADE = ("result", "w")
 """Tensors that the program makes."""
