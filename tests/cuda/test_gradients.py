@@ -1,4 +1,4 @@
-"""Gradients on GPUs, in double precision: torch's own checks pass for generated programs and for the ready operators."""
+"""Gradients on GPUs, in double precision: torch's checks pass for generated programs and for the ready operators."""
 
 from collections import Counter
 
