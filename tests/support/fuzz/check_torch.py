@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.autograd.gradcheck import GradcheckError
@@ -159,7 +159,7 @@ def over_samples(case: Case, function: Generated) -> None:
     given = [item.detach() if dim is None else _stacked(item.detach(), dim, source) for item, dim in pairs]
 
     def gradients(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        outputs, back = torch.func.vjp(function, *tensors)
+        outputs, back = cast("tuple[Any, Any]", torch.func.vjp(function, *tensors))
         return back(tuple(map(torch.ones_like, outputs)))
 
     for name, each in (("values", function), ("gradients", gradients)):
@@ -205,7 +205,7 @@ class Generated:
         for place, tensor in zip(self._floats, given, strict=True):
             values[place] = tensor
         returned = self._operator(*values)
-        results = returned if isinstance(returned, tuple) else (returned,)
+        results = cast("tuple[Any, ...]", returned if isinstance(returned, tuple) else (returned,))
         return tuple(item for item in (*(given[place] for place in self.written), *results) if is_float(item))
 
 
@@ -215,11 +215,8 @@ def is_float(item: Any) -> bool:
 
 
 def _laid_out(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a differentiable copy; of the same layout, unless it is a sample of several."""
-    if torch._C._functorch.is_batchedtensor(tensor) or torch._C._functorch.is_gradtrackingtensor(tensor):
-        return tensor.clone()
-    empty = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    return empty.copy_(tensor)
+    """Return a differentiable copy of the same layout."""
+    return tensor.new_empty_strided(tensor.shape, tensor.stride()).copy_(tensor)
 
 
 def gradient_of(function: Function, inputs: Sequence[torch.Tensor]) -> tuple[Function, list[torch.Tensor]]:
@@ -232,7 +229,8 @@ def gradient_of(function: Function, inputs: Sequence[torch.Tensor]) -> tuple[Fun
     def gradient(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         values = [item.detach().requires_grad_() for item in tensors[:count]]
         pairs = [pair for pair in zip(function(*values), tensors[count:], strict=True) if pair[0].requires_grad]
-        found = torch.autograd.grad([one for one, _ in pairs], values, [other for _, other in pairs], allow_unused=True)
+        ones, others = [one for one, _ in pairs], [other for _, other in pairs]
+        found = cast("Sequence[Any]", torch.autograd.grad(ones, values, others, allow_unused=True))
         return tuple(item for item in found if item is not None)
 
     return gradient, [*(item.detach() for item in inputs), *weights]
