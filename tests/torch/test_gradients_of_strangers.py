@@ -402,7 +402,7 @@ def marked(name):
     return pytest.param(name, marks=[*marks, pytest.mark.slow] if name == "sinkhorn" else marks)
 
 
-@pytest.mark.parametrize("name", map(marked, WRITTEN))
+@pytest.mark.parametrize("name", [marked(name) for name in WRITTEN])
 def test_derivatives(name):
     case = WRITTEN[name]
     torch.manual_seed(1)
