@@ -112,10 +112,21 @@ def _applied(name: str, left: _Bounds, right: _Bounds) -> _Bounds:
             return _product(left, right)
         case "floordiv" if (divisor := _constant(right)) is not None and divisor.value > 0:
             return _Bounds(_both("floordiv", left.low, divisor), _both("floordiv", left.high, divisor))
+        case "floordiv" if left.low is not None and left.low == left.high:
+            return _quotient(left.low, right)
         case "mod" if (divisor := _constant(right)) is not None and divisor.value > 0:
             return _Bounds(build.integer(0), build.sub(divisor, build.integer(1)))
         case _:
             return _UNKNOWN
+
+
+def _quotient(dividend: Expression, divisor: _Bounds) -> _Bounds:
+    """Return the bounds of a quotient of what the host knows; a divisor of 0 has been refused where it divides."""
+    if divisor.low is None or divisor.low != divisor.high:
+        return _UNKNOWN
+    zero = build.apply("eq", divisor.low, build.integer(0))
+    quotient = build.apply("floordiv", dividend, build.select(zero, build.integer(1), divisor.low))
+    return _Bounds(quotient, quotient)
 
 
 def _constant(bounds: _Bounds) -> Constant | None:
@@ -127,7 +138,8 @@ def _product(left: _Bounds, right: _Bounds) -> _Bounds:
         if (factor := _constant(one)) is not None:
             low, high = _both("mul", factor, other.low), _both("mul", factor, other.high)
             return _Bounds(low, high) if factor.value >= 0 else _Bounds(high, low)
-    if left.low is not None and left.low == left.high and right.low == right.high:
-        product = _both("mul", left.low, right.low)
-        return _Bounds(product, product)
+    for one, other in ((left, right), (right, left)):
+        if one.low is not None and one.low == one.high:
+            ends = _both("mul", one.low, other.low), _both("mul", one.low, other.high)
+            return _Bounds(_both("minimum", *ends), _both("maximum", *ends))
     return _UNKNOWN

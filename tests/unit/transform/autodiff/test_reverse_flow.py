@@ -349,6 +349,18 @@ def nested_break(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+@case(numbers(5), 2)
+def blocks_of_a_size_given_at_run_time(x: torch.Tensor, groups: int) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    last = x.new_zeros((1,))
+    for g in range(groups):
+        last[0] = 1.0
+        for c in range(g * (len(x) // groups), (g + 1) * (len(x) // groups)):
+            last[0] = last[0] * x[c] + x[c]
+            out[c] = last[0]
+    return out
+
+
 @case(numbers(4, 2))
 def local_changed_in_any_order(x: torch.Tensor) -> torch.Tensor:
     out = torch.zeros_like(x)
