@@ -32,6 +32,7 @@ from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.devices import devices
 from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order, thunk_name, thunk_object
 from brickwork.pytorch.gradients import Gradient, as_numbers, gradient_of_call, told_by_user
+from brickwork.pytorch.library import private
 from brickwork.pytorch.native import DerivedOperators
 from brickwork.pytorch.placement import allocating_like, device_of
 from brickwork.pytorch.random_keys import draw_key
@@ -72,6 +73,8 @@ Stage: TypeAlias = Literal[
 """What `Op.inspect` shows, of the operator and of its gradient; the last four of each for GPUs."""
 
 BACKWARD = "backward "
+
+_any_requires_grad: Callable[..., bool] = private("_C._any_requires_grad")
 
 DEVICE = "device"
 """The argument of `warmup`, `inspect` and `explain` that names a device, unless the operator has one of that name."""
@@ -123,7 +126,8 @@ class Op:
         self._overload: Any = self._registration.overload(DEFAULT)
         self._derivatives = DerivedOperators(name, self.definition, self._overload, tools)
         # What the OpOverload calls. Compilers know the OpOverload alone.
-        self._direct: Any = getattr(self._overload, "_op", self._overload)
+        self._native: Any = getattr(self._overload, "_op", self._overload)
+        self._direct: Any = self._native
         sources = (self.definition.source, *self.definition.helpers.values())
         self._probes = probes(sources) if config.warn else ()
         if self._probes:
@@ -238,7 +242,17 @@ class Op:
             )
         if self._python_host is not None and self._derivatives.replaced is None:
             return call_in_order(self._overload, values, self._python_host.run(overload))
+        if not self._probes and self._python_host is None:
+            self._direct = self._differentiable
         return self._derivatives.differentiate(values)
+
+    def _differentiable(self, *arguments: Any) -> Any:
+        """Call an operator of which gradients have been asked for: with a gradient, past the dispatcher."""
+        if _any_requires_grad(*arguments) and torch.is_grad_enabled() and self._registration.behaviour is self:
+            differentiate = self._derivatives.differentiate
+            if differentiate.serves(arguments):
+                return differentiate(arguments)
+        return self._native(*arguments)
 
     def define(self, suffix: str) -> bool:
         """Register what is derived under a name that ends so; return whether there is such a thing."""

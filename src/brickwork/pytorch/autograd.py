@@ -20,7 +20,7 @@ import torch
 from brickwork.pytorch.arguments import refuse_overlaps
 from brickwork.pytorch.batching import Samples, clones
 from brickwork.pytorch.declared import Declared
-from brickwork.pytorch.gate import caller_below_autograd, schema_arguments
+from brickwork.pytorch.gate import caller_below_autograd, plain_call_test, schema_arguments
 from brickwork.pytorch.kept import Lengths, Values, flattened_arguments, sequence, without_elements
 from brickwork.pytorch.library import private
 from brickwork.pytorch.placement import device_of, is_spread, tensors_of
@@ -32,6 +32,10 @@ from brickwork.transform.derivation import Defined, Derivation, Forward
 _are_transformed: Callable[[], bool] = private("_C._are_functorch_transforms_active")
 _FORWARD_MODE: Mapping[str, int] = private("autograd.forward_ad.__dict__")
 """The variables of torch's forward mode: it is on where `_current_level` is not negative."""
+
+_TENSORS: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
+_TYPES: Mapping[str, tuple[type, ...]] = {"Tensor": _TENSORS, "int": (int,), "float": (float, int), "bool": (bool,)}
+"""The types of values by types in schemas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +105,30 @@ class Differentiation:
         self._written = [place for place, item in enumerate(definition.parameters) if item.name in definition.mutated]
         self._recipes: dict[object, Recipe] = {}
         self._below = caller_below_autograd(family.overload)
-        lists = any("List" in str(each.type) for each in schema_arguments(family.overload))
-        simple = definition.results and not (lists or self._written or definition.draws_random)
+        self._native: Callable[..., Any] = getattr(family.overload, "_op", family.overload)
+        arguments = schema_arguments(family.overload)
+        lists = any("List" in str(each.type) for each in arguments)
+        named = any(each.kwarg_only for each in arguments)
+        simple = definition.results and not (lists or self._written or definition.draws_random or named)
         self._simple = Lengths((None,) * self._count) if simple else None
         """How the arguments of all calls lie, if they come as they are."""
+        self._types = tuple(_types_of(str(each.type)) for each in arguments) if simple else ()
+        self._is_plain = plain_call_test()
+
+    def serves(self, values: Values) -> bool:
+        """Whether a call with a gradient would come here from the dispatcher with these very arguments.
+
+        All are plain; no mode, transform or tracer has to do with it.
+        """
+        if len(values) != len(self._types):
+            return False
+        tensors: list[torch.Tensor] = []
+        for value, types in zip(values, self._types, strict=True):
+            if type(value) not in types:
+                return False
+            if types[0] is torch.Tensor and value is not None:
+                tensors.append(value)
+        return self._is_plain(tensors)
 
     def __call__(self, values: Values) -> Any:
         """Call the operator so that torch can differentiate and batch the call."""
@@ -161,7 +185,9 @@ class Differentiation:
 
     def _forward(self, lengths: Lengths, *flat: Any) -> tuple[torch.Tensor, ...]:
         if lengths is self._simple:
-            return (*sequence(self._below(flat)),)
+            # There is no gradient in here: the gate runs the call at once, unless forward gradients are on.
+            plain = _FORWARD_MODE["_current_level"] < 0 and not _are_transformed()
+            return (*sequence(self._native(*flat) if plain else self._below(flat)),)
         values = lengths.restore(flat)
         for place in self._written:
             values[place] = clones(values[place])
@@ -333,6 +359,12 @@ def _as_it_was(state: tuple[str, bool, torch.dtype] | None) -> AbstractContextMa
 def _kind(item: Any) -> object:
     """Return what of an argument decides how its gradient is computed."""
     return (item.dtype, item.dim(), item.device) if isinstance(item, torch.Tensor) else item is None
+
+
+def _types_of(kind: str) -> tuple[type, ...]:
+    """Return the types of values that the dispatcher would pass on as they are, for an argument of a schema."""
+    plain = kind.removeprefix("Optional[").removesuffix("]")
+    return (*_TYPES.get(plain, ()), type(None)) if plain != kind else _TYPES.get(plain, ())
 
 
 def _is_float(item: Any) -> bool:

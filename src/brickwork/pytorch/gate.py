@@ -427,6 +427,29 @@ def passes_autograd(values: Sequence[Any]) -> bool:
 
 
 @functools.cache
+def plain_call_test() -> Callable[[Sequence[torch.Tensor]], bool]:
+    """Return what tells whether the dispatcher would bring a call of tensors to the gate at the autograd key at once.
+
+    All are plain dense ones, and this thread has no mode, transform, tracer or forward gradient on, nor autograd off.
+    """
+    included, keys_of, _, more = _key_sets()
+    excluded = library.private("_C._dispatch_tls_local_exclude_set")
+    has_function_mode = library.private("_C._is_torch_function_mode_enabled")
+    devices = ("CPU", "CUDA") if library.made_for_cuda() else ("CPU",)
+    usual = library.keys_of_modes(("BackendSelect", "ADInplaceOrView", *(f"Autocast{device}" for device in devices)))
+    unusual, autograd = ~usual, library.keys_of_modes(tuple(f"Autograd{device}" for device in devices))
+
+    def is_plain(tensors: Sequence[torch.Tensor]) -> bool:
+        if included().raw_repr() & unusual or excluded().raw_repr() & autograd:
+            return False
+        if _FORWARD["_current_level"] >= 0 or has_function_mode():
+            return False
+        return not any(keys_of(tensor).raw_repr() & more for tensor in tensors)
+
+    return is_plain
+
+
+@functools.cache
 def _key_sets() -> tuple[Callable[[], Any], Callable[[torch.Tensor], Any], int, int]:
     """Return torch's functions for the key sets of a thread and a tensor, and the bits that matter in them."""
     included, keys_of = library.private("_C._dispatch_tls_local_include_set"), library.private("_C._dispatch_keys")
