@@ -11,7 +11,7 @@ from benchmarks.peers import cuda_loops
 from brickwork import ops
 from brickwork.bench.device_timers import replayed
 from brickwork.bench.record import Case
-from brickwork.bench.timers import Call, Timing, measure
+from brickwork.bench.timers import Call, measure, of_each
 
 COUNT = 1024
 REPLAYED = 50
@@ -76,16 +76,4 @@ def _device(x: torch.Tensor, progress: Progress) -> Case:
         progress=progress,
         same=False,
     )
-    return dataclasses.replace(case, timings={name: _shared(timing) for name, timing in case.timings.items()})
-
-
-def _shared(timing: Timing) -> Timing:
-    """Return the timing of one call of those that a graph holds."""
-    return Timing(
-        median=timing.median / REPLAYED,
-        lower=timing.lower / REPLAYED,
-        upper=timing.upper / REPLAYED,
-        least=timing.least / REPLAYED,
-        samples=timing.samples,
-        calls_per_sample=REPLAYED,
-    )
+    return dataclasses.replace(case, timings={name: of_each(timing, REPLAYED) for name, timing in case.timings.items()})

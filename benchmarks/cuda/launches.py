@@ -7,7 +7,7 @@ import torch
 from benchmarks.cuda.brick_pad import HEIGHT, LATTICE, WIDTH
 from benchmarks.cuda.compare import Progress, compare
 from brickwork import ops
-from brickwork.bench.device_timers import launches
+from brickwork.bench.counters import launches
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call
 

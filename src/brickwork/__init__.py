@@ -1,6 +1,6 @@
 """brickwork: plain Python loops over tensor elements become native PyTorch operators.
 
-What overrides operators, or makes them of kernels written elsewhere, is loaded when it is first asked for.
+What overrides operators, makes them of kernels written elsewhere or measures them is loaded when first asked for.
 """
 
 from importlib import import_module
@@ -21,6 +21,7 @@ from brickwork.op import Op, op
 from brickwork.pytorch.devices import check_errors
 
 if TYPE_CHECKING:
+    from brickwork import bench
     from brickwork.pytorch.launchers.cuda_source import CudaOp, Launch, cuda_op
     from brickwork.pytorch.launchers.triton_launcher import TritonOp, triton_op
     from brickwork.pytorch.overrides.override import override
@@ -36,6 +37,7 @@ __all__ = [
     "Op",
     "RaceError",
     "TritonOp",
+    "bench",
     "check_errors",
     "config",
     "cuda_op",
@@ -59,6 +61,8 @@ _LATER = {
 
 def __getattr__(name: str) -> object:
     """Return a public name whose module is loaded now."""
+    if name == "bench":
+        return import_module("brickwork.bench")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name]), name)

@@ -118,11 +118,10 @@ class Op:
 
         self._thunks = thunks
         python = self.definition.host == "python"
-        tools = Tools(self._compile, thunks, self._note, config.check == "interpret")
+        self.interpreted = config.check == "interpret"
+        tools = Tools(self._compile, thunks, self._note, self.interpreted)
         self._python_host = self._host_in_python(tools) if python else None
-        self._registration: Registration = register(
-            name, self._schema, self, thunks, python=python or config.check == "interpret"
-        )
+        self._registration: Registration = register(name, self._schema, self, thunks, python=python or self.interpreted)
         self._overload: Any = self._registration.overload(DEFAULT)
         self._derivatives = DerivedOperators(name, self.definition, self._overload, tools)
         # What the OpOverload calls. Compilers know the OpOverload alone.

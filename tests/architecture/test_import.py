@@ -14,7 +14,9 @@ new = {name.split(".")[0] for name in set(sys.modules) - before}
 heavy = {"llvmlite", "islpy", "matplotlib", "rich", "numba"} & new
 assert not heavy, heavy
 assert not torch.cuda.is_initialized()
+assert "brickwork.bench" not in sys.modules
 assert hasattr(brickwork, "op")
+assert brickwork.bench.compare
 sys.stdout = None
 open(sys.argv[1], "w").write(str(seconds))
 """

@@ -1,1 +1,22 @@
 """Measuring operators and their peers: timing, records, tables and plots. What is measured is in `benchmarks/`."""
+
+from brickwork.bench.against import Change, Changes
+from brickwork.bench.comparison import compare
+from brickwork.bench.decorated import Benchmark, benchmark
+from brickwork.bench.plan import Options, Protocol
+from brickwork.bench.roofline import peaks
+from brickwork.bench.table import Table
+from brickwork.bench.timers import Timing
+
+__all__ = [
+    "Benchmark",
+    "Change",
+    "Changes",
+    "Options",
+    "Protocol",
+    "Table",
+    "Timing",
+    "benchmark",
+    "compare",
+    "peaks",
+]

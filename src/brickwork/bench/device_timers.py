@@ -1,8 +1,9 @@
 """The timing protocol on a GPU.
 
 As on the CPU, the contenders of one comparison take turns. Before each sample the level-two cache is emptied, by
-writing a buffer larger than it, and the device is kept busy for a moment, so that the host is done with its part before
-the first event is reached: what is timed, between two events, is the device's time alone.
+writing a buffer larger than it, unless it is to be warm, when a call that is not timed comes before. Then the device is
+kept busy for a moment, so that the host is done with its part before the first event is reached: what is timed, between
+two events, is the device's time alone. The host's time of a call is measured apart, with the device at rest before.
 """
 
 from __future__ import annotations
@@ -12,14 +13,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
-from brickwork.bench.timers import Call, Timing, summary
+from brickwork.bench.timers import Call, Timing, known, once, summary
 
 _device: Any = torch.cuda
 _FLUSHED = 192 << 20
 _HOST_CYCLES = 400_000
-"""About a fifth of a millisecond, longer than the host takes for a call."""
+"""About a fifth of a millisecond, longer than the host takes for most calls."""
+_CYCLES_PER_SECOND = 2e9
+_LONGEST_WAIT = 0.02
+_QUEUED = 10
+"""Calls that are made in a row where the host is timed: few enough for the queue of launches not to fill."""
+_AT_LEAST = 5
+_ENOUGH = 20
+"""Samples whose spread is believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,50 +37,96 @@ class Measured:
     failures: dict[str, str]
 
 
-def measure(contenders: Mapping[str, Call], *, rounds: int = 50, budget: float = 2.0) -> Measured:
-    """Time the contenders turn by turn, within about `budget` seconds but five rounds at least."""
-    buffer = torch.empty(_FLUSHED // 4, dtype=torch.int32, device="cuda")
+@dataclass(frozen=True, slots=True)
+class _Warm:
+    """A contender that has run: its call, the seconds of a sample, and the cycles to keep the device busy before."""
+
+    call: Call
+    seconds: float
+    cycles: int
+
+
+def measure(
+    contenders: Mapping[str, Call],
+    *,
+    rounds: int = 50,
+    budget: float = 2.0,
+    flush: bool = True,
+    precision: float = 0.0,
+) -> Measured:
+    """Time the contenders turn by turn, within about `budget` seconds but five rounds at least.
+
+    `flush` empties the level-two cache before each sample. With a `precision`, rounds may end early, when each median
+    is known within it.
+    """
+    buffer = torch.empty(_FLUSHED // 4, dtype=torch.int32, device="cuda") if flush else None
     failures: dict[str, str] = {}
-    running: dict[str, Call] = {}
-    total = 0.0
+    running: dict[str, _Warm] = {}
     for name, call in contenders.items():
         try:
-            total += _warm(call)
-            running[name] = call
+            running[name] = _warm(call)
         except Exception as error:  # noqa: BLE001  # one contender that fails does not hide the others
             failures[name] = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+    total = sum(each.seconds for each in running.values())
+    wanted = max(_AT_LEAST, min(rounds, int(budget / max(total, 1e-6))))
+    seconds: dict[str, list[float]] = {name: [] for name in running}
+    while running and len(next(iter(seconds.values()))) < wanted:
+        for name, values in _rounds(running, buffer, _AT_LEAST).items():
+            seconds[name] += values
+        if precision and known(seconds, precision) and len(next(iter(seconds.values()))) >= _ENOUGH:
+            break
+    return Measured({name: summary(values, 1) for name, values in seconds.items()}, failures)
+
+
+def _rounds(running: Mapping[str, _Warm], buffer: torch.Tensor | None, count: int) -> dict[str, list[float]]:
+    """Return the seconds of `count` samples of each contender, taken in turns."""
     events: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {name: [] for name in running}
-    for _ in range(max(5, min(rounds, int(budget / max(total, 1e-6))))):
-        for name, call in running.items():
-            events[name].append(_sample(call, buffer))
+    for _ in range(count):
+        for name, contender in running.items():
+            events[name].append(_sample(contender, buffer))
     torch.cuda.synchronize()
-    timings = {
-        name: summary([start.elapsed_time(end) / 1e3 for start, end in pairs], 1) for name, pairs in events.items()
-    }
-    return Measured(timings, failures)
+    return {name: [start.elapsed_time(end) / 1e3 for start, end in pairs] for name, pairs in events.items()}
 
 
-def _warm(call: Call) -> float:
-    """Call until it is warm, and return about how many seconds a sample of it takes."""
+def _warm(call: Call) -> _Warm:
+    """Call until it is warm, and return about how many seconds a sample of it takes, and the host's part of it."""
     for _ in range(3):
         call()
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     torch.cuda.synchronize()
     start.record()
-    call()
+    host = once(call, 1)
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / 1e3 + 4e-4
+    cycles = max(_HOST_CYCLES, int(1.5 * min(host, _LONGEST_WAIT) * _CYCLES_PER_SECOND))
+    return _Warm(call, start.elapsed_time(end) / 1e3 + 2 * cycles / _CYCLES_PER_SECOND, cycles)
 
 
-def _sample(call: Call, buffer: torch.Tensor) -> tuple[torch.cuda.Event, torch.cuda.Event]:
+def _sample(contender: _Warm, buffer: torch.Tensor | None) -> tuple[torch.cuda.Event, torch.cuda.Event]:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    buffer.zero_()
-    _device._sleep(_HOST_CYCLES)  # noqa: SLF001  # torch has no public name for it
+    if buffer is None:
+        contender.call()
+    else:
+        buffer.zero_()
+    _device._sleep(contender.cycles)  # noqa: SLF001  # torch has no public name for it
     start.record()
-    call()
+    contender.call()
     end.record()
     return start, end
+
+
+def host_times(contenders: Mapping[str, Call], *, rounds: int = 25) -> dict[str, Timing]:
+    """Return how long the host takes for a call of each contender, turn by turn, with the device at rest before."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for call in contenders.values():
+        call()
+    for _ in range(rounds):
+        for name, call in contenders.items():
+            torch.cuda.synchronize()
+            call()
+            seconds[name].append(once(call, _QUEUED))
+    torch.cuda.synchronize()
+    return {name: summary(values, _QUEUED) for name, values in seconds.items()}
 
 
 def replayed(call: Call, count: int) -> Call:
@@ -85,17 +138,3 @@ def replayed(call: Call, count: int) -> Call:
         for _ in range(count):
             call()
     return graph.replay
-
-
-def launches(call: Call) -> int | None:
-    """Return how many kernels a call launches, or None where the profiler shows none."""
-    call()
-    torch.cuda.synchronize()
-    profiler: Any = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-    try:
-        with profiler:
-            call()
-            torch.cuda.synchronize()
-    except RuntimeError:
-        return None
-    return sum(event.device_type.name == "CUDA" for event in profiler.events() or ()) or None

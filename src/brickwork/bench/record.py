@@ -35,6 +35,14 @@ class Case:
     """Seconds that brickwork may take; 0 where nothing was set."""
     moved: int = 0
     """Bytes that a call reads and writes, where that is what limits it."""
+    flops: int = 0
+    """Operations on floating-point numbers that a call makes, where that is what limits it."""
+    host: dict[str, Timing] = field(default_factory=dict[str, Timing])
+    """On a GPU, how long the host takes for a call; `timings` are the device's."""
+    launches: dict[str, int] = field(default_factory=dict[str, int])
+    """On a GPU, how many kernels a call launches, where the profiler showed them."""
+    memory: dict[str, int] = field(default_factory=dict[str, int])
+    """Bytes that a call allocates at most at one time, its results included."""
 
     def ratio(self, name: str) -> float:
         """Return how many times as long as the reference a contender takes."""
@@ -76,7 +84,7 @@ def save_all(results: list[Record], path: Path) -> Path:
 
 def load_all(path: Path) -> list[Record]:
     """Read the records that `save_all` wrote."""
-    return [_record(data) for data in json.loads(path.read_text(encoding="utf-8"))]
+    return [of_data(data) for data in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def save(result: Record, folder: Path) -> Path:
@@ -89,17 +97,22 @@ def save(result: Record, folder: Path) -> Path:
 
 def load(path: Path) -> Record:
     """Read a record that `save` wrote."""
-    return _record(json.loads(path.read_text(encoding="utf-8")))
+    return of_data(json.loads(path.read_text(encoding="utf-8")))
 
 
-def _record(data: dict[str, Any]) -> Record:
+def of_data(data: dict[str, Any]) -> Record:
+    """Return the record that was turned into this data."""
     cases = tuple(_case(case) for case in data.pop("cases"))
     return Record(cases=cases, **data)
 
 
 def _case(data: dict[str, Any]) -> Case:
-    timings: Mapping[str, dict[str, Any]] = data.pop("timings")
-    return Case(timings={name: Timing(**timing) for name, timing in timings.items()}, **data)
+    timings = _timings(data.pop("timings"))
+    return Case(timings=timings, host=_timings(data.pop("host", {})), **data)
+
+
+def _timings(data: Mapping[str, dict[str, Any]]) -> dict[str, Timing]:
+    return {name: Timing(**timing) for name, timing in data.items()}
 
 
 def versions() -> dict[str, str]:

@@ -3,11 +3,13 @@
 All contenders of one comparison are timed in one process, turn by turn in each round, so that whatever slows the
 machine for a while slows all of them: ratios within one run can be trusted, absolute times drift. Each is called until
 it is warm, and once before each sample, so that none is timed with the caches and thread pools as the one before left
-them; short calls are repeated within a sample until a sample lasts long enough for the clock.
+them; short calls are repeated within a sample until a sample lasts long enough for the clock. Where a budget is given,
+rounds go on until every median is known as well as was asked, or the budget is spent.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -27,6 +29,16 @@ class Timing:
     samples: int
     calls_per_sample: int
 
+    @property
+    def spread(self) -> float:
+        """Half of what lies between the quartiles, as a part of the median."""
+        return (self.upper - self.lower) / 2 / self.median if self.median else 0.0
+
+    @property
+    def uncertainty(self) -> float:
+        """How far the true median may be, as a part of the median: the notch of a box plot, 1.57 IQR / sqrt(n)."""
+        return 3.14 * self.spread / math.sqrt(self.samples)
+
 
 def measure(
     contenders: Mapping[str, Call],
@@ -34,22 +46,35 @@ def measure(
     rounds: int = 15,
     warm_up: float = 0.2,
     sample: float = 0.005,
+    budget: float = 0.0,
+    precision: float = 0.01,
     progress: Callable[[str], None] | None = None,
 ) -> dict[str, Timing]:
-    """Time the contenders turn by turn. `warm_up` and `sample` are seconds; `progress` is told what happens."""
+    """Time the contenders turn by turn. `warm_up` and `sample` are seconds; `progress` is told what happens.
+
+    After `rounds` rounds, more follow until each median is known within `precision`, or `budget` seconds have passed.
+    """
     counts: dict[str, int] = {}
     for name, call in contenders.items():
         if progress is not None:
             progress(f"warming up {name}")
         counts[name] = max(1, round(sample / warm(call, warm_up)))
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(rounds):
+    begun = time.perf_counter()
+    number = 0
+    while number < rounds or (time.perf_counter() - begun < budget and not known(seconds, precision)):
+        number += 1
         if progress is not None:
-            progress(f"round {number + 1} of {rounds}")
+            progress(f"round {number} of {max(rounds, number)}")
         for name, call in contenders.items():
             call()
             seconds[name].append(once(call, counts[name]))
     return {name: summary(values, counts[name]) for name, values in seconds.items()}
+
+
+def known(seconds: Mapping[str, list[float]], precision: float) -> bool:
+    """Whether the median of every contender's samples is known within `precision`, as a part of it."""
+    return all(summary(values, 1).uncertainty <= precision for values in seconds.values())
 
 
 def warm(call: Call, seconds: float) -> float:
@@ -81,4 +106,16 @@ def summary(seconds: list[float], calls_per_sample: int) -> Timing:
         least=min(seconds),
         samples=len(seconds),
         calls_per_sample=calls_per_sample,
+    )
+
+
+def of_each(timing: Timing, count: int) -> Timing:
+    """Return the timing of one of `count` calls that each sample made together."""
+    return Timing(
+        median=timing.median / count,
+        lower=timing.lower / count,
+        upper=timing.upper / count,
+        least=timing.least / count,
+        samples=timing.samples,
+        calls_per_sample=count,
     )

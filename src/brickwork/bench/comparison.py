@@ -1,0 +1,99 @@
+"""`compare`: contenders that take the same arguments, over cases."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, Unpack, cast
+
+from brickwork.bench.formulas import Formula, evaluated, written
+from brickwork.bench.plan import Contest, Options, Plan, Protocol, carry_out
+from brickwork.bench.table import Metric, Table, X
+from brickwork.op import Op
+
+_X = TypeVar("_X", int, float, str)
+
+
+def compare(
+    contenders: Mapping[str, Callable[..., object]],
+    cases: Mapping[_X, object] | Sequence[_X],
+    metric: Metric = "ms",
+    *,
+    arguments: Callable[[_X], object] | None = None,
+    x_name: str = "N",
+    title: str = "",
+    moved: Formula | None = None,
+    flops: Formula | None = None,
+    baseline: str = "",
+    x_log: bool = False,
+    y_log: bool = False,
+    **how: Unpack[Options],
+) -> Table:
+    """Time callables beside each other over cases, and return the table.
+
+    `cases` maps values of x to the arguments of a call: a tuple, a mapping of names, or one argument. Or it is a
+    sequence of values, and `arguments` makes the arguments of each when its turn comes. The answers must be those of
+    the first contender; one that is wrong or fails is reported and not timed.
+
+    Args:
+        contenders: The callables by label.
+        cases: The values of x, with arguments.
+        metric: What the table shows; every table can be shown `measured_in` another metric.
+        arguments: Makes the arguments for a value of x.
+        x_name: What x is called, also in formulas.
+        title: What is compared.
+        moved: Bytes that a call reads and writes, as a formula of x (`"8 * N"`) or a function of the arguments.
+        flops: Floating-point operations of a call, likewise.
+        baseline: The contender that speed-ups refer to; the first one if nothing is said.
+        x_log: Whether x is drawn on a logarithmic axis.
+        y_log: Whether values are.
+        how: How to measure; see `Protocol`.
+    """
+    if isinstance(cases, Mapping):
+        given = cast("Mapping[X, object]", cases)
+        make: Callable[[Any], object] = given.__getitem__
+    elif arguments is not None:
+        make = arguments
+    else:
+        raise ValueError("cases without arguments: give a mapping of x to arguments, or `arguments=`, which makes them")
+
+    def contest(x: X) -> Contest:
+        positional, named = _split(make(x))
+        names: dict[str, object] = {x_name: x, **named}
+        values = (*positional, *named.values())
+        return Contest(
+            calls={name: functools.partial(call, *positional, **named) for name, call in contenders.items()},
+            moved=evaluated(moved, names, values),
+            flops=evaluated(flops, names, values),
+        )
+
+    labels = tuple(contenders)
+    formulas = {"bytes": moved, "operations": flops}
+    plan = Plan(
+        title=title or ", ".join(labels),
+        x_name=x_name,
+        x_values=tuple(cases),
+        lines=labels,
+        baseline=baseline or next(iter(labels), ""),
+        metric=metric,
+        make=contest,
+        styles={},
+        x_log=x_log,
+        y_log=y_log,
+        formulas={name: written(formula) for name, formula in formulas.items() if formula is not None},
+        warnings=tuple(
+            f"{name} was defined under `config.check = 'interpret'`, so it runs in the interpreter"
+            for name, call in contenders.items()
+            if isinstance(call, Op) and call.interpreted
+        ),
+    )
+    return carry_out(plan, Protocol(**how))
+
+
+def _split(given: object) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the positional and the named arguments of a case."""
+    if isinstance(given, tuple):
+        return cast("tuple[Any, ...]", given), {}
+    if isinstance(given, Mapping):
+        return (), dict(cast("Mapping[str, Any]", given))
+    return (given,), {}

@@ -1,0 +1,121 @@
+"""`benchmark`: a function that prepares one point, its contender and its size, becomes a benchmark of them all."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
+
+from brickwork.bench.formulas import Formula, evaluated, written
+from brickwork.bench.plan import Contest, Options, Plan, Protocol, carry_out, seeded, why
+from brickwork.bench.table import Metric, Table, X
+from brickwork.bench.timers import Call
+
+Prepare = Callable[..., Call | None]
+
+
+def benchmark(
+    *,
+    x_name: str,
+    x_values: Sequence[X],
+    line: str,
+    lines: Sequence[str] | Mapping[str, str],
+    metric: Metric = "ms",
+    styles: Sequence[tuple[str, str]] = (),
+    x_log: bool = False,
+    y_log: bool = False,
+    title: str = "",
+    arguments: Mapping[str, Any] | None = None,
+    moved: Formula | None = None,
+    flops: Formula | None = None,
+    baseline: str = "",
+) -> Callable[[Prepare], Benchmark]:
+    """Make a benchmark of a function that prepares one point of it.
+
+    The function gets a value of x and of the line by these names, and `arguments`; it makes the tensors and returns the
+    call that is timed, or None where there is no such contender. All contenders of one x find the random generators in
+    the same state, so that they draw the same tensors; their answers must agree.
+
+    Args:
+        x_name: The parameter that runs along x.
+        x_values: Its values.
+        line: The parameter that tells the contenders apart.
+        lines: Its values; as a mapping, with the labels of the contenders.
+        metric: What the table shows.
+        styles: Colour and kind of line for each contender, as matplotlib names them: `("red", "--")`.
+        x_log: Whether x is drawn on a logarithmic axis.
+        y_log: Whether values are.
+        title: What is compared; the function's name if nothing is said.
+        arguments: The function's other arguments, which stay the same.
+        moved: Bytes that a call reads and writes, as a formula of x and the other arguments (`"8 * M * N"`), or a
+            function of them in that order.
+        flops: Floating-point operations of a call, likewise.
+        baseline: The value of the line that speed-ups refer to; the first one if nothing is said.
+    """
+    labels = dict(lines) if isinstance(lines, Mapping) else {each: each for each in lines}
+    formulas = {"bytes": moved, "operations": flops}
+    fixed = dict(arguments or {})
+
+    def made(function: Prepare) -> Benchmark:
+        def contest(x: X) -> Contest:
+            calls, failures = _prepared(function, {x_name: x, **fixed}, line, labels)
+            names, values = {x_name: x, **fixed}, (x, *fixed.values())
+            return Contest(
+                calls=calls,
+                failures=failures,
+                moved=evaluated(moved, names, values),
+                flops=evaluated(flops, names, values),
+            )
+
+        plan = Plan(
+            title=title or getattr(function, "__name__", "benchmark"),
+            x_name=x_name,
+            x_values=tuple(x_values),
+            lines=tuple(labels.values()),
+            baseline=labels.get(baseline, baseline) or next(iter(labels.values()), ""),
+            metric=metric,
+            make=contest,
+            styles=dict(zip(labels.values(), styles, strict=False)),
+            x_log=x_log,
+            y_log=y_log,
+            formulas={name: written(formula) for name, formula in formulas.items() if formula is not None},
+        )
+        return Benchmark(function, plan)
+
+    return made
+
+
+class Benchmark:
+    """A decorated function: called, it prepares one point; `run` measures them all."""
+
+    def __init__(self, function: Prepare, plan: Plan) -> None:
+        """Keep the function and what is to be compared."""
+        functools.update_wrapper(self, function)
+        self._function = function
+        self.plan = plan
+
+    def __call__(self, *arguments: Any, **named: Any) -> Call | None:
+        """Prepare one point, as the function does."""
+        return self._function(*arguments, **named)
+
+    def run(self, **how: Unpack[Options]) -> Table:
+        """Measure, and return the table; `Protocol` says what `how` may be."""
+        return carry_out(self.plan, Protocol(**how))
+
+
+def _prepared(
+    function: Prepare, arguments: Mapping[str, object], line: str, labels: Mapping[str, str]
+) -> tuple[dict[str, Call], dict[str, str]]:
+    """Return the calls of one x by label, and why others could not be prepared."""
+    calls: dict[str, Call] = {}
+    failures: dict[str, str] = {}
+    for key, label in labels.items():
+        try:
+            with seeded():
+                call = function(**arguments, **{line: key})
+        except Exception as error:  # noqa: BLE001  # one contender that fails does not hide the others
+            failures[label] = why(error)
+            continue
+        if call is not None:
+            calls[label] = call
+    return calls, failures

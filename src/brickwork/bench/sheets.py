@@ -1,0 +1,125 @@
+"""What stands in the printed form of a table: a row for each case, a column for each contender, how it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from brickwork.bench.record import Case, Record
+from brickwork.bench.report import duration
+from brickwork.bench.views import Cell, Rows, Sheet, amount, digits, named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """A table as far as its printed form needs it: values by x and line, already in the metric that is shown."""
+
+    x_name: str
+    xs: tuple[float | str, ...]
+    lines: tuple[str, ...]
+    metric: str
+    value: Callable[[float | str, str], float | None]
+    roof: Callable[[float | str], float | None]
+
+
+def sheet(
+    record: Record,
+    columns: Columns,
+    *,
+    formulas: Mapping[str, str],
+    protocol: Mapping[str, str],
+    peaks: Mapping[str, float],
+    warnings: tuple[str, ...],
+) -> Sheet:
+    """Return a table's printed form."""
+    roofs = {x: columns.roof(x) for x in columns.xs}
+    with_roof = columns.metric != "speed-up" and any(value is not None for value in roofs.values())
+    rows: list[tuple[Cell, ...]] = []
+    for x, case in zip(columns.xs, record.cases, strict=True):
+        cells = (Cell(named(x)), *_row(x, case, columns))
+        limit = roofs[x]
+        rows.append((*cells, Cell("" if limit is None else digits(limit), "faint")) if with_roof else cells)
+    said = [f"{key}: {value}" for key, value in (*formulas.items(), *protocol.items()) if value]
+    return Sheet(
+        title=f"{record.name} [{columns.metric}]",
+        subtitle=described(record),
+        headings=(columns.x_name, *columns.lines, *(("roof",) if with_roof else ())),
+        rows=tuple(rows),
+        details=_details(record.cases, columns.lines),
+        remarks=(*_notes(record, columns), *said, *_peaks(peaks)),
+        warnings=warnings,
+    )
+
+
+def described(record: Record) -> str:
+    """Return the machine, the versions, the commit and the date on one line."""
+    machine = record.machine
+    on_gpu = any(case.device == "cuda" for case in record.cases)
+    name = machine.get("gpu", "") if on_gpu else f"{machine.get('processor', 'CPU')}, {machine['cores']} cores"
+    versions = ", ".join(f"{package} {version}" for package, version in record.versions.items())
+    commit = f"commit {record.commit}; " if record.commit else ""
+    return f"{name}; {versions}; {commit}{record.date}"
+
+
+def _row(x: float | str, case: Case, columns: Columns) -> list[Cell]:
+    least = columns.metric in {"ms", "us"}
+    values = {line: columns.value(x, line) for line in columns.lines}
+    known = [value for value in values.values() if value is not None]
+    best = (min(known) if least else max(known)) if len(known) > 1 else None
+    return [_cell(value, case, line, best=value is not None and value == best) for line, value in values.items()]
+
+
+def _cell(value: float | None, case: Case, line: str, *, best: bool) -> Cell:
+    timing = case.timings.get(line)
+    if timing is None:
+        return Cell(case.notes.get(line, "").partition(":")[0], "bad")
+    if value is None:
+        return Cell("", "faint")
+    return Cell(f"{digits(value)} ±{100 * timing.spread:.0f}%", "good" if best else "plain")
+
+
+def _notes(record: Record, columns: Columns) -> list[str]:
+    """Return why cells are empty, and what else was noted of them; what holds of several cases is said once."""
+    found: dict[str, list[str]] = {}
+    for x, case in zip(columns.xs, record.cases, strict=True):
+        for line, note in case.notes.items():
+            found.setdefault(f"{line}: {note}", []).append(named(x))
+    return [
+        text if len(xs) == len(columns.xs) else f"{text} ({columns.x_name} = {', '.join(xs)})"
+        for text, xs in found.items()
+    ]
+
+
+def _details(cases: Sequence[Case], lines: tuple[str, ...]) -> tuple[tuple[str, ...], Rows] | None:
+    """Return a row for each contender with what was measured besides its time, from the least case to the most."""
+    found = {
+        "host time of a call": {
+            line: [case.host[line].median for case in cases if line in case.host] for line in lines
+        },
+        "kernels a call": {line: [case.launches[line] for case in cases if line in case.launches] for line in lines},
+        "peak memory of a call": {line: [case.memory[line] for case in cases if line in case.memory] for line in lines},
+    }
+    written: dict[str, Callable[[float], str]] = {"host time of a call": duration, "kernels a call": str}
+    shown = [heading for heading, by_line in found.items() if any(by_line.values())]
+    if not shown:
+        return None
+    rows = tuple(
+        (Cell(line), *(Cell(_range(found[heading][line], written.get(heading, amount))) for heading in shown))
+        for line in lines
+    )
+    return ("", *shown), rows
+
+
+def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
+    if not values:
+        return ""
+    low, high = write(min(values)), write(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _peaks(peaks: Mapping[str, float]) -> list[str]:
+    if not peaks:
+        return []
+    bandwidths = ", ".join(f"{name} {peaks[name] / 1e9:.0f} GB/s" for name in ("copy", "fill") if name in peaks)
+    operations = f", FMA {peaks['fma'] / 1e12:.3g} TFLOP/s in float32" if "fma" in peaks else ""
+    return [f"roof: what bytes and operations take at least by the peaks of this run, {bandwidths}{operations}"]

@@ -1,0 +1,61 @@
+"""What a measurement happens in: modes that falsify it, the clocks, the load of the machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from brickwork.config import config
+
+_BUSY = 0.5
+"""Processes that may run beside the measurement for each core, before it is said that the machine is busy."""
+
+
+def warnings_for(device: str) -> tuple[str, ...]:
+    """Return, a sentence each, what makes figures of this process unfit to be kept."""
+    cores = os.cpu_count() or 1
+    loaded = load()
+    found = {
+        "operators defined under `config.check = 'interpret'` run in the interpreter": config.check == "interpret",
+        "`config.vector_bytes = 4` turns vectors off": config.vector_bytes == 4 and device == "cpu",
+        "files take the place of compiled stages (`config.override_dir`)": bool(config.override_dir),
+        "a debugger or a coverage tool traces Python": sys.gettrace() is not None,
+        "autograd looks for anomalies": torch.is_anomaly_enabled(),
+        "CUDA_LAUNCH_BLOCKING makes every launch wait": device == "cuda"
+        and os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in {"", "0"},
+        "deterministic algorithms are asked for, which fill new tensors": torch.are_deterministic_algorithms_enabled(),
+        f"the machine is busy (load {loaded:.1f} on {cores} cores)": device == "cpu" and loaded > _BUSY * cores,
+    }
+    return tuple(text for text, holds in found.items() if holds)
+
+
+def load() -> float:
+    """Return how many processes wanted to run during the last minute, on average."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
+def clocks(device: str) -> str:
+    """Return how fast the device's clocks run now, in words; nothing where the system does not say."""
+    if device == "cpu":
+        path = Path("/proc/cpuinfo")
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        rates = [float(line.split(":")[1]) for line in lines if line.startswith("cpu MHz")]
+        return f"{min(rates):.0f} to {max(rates):.0f} MHz" if rates else ""
+    current: Any = torch.cuda
+    identity = f"GPU-{getattr(current.get_device_properties(), 'uuid', '')}"
+    fields = "clocks.sm,clocks.max.sm,clocks.mem,temperature.gpu,power.draw"
+    command = ["nvidia-smi", "-i", identity, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)  # noqa: S603  # no input
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    words = [word.strip() for word in said.stdout.splitlines()[0].split(",")]
+    if len(words) != 5:
+        return ""
+    multiprocessors, most, memory, temperature, power = words
+    return f"{multiprocessors} MHz of {most}, memory {memory} MHz, {temperature} °C, {power} W"

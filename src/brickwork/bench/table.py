@@ -1,0 +1,235 @@
+"""The result of a comparison: a value for each case and contender, with everything that is needed to believe it.
+
+A table keeps the cases as they were timed (`record.py`); values in milliseconds, GB/s and so on are worked out when
+they are asked for. What is printed is in `sheets.py`, what is drawn in `plots.py`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from brickwork.bench import plots, sheets, views
+from brickwork.bench.against import Changes, changes
+from brickwork.bench.record import Case, Record, of_data
+from brickwork.bench.roofline import roof
+
+X: TypeAlias = int | float | str
+Metric: TypeAlias = Literal["ms", "us", "GB/s", "TFLOP/s", "speed-up"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+_FORMAT = 1
+_BESIDES = ("host", "launches", "memory", "bytes", "flops")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A comparison as it was measured: a case for each value of x, a line for each contender."""
+
+    record: Record
+    """The cases in the order of x, with date, versions, machine and commit."""
+    x_name: str
+    x_values: tuple[X, ...]
+    lines: tuple[str, ...]
+    """The contenders' labels; the first one's answers are the others' measure."""
+    metric: Metric
+    styles: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """Colour and kind of line of a label, as matplotlib names them, where they were chosen."""
+    x_log: bool = False
+    y_log: bool = False
+    formulas: dict[str, str] = field(default_factory=dict[str, str])
+    """Bytes and operations of a call, as formulas."""
+    protocol: dict[str, str] = field(default_factory=dict[str, str])
+    """How it was measured, in words: what was timed, threads, caches, clocks."""
+    peaks: dict[str, float] = field(default_factory=dict[str, float])
+    """Bytes a second of copy and fill, and operations a second of FMA, measured in the same run."""
+    warnings: tuple[str, ...] = ()
+    """What makes the figures unfit to be kept."""
+
+    @property
+    def title(self) -> str:
+        """What was compared."""
+        return self.record.name
+
+    def case(self, x: X) -> Case:
+        """Return the timings and notes of one value of x."""
+        return self.record.cases[self.x_values.index(x)]
+
+    def value(self, x: X, line: str) -> float | None:
+        """Return the median of a cell in the table's metric, or None where it was not timed."""
+        case = self.case(x)
+        return self._rated(case, case.timings[line].median) if line in case.timings else None
+
+    def quartiles(self, x: X, line: str) -> tuple[float, float] | None:
+        """Return the quartiles of a cell in the table's metric, the smaller first."""
+        case = self.case(x)
+        if line not in case.timings:
+            return None
+        found = [self._rated(case, seconds) for seconds in (case.timings[line].lower, case.timings[line].upper)]
+        known = [value for value in found if value is not None]
+        return (min(known), max(known)) if known else None
+
+    def roof(self, x: X) -> float | None:
+        """Return what no contender can be better than, in the table's metric, by the peaks of the same run."""
+        case = self.case(x)
+        seconds = roof(case.moved, case.flops, self.peaks)
+        return self._rated(case, seconds) if seconds else None
+
+    def _rated(self, case: Case, seconds: float) -> float | None:
+        """Return a time of a case in the table's metric."""
+        match self.metric:
+            case "ms":
+                return seconds * 1e3
+            case "us":
+                return seconds * 1e6
+            case "GB/s":
+                return case.moved / seconds / 1e9 if case.moved else None
+            case "TFLOP/s":
+                return case.flops / seconds / 1e12 if case.flops else None
+            case "speed-up":
+                reference = case.timings.get(case.reference)
+                return reference.median / seconds if reference else None
+
+    def measured_in(self, metric: Metric) -> Table:
+        """Return the same measurements in another metric."""
+        return replace(self, metric=metric)
+
+    def against(self, earlier: Table) -> Changes:
+        """Compare with an earlier run: cell by cell the ratio of the times, what it may be off by, and a verdict."""
+        return changes(self.record, earlier.record, self.x_name, self.x_values, earlier.x_values)
+
+    def show(self) -> None:
+        """Print the table in the terminal."""
+        views.show(self._sheet())
+
+    def plot(self, path: Path | str) -> Path:
+        """Draw the table as a PNG or SVG file."""
+        place = _prepared(path)
+        plots.lines(self._curves(), place, self._axes())
+        return place
+
+    def save(self, path: Path | str) -> Path:
+        """Write the table; the suffix says as what: .json (which `load` reads), .csv, .md, .html, .png or .svg."""
+        place = _prepared(path)
+        match place.suffix:
+            case ".json":
+                text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=1) + "\n"
+            case ".csv":
+                text = self._tidy()
+            case ".md":
+                text = views.markdown(self._sheet())
+            case ".html":
+                text = f"<!doctype html>\n<meta charset='utf-8'>\n<title>{self.title}</title>\n{self._repr_html_()}\n"
+            case ".png" | ".svg":
+                return self.plot(place)
+            case _:
+                raise ValueError(f"a table is saved as .json, .csv, .md, .html, .png or .svg, not {place.suffix!r}")
+        place.write_text(text, encoding="utf-8")
+        return place
+
+    @staticmethod
+    def load(path: Path | str) -> Table:
+        """Read a table that `save` wrote as JSON."""
+        data: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        if data.pop("format", None) != _FORMAT:
+            raise ValueError(f"{path} is no table, or one of another version of brickwork")
+        styles: Mapping[str, tuple[str, str]] = data.pop("styles")
+        return Table(
+            record=of_data(data.pop("record")),
+            x_values=tuple(data.pop("x_values")),
+            lines=tuple(data.pop("lines")),
+            warnings=tuple(data.pop("warnings")),
+            styles={name: (colour, kind) for name, (colour, kind) in styles.items()},
+            **data,
+        )
+
+    def __str__(self) -> str:
+        """Return the table as it is printed, without colours."""
+        return views.plain(self._sheet())
+
+    def __rich__(self) -> object:
+        """Return what rich prints."""
+        return views.renderable(self._sheet())
+
+    def _repr_html_(self) -> str:
+        """Return the table, with its plot, for a notebook."""
+        return views.html(self._sheet(), plots.inline(self._curves(), self._axes()))
+
+    def _sheet(self) -> views.Sheet:
+        columns = sheets.Columns(
+            x_name=self.x_name,
+            xs=self.x_values,
+            lines=self.lines,
+            metric=self.metric,
+            value=self.value,
+            roof=self.roof,
+        )
+        return sheets.sheet(
+            self.record,
+            columns,
+            formulas=self.formulas,
+            protocol=self.protocol,
+            peaks=self.peaks,
+            warnings=self.warnings,
+        )
+
+    def _tidy(self) -> str:
+        """Return a line for each cell, as comma-separated values; times are in seconds."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        measured = ("median", "lower", "upper", "least", "samples")
+        writer.writerow((self.x_name, "line", self.metric, *measured, *_BESIDES, "note"))
+        for x in self.x_values:
+            case = self.case(x)
+            for line in self.lines:
+                timing, host = case.timings.get(line), case.host.get(line)
+                besides = (host.median if host else "", case.launches.get(line, ""), case.memory.get(line, ""))
+                seconds = [getattr(timing, name) if timing else "" for name in measured]
+                value = self.value(x, line)
+                shown = "" if value is None else value
+                writer.writerow((x, line, shown, *seconds, *besides, case.moved, case.flops, case.notes.get(line, "")))
+        return text.getvalue()
+
+    def _axes(self) -> plots.Axes:
+        label = {"ms": "milliseconds", "us": "microseconds", "speed-up": f"speed-up over {self._reference()}"}
+        return plots.Axes(
+            title=self.title, x=self.x_name, y=label.get(self.metric, self.metric), x_log=self.x_log, y_log=self.y_log
+        )
+
+    def _reference(self) -> str:
+        return self.record.cases[0].reference if self.record.cases else ""
+
+    def _curves(self) -> list[plots.Curve]:
+        """Return the lines, and the roof where it is known."""
+        found = [self._curve(line) for line in self.lines]
+        roofs = [(x, value) for x in self.x_values if (value := self.roof(x)) is not None]
+        if roofs and self.metric != "speed-up":
+            named = "what the machine can do"
+            found.append(
+                plots.Curve(named, tuple(x for x, _ in roofs), tuple(y for _, y in roofs), kind="--", bound=True)
+            )
+        return [curve for curve in found if curve.x]
+
+    def _curve(self, line: str) -> plots.Curve:
+        xs = tuple(x for x in self.x_values if self.value(x, line) is not None)
+        colour, kind = self.styles.get(line, ("", "-"))
+        bands = [self.quartiles(x, line) or (0.0, 0.0) for x in xs]
+        return plots.Curve(
+            line,
+            xs,
+            tuple(self.value(x, line) or 0.0 for x in xs),
+            lower=tuple(low for low, _ in bands),
+            upper=tuple(high for _, high in bands),
+            colour=colour,
+            kind=kind,
+        )
+
+
+def _prepared(path: Path | str) -> Path:
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place

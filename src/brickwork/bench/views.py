@@ -1,0 +1,180 @@
+"""Sheets of text: how they appear in a terminal, in Markdown and in a notebook. What stands in them is not known."""
+
+from __future__ import annotations
+
+import html as markup
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table as RichTable
+
+Manner: TypeAlias = Literal["plain", "good", "bad", "faint"]
+_RICH: dict[Manner, str] = {"plain": "", "good": "bold green", "bad": "red", "faint": "dim"}
+_HTML: dict[Manner, str] = {
+    "plain": "",
+    "good": "font-weight:600;color:#2e7d4f",
+    "bad": "color:#b3472e",
+    "faint": "opacity:.6",
+}
+_WIDTH = 140
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A piece of text and the manner in which it is shown."""
+
+    text: str
+    manner: Manner = "plain"
+
+
+Rows: TypeAlias = tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A table of text with what is said around it; `details` is a second, smaller table below the first."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: Rows
+    subtitle: str = ""
+    details: tuple[tuple[str, ...], Rows] | None = None
+    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def digits(value: float) -> str:
+    """Return a number with three digits, without exponents where that is short."""
+    size = abs(value)
+    if size >= 100 or value == 0:
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 1 else f"{value:#.3g}"
+
+
+def named(x: float | str) -> str:
+    """Return a value of x as it is shown."""
+    return f"{x:g}" if isinstance(x, float) else str(x)
+
+
+def amount(count: float) -> str:
+    """Return a number of bytes with a fitting unit.
+
+    >>> amount(512), amount(4 << 20)
+    ('512 B', '4.00 MiB')
+    """
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= scale:
+            return f"{digits(count / scale)} {unit}"
+    return f"{count:.0f} B"
+
+
+# ---------------------------------------------------------------- terminal
+
+
+def renderable(sheet: Sheet) -> Group:
+    """Return a sheet as rich prints it."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[Text | RichTable] = [Text(sheet.title, style="bold")]
+    if sheet.subtitle:
+        parts.append(Text(sheet.subtitle, style="dim"))
+    parts += [Text(f"WARNING: {warning}", style="bold yellow") for warning in sheet.warnings]
+    parts.append(_grid(sheet.headings, sheet.rows))
+    if sheet.details is not None:
+        parts.append(_grid(*sheet.details))
+    parts += [Text(remark, style="dim") for remark in sheet.remarks]
+    return Group(*parts)
+
+
+def _grid(headings: tuple[str, ...], rows: Rows) -> RichTable:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for number, heading in enumerate(headings):
+        grid.add_column(Text(heading), justify="right" if number else "left")
+    for row in rows:
+        grid.add_row(*(Text(cell.text, style=_RICH[cell.manner]) for cell in row))
+    return grid
+
+
+def show(sheet: Sheet) -> None:
+    """Print a sheet in the terminal."""
+    from rich.console import Console
+
+    Console().print(renderable(sheet))
+
+
+def plain(sheet: Sheet) -> str:
+    """Return a sheet as it is printed, without colours; as Markdown where rich is not installed."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return markdown(sheet)
+    text = io.StringIO()
+    Console(file=text, width=_WIDTH, color_system=None, force_terminal=False).print(renderable(sheet))
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+# ---------------------------------------------------------------- Markdown and HTML
+
+
+def markdown(sheet: Sheet) -> str:
+    """Return a sheet as Markdown."""
+    lines = [f"**{sheet.title}**", ""]
+    lines += [sheet.subtitle, ""] if sheet.subtitle else []
+    lines += [f"> **Warning:** {warning}\n" for warning in sheet.warnings]
+    lines += _pipes(sheet.headings, sheet.rows)
+    if sheet.details is not None:
+        lines += ["", *_pipes(*sheet.details)]
+    lines += ["", *(f"- {remark}" for remark in sheet.remarks)] if sheet.remarks else []
+    return "\n".join(lines) + "\n"
+
+
+def _pipes(headings: tuple[str, ...], rows: Rows) -> list[str]:
+    marks = {"good": "**{}**", "bad": "{}", "plain": "{}", "faint": "{}"}
+    lines = [f"| {' | '.join(map(_escaped, headings))} |", "|---|" + "---:|" * (len(headings) - 1)]
+    lines += [f"| {' | '.join(marks[cell.manner].format(_escaped(cell.text)) for cell in row)} |" for row in rows]
+    return lines
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def html(sheet: Sheet, picture: str = "") -> str:
+    """Return a sheet as HTML that stands for itself, in a notebook or a page; `picture` is markup beside the table."""
+    warnings = "".join(f"<p style='{_HTML['bad']}'>Warning: {markup.escape(text)}</p>" for text in sheet.warnings)
+    details = _html_grid(*sheet.details) if sheet.details is not None else ""
+    remarks = "".join(f"<li>{markup.escape(text)}</li>" for text in sheet.remarks)
+    subtitle = f"<p style='opacity:.7;margin:.2em 0'>{markup.escape(sheet.subtitle)}</p>" if sheet.subtitle else ""
+    return (
+        "<div style='font-family:system-ui,sans-serif'>"
+        f"<p style='font-weight:600;margin:.4em 0 0'>{markup.escape(sheet.title)}</p>{subtitle}{warnings}"
+        f"<div style='display:flex;flex-wrap:wrap;gap:2em;align-items:flex-start'>"
+        f"<div>{_html_grid(sheet.headings, sheet.rows)}{details}</div>{picture}</div>"
+        f"<ul style='opacity:.7;font-size:smaller;padding-left:1.2em'>{remarks}</ul></div>"
+    )
+
+
+def _html_grid(headings: tuple[str, ...], rows: Rows) -> str:
+    def row(tag: str, cells: tuple[Cell, ...]) -> str:
+        return "".join(
+            f"<{tag} style='text-align:{'right' if number else 'left'};padding:.2em .8em;{_HTML[cell.manner]}'>"
+            f"{markup.escape(cell.text)}</{tag}>"
+            for number, cell in enumerate(cells)
+        )
+
+    head = row("th", tuple(Cell(heading) for heading in headings))
+    body = "".join(f"<tr>{row('td', cells)}</tr>" for cells in rows)
+    return (
+        "<table style='border-collapse:collapse;font-variant-numeric:tabular-nums'>"
+        f"<thead style='border-bottom:1px solid'><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )

@@ -1,0 +1,425 @@
+"""The harness: what it times, what it refuses to time, and what it makes of the times."""
+
+import csv
+import dataclasses
+import io
+import math
+import time
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork import bench
+from brickwork.bench import answers, formulas, plan, roofline, views
+from brickwork.bench.record import Case, Record
+from brickwork.bench.timers import Timing, measure
+
+QUICK = {"seconds": 0.02, "precision": math.inf}
+
+
+def timed(median, spread=0.01, samples=20):
+    quarter = median * spread
+    return Timing(
+        median=median,
+        lower=median - quarter,
+        upper=median + quarter,
+        least=median / 2,
+        samples=samples,
+        calls_per_sample=1,
+    )
+
+
+def table_of(rows, **changed):
+    """A table whose times are given: {x: {line: seconds}}."""
+    cases = tuple(
+        Case(
+            title=f"N = {x}",
+            timings={line: timed(seconds) for line, seconds in timings.items()},
+            reference="torch",
+            moved=8 * x,
+            flops=2 * x,
+        )
+        for x, timings in rows.items()
+    )
+    record = Record(
+        name="sine",
+        cases=cases,
+        date="2026-01-01",
+        versions={"torch": "2"},
+        machine={"cores": "2"},
+        commit="abc",
+        threads=2,
+    )
+    given = {"x_name": "N", "x_values": tuple(rows), "lines": ("torch", "brickwork"), "metric": "ms", **changed}
+    return bench.Table(record=record, **given)
+
+
+ROWS = {1000: {"torch": 2e-3, "brickwork": 1e-3}, 4000: {"torch": 8e-3, "brickwork": 2e-3}}
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def test_times_are_those_of_a_sleep():
+    def sleep(seconds):
+        time.sleep(seconds)
+        return 1
+
+    table = bench.compare(
+        {"once": sleep, "twice": lambda seconds: sleep(2 * seconds)}, {"nap": 0.004}, x_name="case", **QUICK
+    )
+    timings = table.case("nap").timings
+    assert 0.004 <= timings["once"].least <= timings["once"].lower <= timings["once"].median <= timings["once"].upper
+    assert 0.008 <= timings["twice"].least
+    assert timings["once"].least < timings["twice"].least
+    assert table.value("nap", "once") == timings["once"].median * 1e3
+    assert table.protocol["threads"] == str(torch.get_num_threads())
+
+
+def test_wrong_and_failing_contenders_are_reported_and_not_timed():
+    def broken(x):
+        raise ArithmeticError("no result\nof any kind")
+
+    calls = []
+
+    def cosine(x):
+        calls.append(1)
+        return x.cos()
+
+    table = bench.compare(
+        {"sin": torch.sin, "cos": cosine, "broken": broken, "short": lambda x: x[1:].sin(), "again": torch.sin},
+        [64, 128],
+        arguments=torch.randn,
+        **QUICK,
+    )
+    for x in (64, 128):
+        case = table.case(x)
+        assert set(case.timings) == {"sin", "again"}
+        assert case.notes["broken"] == "failed: ArithmeticError: no result"
+        assert case.notes["cos"].startswith("wrong: differs by up to")
+        assert case.notes["short"] == f"wrong: has shape ({x - 1},), not ({x},) from what sin answers"
+    assert len(calls) == 2
+    assert table.value(64, "cos") is None
+    assert str(table).count("cos: wrong") == 1 or "(N = 64)" in str(table)
+
+
+def test_answers_need_not_agree_where_that_is_said():
+    table = bench.compare({"sin": torch.sin, "cos": torch.cos}, {3: torch.ones(3)}, check=False, **QUICK)
+    assert set(table.case(3).timings) == {"sin", "cos"}
+    assert table.protocol["answers"] == "not compared"
+
+
+def test_samplers_draw_the_same_numbers_when_compared():
+    before = torch.get_rng_state()
+    table = bench.compare({"a": lambda n: torch.randn(n), "b": lambda n: torch.randn(n)}, {9: 9}, **QUICK)
+    assert set(table.case(9).timings) == {"a", "b"}
+    assert not torch.equal(before, torch.get_rng_state()), "the calls that are timed draw on"
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "same"),
+    [
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0001]), True),
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]), False),
+        (torch.tensor([1e-6, 2e-6]), torch.tensor([1e-6, 3e-6]), False),
+        (torch.tensor([1.0, math.nan]), torch.tensor([1.0, math.nan]), True),
+        (torch.tensor([1.0, math.inf]), torch.tensor([1.0, -math.inf]), False),
+        (torch.tensor([1.0, math.nan]), torch.tensor([1.0, 2.0]), False),
+        (torch.tensor([1, 2]), torch.tensor([1, 3]), False),
+        (torch.tensor([1, 2], dtype=torch.int32), torch.tensor([1, 2]), True),
+        (torch.tensor([1.0], dtype=torch.float64), torch.tensor([1.0 + 1e-4], dtype=torch.float64), False),
+        (torch.tensor([1.0], dtype=torch.float16), torch.tensor([1.005]), True),
+        (torch.tensor([1.0 + 1.0j]), torch.tensor([1.0 + 2.0j]), False),
+        (torch.empty(0), torch.empty(0), True),
+        ((torch.ones(2), 3), [torch.ones(2), 3], True),
+        ({"a": 1.0}, {"a": 2.0}, False),
+        (None, None, True),
+        (None, 1, False),
+    ],
+)
+def test_answers_are_compared_by_their_type(found, expected, same):
+    words = answers.difference(answers.kept(found), answers.kept(expected), None)
+    assert (words == "") == same, words
+
+
+def test_rounds_go_on_until_the_median_is_known_or_the_budget_is_spent():
+    def call():
+        time.sleep(1e-4)
+
+    options = {"rounds": 3, "warm_up": 0, "sample": 1e-4, "budget": 0.1}
+    assert measure({"a": call}, **options, precision=math.inf)["a"].samples == 3
+    assert measure({"a": call}, **options, precision=0)["a"].samples > 3
+
+
+def test_memory_of_a_call_is_its_peak():
+    x = torch.randn(1 << 18)
+    table = bench.compare({"one": x.sin, "two": lambda: x.sin().cos()}, {"x": ()}, check=False, details=True, **QUICK)
+    assert table.case("x").memory == {"one": 4 << 18, "two": 8 << 18}
+    assert "peak memory of a call" in str(table)
+    assert "2.00 MiB" in str(table)
+
+
+def test_the_roof_is_measured_in_the_same_run(monkeypatch):
+    monkeypatch.setattr(roofline, "_BYTES", {"cpu": 1 << 20})
+    monkeypatch.setattr(roofline, "_ELEMENTS", {"cpu": 1 << 6})
+    table = bench.compare(
+        {"sin": torch.sin}, [64], "GB/s", arguments=torch.randn, moved="8 * N", roofline=True, **QUICK
+    )
+    assert set(table.peaks) == {"copy", "fill", "fma"}
+    assert min(table.peaks.values()) > 0
+    assert table.roof(64) == pytest.approx(max(table.peaks["copy"], table.peaks["fill"]) / 1e9)
+    assert "roof" in str(table)
+
+
+def test_checking_and_debug_modes_are_warned_of():
+    with bw.config.override(check="interpret"):
+        slow = bw.op("test_bench::interpreted")(one_more)
+        table = bench.compare({"slow": slow}, {3: torch.ones(3)}, **QUICK)
+    assert any("config.check" in warning for warning in table.warnings)
+    later = bench.compare({"slow": slow}, {3: torch.ones(3)}, **QUICK)
+    assert any(warning.startswith("slow was defined under") for warning in later.warnings)
+    assert "WARNING: slow was defined" in str(later)
+
+
+def one_more(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] + 1
+    return out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (({}, {1: ()}), "at least one contender"),
+        (({"a": print}, {}), "at least one case"),
+        (({"a": print}, [1]), "cases without arguments"),
+        (({"a": print}, {1: ()}, "GB/s"), "needs `moved=`"),
+        (({"a": print}, {1: ()}, "TFLOP/s"), "needs `flops=`"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        bench.compare(*arguments)
+
+
+@pytest.mark.parametrize("named", [{"cache": "flushed"}, {"graph": True}, {"baseline": "other"}])
+def test_what_does_not_fit_is_refused(named):
+    with pytest.raises(ValueError, match=r"GPU|baseline"):
+        bench.compare({"a": torch.sin}, {3: torch.ones(3)}, **named)
+
+
+def test_options_are_the_fields_of_the_protocol():
+    assert list(bench.Options.__annotations__) == [field.name for field in dataclasses.fields(bench.Protocol)]
+
+
+# ---------------------------------------------------------------- the decorator
+
+
+def test_a_benchmark_runs_over_its_points():
+    seen = []
+
+    @bench.benchmark(
+        x_name="N",
+        x_values=[2, 4],
+        line="provider",
+        lines={"ours": "brickwork", "theirs": "torch", "absent": "absent"},
+        metric="GB/s",
+        styles=[("red", "--")],
+        arguments={"M": 3},
+        moved="8 * M * N",
+        baseline="theirs",
+        x_log=True,
+    )
+    def sine(N, M, provider):
+        """What it is."""
+        x = torch.randn(M, N)
+        seen.append(x)
+        return {"ours": lambda: torch.sin(x), "theirs": lambda: x.sin()}.get(provider)
+
+    assert sine.__doc__ == "What it is."
+    assert sine(N=2, M=3, provider="ours")().shape == (3, 2)
+    seen.clear()
+    table = sine.run(**QUICK)
+    assert table.title == "sine"
+    assert table.lines == ("brickwork", "torch", "absent")
+    assert table.styles == {"brickwork": ("red", "--")}
+    assert torch.equal(seen[0], seen[1]), "all contenders of a point draw the same tensors"
+    case = table.case(4)
+    assert (case.moved, case.reference, set(case.timings), case.notes) == (96, "torch", {"brickwork", "torch"}, {})
+    assert table.value(4, "brickwork") == pytest.approx(96 / case.timings["brickwork"].median / 1e9)
+    assert table.formulas == {"bytes": "8 * M * N"}
+    assert "bytes: 8 * M * N" in str(table)
+
+
+def test_a_contender_that_cannot_be_prepared_hides_no_other():
+    @bench.benchmark(x_name="N", x_values=[2], line="who", lines=["a", "b"])
+    def sine(N, who):
+        if who == "a":
+            raise ImportError("a is not installed")
+        x = torch.ones(N)
+        return lambda: x.sin()
+
+    case = sine.run(**QUICK).case(2)
+    assert case.notes == {"a": "failed: ImportError: a is not installed"}
+    assert set(case.timings) == {"b"}
+
+
+# ---------------------------------------------------------------- values and formulas
+
+
+def test_values_in_every_metric():
+    table = table_of(ROWS)
+    assert table.value(4000, "brickwork") == pytest.approx(2.0)
+    assert table.measured_in("us").value(4000, "brickwork") == pytest.approx(2000)
+    assert table.measured_in("GB/s").value(4000, "brickwork") == pytest.approx(32000 / 2e-3 / 1e9)
+    assert table.measured_in("TFLOP/s").value(4000, "brickwork") == pytest.approx(8000 / 2e-3 / 1e12)
+    assert table.measured_in("speed-up").value(4000, "brickwork") == pytest.approx(4.0)
+    low, high = table.measured_in("GB/s").quartiles(4000, "brickwork")
+    assert low < table.measured_in("GB/s").value(4000, "brickwork") < high
+
+
+def test_the_roof_is_the_longer_of_bytes_and_operations():
+    table = table_of(ROWS, peaks={"copy": 8e6, "fill": 4e6, "fma": 2e6})
+    assert table.roof(1000) == pytest.approx(1.0)
+    assert dataclasses.replace(table, peaks={"copy": 8e6, "fma": 1e6}).roof(1000) == pytest.approx(2.0)
+    assert table_of(ROWS).roof(1000) is None
+
+
+@pytest.mark.parametrize(
+    ("formula", "value"), [("8 * N", 80), ("N**2 - N // 3 + -1", 96), ("2 * M * N / 4", 15), (None, 0), ("1e3", 1000)]
+)
+def test_formulas_are_arithmetic(formula, value):
+    assert formulas.evaluated(formula, {"N": 10, "M": 3, "x": torch.ones(2)}, ()) == value
+
+
+@pytest.mark.parametrize("formula", ["__import__('os')", "N.real", "K * 2", "x * 2", "N % 2", "'a'"])
+def test_formulas_are_no_more_than_arithmetic(formula):
+    with pytest.raises(ValueError, match="formula"):
+        formulas.evaluated(formula, {"N": 10, "x": torch.ones(2)}, ())
+
+
+def test_a_formula_may_be_a_function_of_the_arguments():
+    def moved(x):
+        return 2 * x.nbytes
+
+    assert formulas.evaluated(moved, {}, (torch.ones(5),)) == 40
+    assert formulas.written(moved) == "moved(...)"
+
+
+# ---------------------------------------------------------------- files and views
+
+
+def test_a_table_is_read_back_as_it_was(tmp_path):
+    table = table_of(ROWS, styles={"torch": ("blue", "-")}, peaks={"copy": 1e9}, warnings=("busy",), x_log=True)
+    assert bench.Table.load(table.save(tmp_path / "new" / "sine.json")) == table
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    with pytest.raises(ValueError, match="is no table"):
+        bench.Table.load(other)
+
+
+def test_csv_has_a_line_for_each_cell(tmp_path):
+    rows = list(csv.DictReader(io.StringIO(table_of(ROWS).save(tmp_path / "sine.csv").read_text())))
+    assert [(row["N"], row["line"], float(row["ms"]), float(row["median"])) for row in rows] == [
+        ("1000", "torch", 2.0, 2e-3),
+        ("1000", "brickwork", 1.0, 1e-3),
+        ("4000", "torch", 8.0, 8e-3),
+        ("4000", "brickwork", 2.0, 2e-3),
+    ]
+
+
+def test_markdown_and_html_say_what_the_terminal_says(tmp_path):
+    table = table_of(ROWS, protocol={"threads": "2"})
+    text = table.save(tmp_path / "sine.md").read_text()
+    assert "| N | torch | brickwork |" in text
+    assert "| 4000 | 8.00 ±1% | **2.00 ±1%** |" in text
+    page = table.save(tmp_path / "sine.html").read_text()
+    assert "2.00 ±1%" in page
+    assert "data:image/png;base64," in page
+    assert "4000   8.00 ±1%    2.00 ±1%" in str(table)
+    for shown in (text, page, str(table)):
+        assert "threads: 2" in shown
+        assert "abc" in shown
+
+
+@pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+@pytest.mark.parametrize("words", [False, True])
+def test_tables_are_drawn(tmp_path, suffix, begins, words):
+    rows = {name: ROWS[x] for name, x in zip("ab", ROWS, strict=True)} if words else ROWS
+    table = dataclasses.replace(table_of(ROWS), x_values=tuple(rows), x_log=True, y_log=True, peaks={"copy": 1e9})
+    assert table.save(tmp_path / f"sine.{suffix}").read_bytes().startswith(begins)
+
+
+def test_other_suffixes_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"not '\.txt'"):
+        table_of(ROWS).save(tmp_path / "sine.txt")
+
+
+def test_markup_in_labels_is_text():
+    sheet = views.Sheet(title="a<b>", headings=("x|y", "[red]"), rows=((views.Cell("1"), views.Cell("<i>")),))
+    assert "&lt;i&gt;" in views.html(sheet)
+    assert "x\\|y" in views.markdown(sheet)
+    assert "[red]" in views.plain(sheet)
+
+
+# ---------------------------------------------------------------- against an earlier run
+
+
+def test_two_runs_are_compared_cell_by_cell():
+    now = table_of({1000: {"torch": 2e-3, "brickwork": 0.5e-3}, 4000: {"torch": 8.1e-3, "brickwork": 3e-3}})
+    changes = now.against(table_of(ROWS))
+    assert changes.cell(1000, "brickwork").verdict == "faster"
+    assert changes.cell(1000, "brickwork").ratio == pytest.approx(0.5)
+    assert changes.cell(4000, "brickwork").verdict == "slower"
+    assert changes.cell(4000, "torch").verdict == "same"
+    assert not changes.missing
+    assert not changes.remarks
+    assert "1 faster, 1 slower, 2 same." in str(changes)
+    assert "0.50 ± 0.02 faster" in changes.markdown()
+    assert "0.50 ± 0.02 faster" in changes._repr_html_()
+
+
+def test_a_change_within_the_spread_is_none():
+    wide = bench.Change(x=1, line="a", now=timed(1.2, spread=0.5, samples=9), then=timed(1.0, spread=0.5, samples=9))
+    narrow = bench.Change(x=1, line="a", now=timed(1.2), then=timed(1.0))
+    assert (wide.verdict, narrow.verdict) == ("same", "slower")
+
+
+def test_what_only_one_run_has_is_said():
+    now = dataclasses.replace(table_of({1000: {"torch": 2e-3, "new": 1e-3}, 9000: {"torch": 1.0}}))
+    then = table_of(ROWS)
+    then = dataclasses.replace(then, record=dataclasses.replace(then.record, threads=4, machine={"cores": "8"}))
+    changes = now.against(then)
+    assert [cell.line for cell in changes.cells] == ["torch"]
+    assert len(changes.missing) == 5
+    assert changes.remarks == ("another machine: cores 8 -> 2", "another number of threads: 4 -> 2")
+
+
+# ---------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("how", [{}, {"cache": "warm"}, {"graph": True}, {"graph": True, "cache": "warm"}])
+def test_on_a_gpu_the_device_and_the_host_are_timed_apart(how):
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    table = bench.compare(
+        {"one": torch.sin, "two": lambda x: torch.sin(x).neg().neg()},
+        [1 << 24],
+        "GB/s",
+        arguments=lambda count: torch.zeros(count, device="cuda"),
+        moved="8 * N",
+        check=False,
+        seconds=0.2,
+        **how,
+    )
+    case = table.case(1 << 24)
+    assert case.device == "cuda"
+    assert not case.notes
+    assert case.timings["two"].median > 2 * case.timings["one"].median
+    assert case.host["one"].median < case.timings["one"].median
+    assert case.memory["one"] == 4 << 24
+    assert not case.launches or case.launches == {"one": 1, "two": 3}
+    assert plan.Protocol(**how).cache == how.get("cache")
