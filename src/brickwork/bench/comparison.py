@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack, cast
 
-from brickwork.bench.formulas import Formula, evaluated, written
+from brickwork.bench.formulas import Formula, evaluated, listed
 from brickwork.bench.plan import Contest, Options, Plan, Protocol, carry_out
 from brickwork.bench.table import Metric, Table, X
 from brickwork.op import Op
@@ -49,26 +49,15 @@ def compare(
         y_log: Whether values are.
         how: How to measure; see `Protocol`.
     """
-    if isinstance(cases, Mapping):
-        given = cast("Mapping[X, object]", cases)
-        make: Callable[[Any], object] = given.__getitem__
-    elif arguments is not None:
-        make = arguments
-    else:
-        raise ValueError("cases without arguments: give a mapping of x to arguments, or `arguments=`, which makes them")
+    make, labels = _maker(cases, arguments), tuple(contenders)
 
     def contest(x: X) -> Contest:
         positional, named = _split(make(x))
         names: dict[str, object] = {x_name: x, **named}
         values = (*positional, *named.values())
-        return Contest(
-            calls={name: functools.partial(call, *positional, **named) for name, call in contenders.items()},
-            moved=evaluated(moved, names, values),
-            flops=evaluated(flops, names, values),
-        )
+        calls = {name: functools.partial(call, *positional, **named) for name, call in contenders.items()}
+        return Contest(calls, {}, *(evaluated(formula, names, values) for formula in (moved, flops)))
 
-    labels = tuple(contenders)
-    formulas = {"bytes": moved, "operations": flops}
     plan = Plan(
         title=title or ", ".join(labels),
         x_name=x_name,
@@ -80,14 +69,29 @@ def compare(
         styles={},
         x_log=x_log,
         y_log=y_log,
-        formulas={name: written(formula) for name, formula in formulas.items() if formula is not None},
-        warnings=tuple(
-            f"{name} was defined under `config.check = 'interpret'`, so it runs in the interpreter"
-            for name, call in contenders.items()
-            if isinstance(call, Op) and call.interpreted
-        ),
+        formulas=listed(moved, flops),
+        warnings=_warnings(contenders),
     )
     return carry_out(plan, Protocol(**how))
+
+
+def _maker(
+    cases: Mapping[Any, object] | Sequence[Any], arguments: Callable[[Any], object] | None
+) -> Callable[[Any], object]:
+    """Return what makes the arguments of a value of x."""
+    if isinstance(cases, Mapping):
+        return cast("Mapping[X, object]", cases).__getitem__
+    if arguments is None:
+        raise ValueError("cases without arguments: give a mapping of x to arguments, or `arguments=`, which makes them")
+    return arguments
+
+
+def _warnings(contenders: Mapping[str, Callable[..., object]]) -> tuple[str, ...]:
+    return tuple(
+        f"{name} was defined under `config.check = 'interpret'`, so it runs in the interpreter"
+        for name, call in contenders.items()
+        if isinstance(call, Op) and call.interpreted
+    )
 
 
 def _split(given: object) -> tuple[tuple[Any, ...], dict[str, Any]]:

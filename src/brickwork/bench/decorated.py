@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
-from brickwork.bench.formulas import Formula, evaluated, written
+from brickwork.bench.formulas import Formula, evaluated, listed
 from brickwork.bench.plan import Contest, Options, Plan, Protocol, carry_out, seeded, why
 from brickwork.bench.table import Metric, Table, X
 from brickwork.bench.timers import Call
@@ -32,40 +32,31 @@ def benchmark(
 ) -> Callable[[Prepare], Benchmark]:
     """Make a benchmark of a function that prepares one point of it.
 
-    The function gets a value of x and of the line by these names, and `arguments`; it makes the tensors and returns the
-    call that is timed, or None where there is no such contender. All contenders of one x find the random generators in
-    the same state, so that they draw the same tensors; their answers must agree.
+    It gets x and the line by these names, and `arguments`; it returns the call that is timed, or None where there is none.
+    All contenders of one x find the random generators in the same state.
 
     Args:
         x_name: The parameter that runs along x.
         x_values: Its values.
         line: The parameter that tells the contenders apart.
-        lines: Its values; as a mapping, with the labels of the contenders.
+        lines: Its values, or a mapping of them to labels.
         metric: What the table shows.
         styles: Colour and kind of line for each contender, as matplotlib names them: `("red", "--")`.
         x_log: Whether x is drawn on a logarithmic axis.
         y_log: Whether values are.
         title: What is compared; the function's name if nothing is said.
         arguments: The function's other arguments, which stay the same.
-        moved: Bytes that a call reads and writes, as a formula of x and the other arguments (`"8 * M * N"`), or a
-            function of them in that order.
+        moved: Bytes that a call reads and writes: a formula of x and `arguments` (`"8 * M * N"`) or a function of them.
         flops: Floating-point operations of a call, likewise.
         baseline: The value of the line that speed-ups refer to; the first one if nothing is said.
     """
-    labels = dict(lines) if isinstance(lines, Mapping) else {each: each for each in lines}
-    formulas = {"bytes": moved, "operations": flops}
-    fixed = dict(arguments or {})
+    labels, fixed = dict(lines if isinstance(lines, Mapping) else zip(lines, lines, strict=True)), dict(arguments or {})
 
     def made(function: Prepare) -> Benchmark:
         def contest(x: X) -> Contest:
-            calls, failures = _prepared(function, {x_name: x, **fixed}, line, labels)
-            names, values = {x_name: x, **fixed}, (x, *fixed.values())
-            return Contest(
-                calls=calls,
-                failures=failures,
-                moved=evaluated(moved, names, values),
-                flops=evaluated(flops, names, values),
-            )
+            names = {x_name: x, **fixed}
+            work = (evaluated(formula, names, tuple(names.values())) for formula in (moved, flops))
+            return Contest(*_prepared(function, names, line, labels), *work)
 
         plan = Plan(
             title=title or getattr(function, "__name__", "benchmark"),
@@ -78,7 +69,7 @@ def benchmark(
             styles=dict(zip(labels.values(), styles, strict=False)),
             x_log=x_log,
             y_log=y_log,
-            formulas={name: written(formula) for name, formula in formulas.items() if formula is not None},
+            formulas=listed(moved, flops),
         )
         return Benchmark(function, plan)
 

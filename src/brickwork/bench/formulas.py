@@ -17,6 +17,12 @@ def written(formula: Formula) -> str:
     return formula if isinstance(formula, str) else f"{getattr(formula, '__name__', 'a function')}(...)"
 
 
+def listed(moved: Formula | None, flops: Formula | None) -> dict[str, str]:
+    """Return the formulas that there are, as they are printed."""
+    given = {"bytes": moved, "operations": flops}
+    return {name: written(formula) for name, formula in given.items() if formula is not None}
+
+
 def evaluated(formula: Formula | None, names: Mapping[str, object], arguments: tuple[object, ...]) -> int:
     """Return what a formula says for a case; 0 where there is none. Text sees the names, a function the arguments."""
     if formula is None:

@@ -67,7 +67,7 @@ class Protocol:
     """What is told what is being done."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Contest:
     """The contenders of one x, ready to be called, and why the others are not; the work of a call."""
 
