@@ -32,7 +32,7 @@ def benchmark(
 ) -> Callable[[Prepare], Benchmark]:
     """Make a benchmark of a function that prepares one point of it.
 
-    It gets x and the line by these names, and `arguments`; it returns the call that is timed, or None where there is none.
+    It gets x and the line by these names, and `arguments`; it returns the call that is timed, or None if there is none.
     All contenders of one x find the random generators in the same state.
 
     Args:
