@@ -4,11 +4,13 @@ import gc
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import brickwork as bw
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.transform import derive
+from support.gradients import numbers
 from support.operators import CASES, copy_scaled, halves, noise, scale_, square, timex, torch_timex
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -284,3 +286,29 @@ def test_dual_numbers(device):
         y = torch.autograd.forward_ad.make_dual(x.clone(), tangent.clone())
         scale_(y, 3.0)
         torch.testing.assert_close(torch.autograd.forward_ad.unpack_dual(y).tangent, 3 * tangent)
+
+
+class Seen(TorchDispatchMode):
+    """Notes the strides of the last argument of each derived operator that is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.strides = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if "__backward" in str(func):
+            self.strides.append(args[-1].stride())
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_gradient_that_lies_across_is_turned_once_and_one_that_repeats_stays(device):
+    w, k = numbers(3, 8).to(device).requires_grad_(), numbers(2, 3, 8).to(device).requires_grad_()
+    upstream = numbers(2, 8, 3).to(device).transpose(1, 2)
+    out = timex(w, k, 0.1)
+    with Seen() as seen:
+        across = torch.autograd.grad(out, (w, k), upstream, retain_graph=True)
+        along = torch.autograd.grad(out, (w, k), upstream.contiguous(), retain_graph=True)
+        repeated = torch.autograd.grad(out, (w, k), torch.ones((), dtype=out.dtype, device=device).expand(2, 3, 8))
+    assert seen.strides == [(24, 8, 1), (24, 8, 1), (0, 0, 0)]
+    torch.testing.assert_close(across, along)
+    torch.testing.assert_close(repeated, torch.autograd.grad(timex(w, k, 0.1), (w, k), torch.ones_like(k)))

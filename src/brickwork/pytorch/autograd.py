@@ -256,8 +256,11 @@ class Differentiation:
         flat = [*ctx.items]
         for place in recipe.bare:
             flat[place] = flat[place].tensor()
-        for place, tensor in zip(recipe.saved, ctx.saved_tensors, strict=True):
+        saved = ctx.saved_tensors  # To be asked for once: a checkpoint computes them then.
+        for place, tensor in zip(recipe.saved, saved, strict=True):
             flat[place] = tensor
+        if all(tensor.is_contiguous() for tensor in saved):
+            filled = [_in_rows(grad) for grad in filled]
         results = iter(sequence(self._call(recipe.plan.call, lengths.restore(flat), filled)))
         return (None, *[next(results) if item else None for item in recipe.wanted])
 
@@ -335,6 +338,16 @@ class Differentiation:
         """Call a derived operator with the arguments of the base and what it takes besides."""
         named = {KEY: values[self._count]} if self._family.definition.draws_random else {}
         return call(*values[: self._count], *more, **named)
+
+
+def _in_rows(grad: torch.Tensor | None) -> torch.Tensor | None:
+    """Return a gradient that lies as its operator's other tensors do: row-major, unless its elements repeat.
+
+    One copy costs less than loops that read across memory again and again.
+    """
+    if grad is None or grad.is_contiguous() or 0 in grad.stride():
+        return grad
+    return grad.contiguous()
 
 
 def _autocast_state(values: Values) -> tuple[str, bool, torch.dtype] | None:
