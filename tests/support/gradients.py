@@ -23,8 +23,8 @@ KEY = 7
 
 def numbers(*sizes: int) -> torch.Tensor:
     """Return normally distributed float64 numbers, the same for the same sizes."""
-    generator = torch.Generator().manual_seed(sum(sizes) + 1)
-    return torch.randn(*sizes, generator=generator, dtype=torch.float64)
+    generator = torch.Generator("cpu").manual_seed(sum(sizes) + 1)
+    return torch.randn(*sizes, generator=generator, dtype=torch.float64, device="cpu")
 
 
 def is_float(value: Any) -> bool:

@@ -156,7 +156,7 @@ CATALOGUE: dict[str, Rule] = {
         "A gradient goes back through the loops, and needs there what the elements were when they were read. What is"
         " stored over meanwhile is kept aside, one element an iteration; for that the number of iterations has to be"
         " known before they run, from sizes and integer arguments. A `while`, and a range whose end is read from a"
-        " tensor, do not tell it. (Variables are computed anew there, whatever the loop.)",
+        " tensor, do not tell it. Variables are computed anew there, whatever the loop.",
     ),
     "BW901": Rule(
         "a construct that stands where it cannot be compiled",

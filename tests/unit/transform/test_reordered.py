@@ -140,7 +140,8 @@ def scaled_first(a: Tensor) -> None:
     n = a.shape[0]
     for k in range(n):
         for i in range(k + 1, n):
-            a[i, k] = a[i, k] / a[k, k]
+            scaled = a[i, k] / a[k, k]
+            a[i, k] = scaled
             for j in range(k + 1, n):
                 a[i, j] = a[i, j] - a[i, k] * a[k, j]
 
