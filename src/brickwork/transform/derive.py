@@ -5,13 +5,15 @@ The parameters of a derived operator are those of the operator that it is made o
 `key` where random numbers are drawn. A derived program is a program like any other, and can be derived again.
 
 What can be derived stands in `derivation.py`, what each mode does in `autodiff/reverse.py`, `autodiff/forward.py` and
-`batch.py`; schemas and the dispatcher are not known here.
+`batch.py`; schemas and the dispatcher are not known here. The modes are loaded when they are first asked for: most
+operators are compiled without them.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
+from importlib import import_module
+from typing import assert_never, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
@@ -20,9 +22,6 @@ from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Load, Parameter, Program, Rebind, TensorListParameter, TensorParameter, TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import walk
-from brickwork.transform.autodiff.forward import forward
-from brickwork.transform.autodiff.reverse import backward
-from brickwork.transform.batch import batch
 from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, Forward
 
 
@@ -40,6 +39,21 @@ def derive(program: Program, derivation: Derivation, signature: Signature) -> Pr
             return batch(program, given, signature, keys=keys)
         case _:
             assert_never(derivation)
+
+
+def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -> Program:
+    """Return the program of gradients."""
+    return cast("Program", import_module("brickwork.transform.autodiff.reverse").backward(program, wanted, signature))
+
+
+def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> Program:
+    """Return the program of tangents."""
+    return cast("Program", import_module("brickwork.transform.autodiff.forward").forward(program, given, signature))
+
+
+def batch(program: Program, given: tuple[bool, ...], signature: Signature, *, keys: bool) -> Program:
+    """Return the program that runs over samples."""
+    return cast("Program", import_module("brickwork.transform.batch").batch(program, given, signature, keys=keys))
 
 
 def program_of(defined: Defined, signature: Signature) -> Program:
