@@ -90,6 +90,8 @@ def _case(program: LoopProgram, rounds: int) -> Case:
 
     def compare(name: str, returned: Any) -> None:
         answer = tensors(returned, work)
+        if program.conserved is not None:
+            answer = [program.conserved(item) for item in answer]
         if name == OURS:
             answers[OURS] = [item.clone() for item in answer]
         elif not same(answers[OURS], answer):
@@ -146,23 +148,36 @@ def in_turn(
 def tensors(returned: Any, arguments: Sequence[Any]) -> list[torch.Tensor]:
     """Return what a call returned, and the tensors that it was given, which it may have changed."""
     results: tuple[Any, ...] = cast("tuple[Any, ...]", returned) if isinstance(returned, tuple) else (returned,)
-    found = [torch.as_tensor(item) for item in results if item is not None]
+    found = [_tensor(item) for item in results if item is not None]
     return [*found, *(item for item in arguments if isinstance(item, torch.Tensor))]
 
 
+def _tensor(result: Any) -> torch.Tensor:
+    """Return a result as a tensor; Python's floats are float64."""
+    return torch.tensor(result, dtype=torch.float64) if isinstance(result, float) else torch.as_tensor(result)
+
+
 def same(expected: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> bool:
-    """Whether two answers are the same but for rounding."""
-    return len(expected) == len(found) and all(map(_close, expected, found))
+    """Whether two answers are the same but for rounding, which is measured by the greatest number of the answer."""
+    greatest = max(map(_greatest, expected), default=0.0)
+    pairs = zip(expected, found, strict=False)
+    return len(expected) == len(found) and all(_close(one, other, greatest) for one, other in pairs)
 
 
-def _close(expected: torch.Tensor, found: torch.Tensor) -> bool:
+def _greatest(answer: torch.Tensor) -> float:
+    """Return the greatest magnitude of the finite elements of floating-point numbers."""
+    if not answer.dtype.is_floating_point:
+        return 0.0
+    finite = (part[part.isfinite()].abs() for part in answer.reshape(-1).split(PART))
+    return max((float(part.max()) for part in finite if part.numel()), default=0.0)
+
+
+def _close(expected: torch.Tensor, found: torch.Tensor, greatest: float) -> bool:
     if expected.shape != found.shape:
         return False
     if not expected.dtype.is_floating_point:
         return torch.equal(expected, found.to(expected.dtype))
-    parts = (*zip(expected.reshape(-1).split(PART), found.reshape(-1).split(PART), strict=True),)
-    finite = (part[part.isfinite()].abs() for part, _ in parts)
-    greatest = max((float(part.max()) for part in finite if part.numel()), default=0.0)
+    parts = zip(expected.reshape(-1).split(PART), found.reshape(-1).split(PART), strict=True)
     return all(torch.allclose(one, other, TOLERANCE, TOLERANCE * greatest, equal_nan=True) for one, other in parts)
 
 

@@ -175,6 +175,7 @@ PROGRAMS = (
         large=(1500,),
         loops=loops("row* parallel, col parallel"),
         bound="compute",
+        conserved=lambda image: image.sum().double(),
     ),
     LoopProgram(
         function=fft_radix2,

@@ -58,6 +58,8 @@ class LoopProgram:
     """Sizes for a GPU, where one thread of it would run the large ones for long."""
     reference: Callable[..., Any] | None = None
     """The same in torch's vectorised functions: what the program returns, or what its last stored argument holds."""
+    conserved: Callable[[torch.Tensor], torch.Tensor] | None = None
+    """Where rounding differences grow without bound: what of the answer two correct runs agree on."""
 
     @property
     def name(self) -> str:

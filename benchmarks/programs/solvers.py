@@ -342,5 +342,6 @@ PROGRAMS = (
         loops=loops("sweep in order, p in order, q in order, k parallel, k parallel"),
         bound="compute",
         device=(150, 2),
+        conserved=lambda A: torch.stack([A.trace(), A.norm()]),
     ),
 )
