@@ -1,15 +1,47 @@
-"""The sine of 16 million floats, against torch's own."""
+"""The sine of 4096 x N floats, which memory limits, against torch's own."""
 
 from __future__ import annotations
 
 import torch
 
 from benchmarks.contenders import Progress, compare, compiled, peer
-from brickwork import ops
+from brickwork import bench, ops
+from brickwork.bench.question import Parts, Run
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call
 
 COUNT = 1 << 24
+ROWS = 4096
+WIDTHS = (256, 512, 1024, 2048, 4096, 8192, 12672)
+
+
+def tables(run: Run) -> Parts:
+    """Return the question's tables."""
+    return {"rate": lambda: rate(run)}
+
+
+def rate(run: Run) -> bench.Table:
+    """Measure the bytes a second that the sine reads and writes, over the width."""
+    rows = run.pick(ROWS, 16)
+
+    def contenders(width: int) -> dict[str, Call]:
+        x = torch.randn(rows, width, device=run.device)
+        calls: dict[str, Call] = {"torch.sin": lambda: torch.sin(x), "brickwork": lambda: ops.sin(x)}
+        fast = compiled(torch.sin) if run.wants("torch.compile") else None
+        if fast is not None:
+            calls["torch.compile"] = lambda: fast(x)
+        return calls
+
+    return bench.compare(
+        contenders,
+        run.pick(WIDTHS, (16, 32)),
+        "GB/s",
+        x_name="N",
+        title=f"sin of {rows} x N floats",
+        moved=f"8 * {rows} * N",
+        x_log=True,
+        **run.how,
+    )
 
 
 def cases(progress: Progress, *, rounds: int = 15) -> list[Case]:

@@ -110,6 +110,25 @@ def test_answers_need_not_agree_where_that_is_said():
     assert table.protocol["answers"] == "not compared"
 
 
+def test_contenders_may_differ_from_case_to_case():
+    done = []
+
+    def contenders(count):
+        x = torch.ones(count)
+        calls = {"sin": x.sin, "again": lambda: torch.sin(x)}
+        return {**calls, "cos": x.cos} if count > 2 else calls
+
+    table = bench.compare(contenders, [2, 4], "GB/s", moved="8 * N", advance=done.append, **QUICK)
+    assert table.lines == ("sin", "again", "cos")
+    assert [set(case.timings) for case in table.record.cases] == [{"sin", "again"}] * 2
+    assert table.case(4).notes["cos"].startswith("wrong")
+    assert (table.case(4).reference, table.case(4).moved) == ("sin", 32)
+    assert done == sorted(done)
+    assert done[-1] == 1
+    with pytest.raises(ValueError, match="give the values of x alone"):
+        bench.compare(contenders, [2], arguments=torch.randn)
+
+
 def test_samplers_draw_the_same_numbers_when_compared():
     before = torch.get_rng_state()
     table = bench.compare({"a": lambda n: torch.randn(n), "b": lambda n: torch.randn(n)}, {9: 9}, **QUICK)
@@ -278,6 +297,46 @@ def test_values_in_every_metric():
     assert table.measured_in("speed-up").value(4000, "brickwork") == pytest.approx(4.0)
     low, high = table.measured_in("GB/s").quartiles(4000, "brickwork")
     assert low < table.measured_in("GB/s").value(4000, "brickwork") < high
+
+
+def test_what_the_host_launches_and_memory_are_metrics():
+    case = dataclasses.replace(
+        table_of(ROWS).case(1000),
+        device="cuda",
+        host={"torch": timed(7e-6)},
+        launches={"torch": 3},
+        memory={"brickwork": 3 << 19},
+    )
+    table = table_of({1000: ROWS[1000]}, peaks={"copy": 8e6})
+    table = dataclasses.replace(table, record=dataclasses.replace(table.record, cases=(case,)))
+    shown = {metric: table.measured_in(metric) for metric in ("host us", "kernels", "MiB")}
+    assert {metric: each.value(1000, "torch") for metric, each in shown.items()} == {
+        "host us": pytest.approx(7.0),
+        "kernels": 3,
+        "MiB": None,
+    }
+    assert shown["MiB"].value(1000, "brickwork") == 1.5
+    assert "7.00 ±1%" in str(shown["host us"])
+    assert "±" not in str(shown["kernels"]).split("clocks")[0]
+    assert not any(each.roof(1000) for each in shown.values())
+    assert table_of(ROWS, metric="host us").value(1000, "torch") == pytest.approx(2000)
+
+
+def test_a_table_of_times_that_were_taken_elsewhere():
+    table = bench.tabled(
+        {"sin": {"cold": [0.3, 0.2, 0.4], "warm": timed(0.01)}, "timex": {"cold": "failed: no compiler"}},
+        title="first calls",
+        x_name="operator",
+        flops="10",
+        protocol={"time": "of a process of its own"},
+    )
+    assert table.lines == ("cold", "warm")
+    assert table.value("sin", "cold") == pytest.approx(300)
+    assert table.value("timex", "cold") is None
+    assert table.case("sin").flops == 10
+    assert "failed: no compiler" in str(table)
+    assert "of a process of its own" in str(table)
+    assert table.measured_in("speed-up").value("sin", "warm") == pytest.approx(30)
 
 
 def test_the_roof_is_the_longer_of_bytes_and_operations():

@@ -4,8 +4,10 @@ from brickwork.bench.against import Change, Changes
 from brickwork.bench.comparison import compare
 from brickwork.bench.decorated import Benchmark, benchmark
 from brickwork.bench.plan import Options, Protocol
+from brickwork.bench.question import Question, Run
 from brickwork.bench.roofline import peaks
 from brickwork.bench.table import Table
+from brickwork.bench.tabled import tabled
 from brickwork.bench.timers import Timing
 
 __all__ = [
@@ -14,9 +16,12 @@ __all__ = [
     "Changes",
     "Options",
     "Protocol",
+    "Question",
+    "Run",
     "Table",
     "Timing",
     "benchmark",
     "compare",
     "peaks",
+    "tabled",
 ]

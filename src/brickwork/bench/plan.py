@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
     details: bool | None
     roofline: bool
     progress: Progress | None
+    advance: Callable[[float], None] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,8 @@ class Protocol:
     """Whether to measure what the machine can do, in the same run."""
     progress: Progress | None = None
     """What is told what is being done."""
+    advance: Callable[[float], None] | None = None
+    """What is told how much of the table is done, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,10 @@ class Plan:
     title: str
     x_name: str
     x_values: tuple[X, ...]
-    lines: tuple[str, ...]
+    lines: tuple[str, ...] | None
+    """The contenders' labels; None: those that there are for the values of x."""
     baseline: str
+    """The contender that speed-ups refer to; nothing: the first one of each x."""
     metric: Metric
     make: Callable[[X], Contest]
     styles: Mapping[str, tuple[str, str]]
@@ -102,10 +107,13 @@ def carry_out(plan: Plan, protocol: Protocol) -> Table:
     tell = protocol.progress or _silent
     before = ""
     cases: list[Case] = []
-    for x in plan.x_values:
+    lines: dict[str, None] = dict.fromkeys(plan.lines or ())
+    for number, x in enumerate(plan.x_values):
         case, protocol = _case(plan, x, protocol)
         before = before or surroundings.clocks(case.device)
         cases.append(case)
+        lines.update(dict.fromkeys((*case.timings, *case.notes)))
+        _advance(protocol, (number + 1) / (len(plan.x_values) + 1))
     device = protocol.device or "cpu"
     found: dict[str, float] = {}
     if protocol.roofline:
@@ -115,11 +123,12 @@ def carry_out(plan: Plan, protocol: Protocol) -> Table:
     warnings = (*plan.warnings, *surroundings.warnings_for(device))
     if protocol.details if protocol.details is not None else device == "cuda":
         cases = [_detailed(plan, x, case, tell) for x, case in zip(plan.x_values, cases, strict=True)]
+    _advance(protocol, 1)
     return Table(
         record=record(plan.title, cases),
         x_name=plan.x_name,
         x_values=plan.x_values,
-        lines=plan.lines,
+        lines=tuple(lines),
         metric=plan.metric,
         styles=dict(plan.styles),
         x_log=plan.x_log,
@@ -135,15 +144,20 @@ def _silent(text: str) -> None:
     """Tell nobody."""
 
 
+def _advance(protocol: Protocol, done: float) -> None:
+    if protocol.advance is not None:
+        protocol.advance(done)
+
+
 def _refuse(plan: Plan) -> None:
     """Refuse a plan that cannot be measured, in words."""
-    if not plan.lines:
+    if plan.lines is not None and not plan.lines:
         raise ValueError("there is nothing to compare: name at least one contender")
     if not plan.x_values:
         raise ValueError("there is nothing to compare: give at least one case")
     if len(set(plan.x_values)) != len(plan.x_values):
         raise ValueError(f"values of {plan.x_name} occur more than once")
-    if plan.baseline not in plan.lines:
+    if plan.lines is not None and plan.baseline not in plan.lines:
         raise ValueError(f"the baseline {plan.baseline!r} is no contender; there are: {', '.join(plan.lines)}")
     needed = {"GB/s": "moved", "TFLOP/s": "flops"}.get(plan.metric)
     if needed and {"moved": "bytes", "flops": "operations"}[needed] not in plan.formulas:
@@ -176,7 +190,7 @@ def _case(plan: Plan, x: X, protocol: Protocol) -> tuple[Case, Protocol]:
     case = Case(
         title=title,
         timings=timings,
-        reference=plan.baseline,
+        reference=plan.baseline or next(iter(contest.calls), ""),
         notes=notes,
         device=device,
         moved=contest.moved,

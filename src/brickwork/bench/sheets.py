@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from brickwork.bench.record import Case, Record
 from brickwork.bench.report import duration
-from brickwork.bench.views import Cell, Rows, Sheet, amount, digits, named
+from brickwork.bench.timers import Timing
+from brickwork.bench.views import Cell, Manner, Rows, Sheet, amount, digits, named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Columns:
     lines: tuple[str, ...]
     metric: str
     value: Callable[[float | str, str], float | None]
+    timing: Callable[[float | str, str], Timing | None]
     roof: Callable[[float | str], float | None]
 
 
@@ -62,20 +64,20 @@ def described(record: Record) -> str:
 
 
 def _row(x: float | str, case: Case, columns: Columns) -> list[Cell]:
-    least = columns.metric in {"ms", "us"}
+    least = columns.metric in {"ms", "us", "host us", "kernels", "MiB"}
     values = {line: columns.value(x, line) for line in columns.lines}
     known = [value for value in values.values() if value is not None]
     best = (min(known) if least else max(known)) if len(known) > 1 else None
-    return [_cell(value, case, line, best=value is not None and value == best) for line, value in values.items()]
-
-
-def _cell(value: float | None, case: Case, line: str, *, best: bool) -> Cell:
-    timing = case.timings.get(line)
-    if timing is None:
-        return Cell(case.notes.get(line, "").partition(":")[0], "bad")
-    if value is None:
-        return Cell("", "faint")
-    return Cell(f"{digits(value)} ±{100 * timing.spread:.0f}%", "good" if best else "plain")
+    counted = columns.metric in {"kernels", "MiB"}
+    cells: list[Cell] = []
+    for line, value in values.items():
+        timing = None if counted else columns.timing(x, line)
+        spread = "" if timing is None else f" ±{100 * timing.spread:.0f}%"
+        shown = "" if value is None else f"{digits(value)}{spread}"
+        refused = "" if line in case.timings else case.notes.get(line, "").partition(":")[0]
+        manner: Manner = "bad" if refused else "good" if value is not None and value == best else "plain"
+        cells.append(Cell(refused or shown, manner))
+    return cells
 
 
 def _notes(record: Record, columns: Columns) -> list[str]:

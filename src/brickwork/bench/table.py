@@ -18,10 +18,15 @@ from brickwork.bench import plots, sheets, views
 from brickwork.bench.against import Changes, changes
 from brickwork.bench.record import Case, Record, of_data
 from brickwork.bench.roofline import roof
+from brickwork.bench.timers import Timing
 
 X: TypeAlias = int | float | str
-Metric: TypeAlias = Literal["ms", "us", "GB/s", "TFLOP/s", "speed-up"]
+Metric: TypeAlias = Literal["ms", "us", "GB/s", "TFLOP/s", "speed-up", "host us", "kernels", "MiB"]
+"""Of a call its time, its rates, how many times as fast it is as the baseline, the host's part of its time, the kernels
+that it launches, the memory that it takes at most."""
 METRICS: tuple[Metric, ...] = get_args(Metric)
+COUNTS: frozenset[Metric] = frozenset({"kernels", "MiB"})
+"""Metrics that are no times and vary from call to call by nothing."""
 _FORMAT = 1
 _BESIDES = ("host", "launches", "memory", "bytes", "flops")
 
@@ -60,16 +65,26 @@ class Table:
         return self.record.cases[self.x_values.index(x)]
 
     def value(self, x: X, line: str) -> float | None:
-        """Return the median of a cell in the table's metric, or None where it was not timed."""
+        """Return the median of a cell in the table's metric, or None where it was not measured."""
         case = self.case(x)
-        return self._rated(case, case.timings[line].median) if line in case.timings else None
+        if self.metric == "kernels":
+            return case.launches.get(line)
+        if self.metric == "MiB":
+            return case.memory[line] / (1 << 20) if line in case.memory else None
+        timing = self.timing(x, line)
+        return None if timing is None else self._rated(case, timing.median)
+
+    def timing(self, x: X, line: str) -> Timing | None:
+        """Return the times of a cell, the host's where the table shows those; None where it was not timed."""
+        case = self.case(x)
+        return (case.host if self.metric == "host us" and case.device == "cuda" else case.timings).get(line)
 
     def quartiles(self, x: X, line: str) -> tuple[float, float] | None:
         """Return the quartiles of a cell in the table's metric, the smaller first."""
-        case = self.case(x)
-        if line not in case.timings:
+        case, timing = self.case(x), self.timing(x, line)
+        if timing is None or self.metric in COUNTS:
             return None
-        found = [self._rated(case, seconds) for seconds in (case.timings[line].lower, case.timings[line].upper)]
+        found = [self._rated(case, seconds) for seconds in (timing.lower, timing.upper)]
         known = [value for value in found if value is not None]
         return (min(known), max(known)) if known else None
 
@@ -77,14 +92,15 @@ class Table:
         """Return what no contender can be better than, in the table's metric, by the peaks of the same run."""
         case = self.case(x)
         seconds = roof(case.moved, case.flops, self.peaks)
-        return self._rated(case, seconds) if seconds else None
+        bounded = self.metric != "host us" and self.metric not in COUNTS
+        return self._rated(case, seconds) if seconds and bounded else None
 
     def _rated(self, case: Case, seconds: float) -> float | None:
         """Return a time of a case in the table's metric."""
         match self.metric:
             case "ms":
                 return seconds * 1e3
-            case "us":
+            case "us" | "host us":
                 return seconds * 1e6
             case "GB/s":
                 return case.moved / seconds / 1e9 if case.moved else None
@@ -93,6 +109,8 @@ class Table:
             case "speed-up":
                 reference = case.timings.get(case.reference)
                 return reference.median / seconds if reference else None
+            case "kernels" | "MiB":
+                return None
 
     def measured_in(self, metric: Metric) -> Table:
         """Return the same measurements in another metric."""
@@ -166,6 +184,7 @@ class Table:
             lines=self.lines,
             metric=self.metric,
             value=self.value,
+            timing=self.timing,
             roof=self.roof,
         )
         return sheets.sheet(
@@ -195,7 +214,14 @@ class Table:
         return text.getvalue()
 
     def _axes(self) -> plots.Axes:
-        label = {"ms": "milliseconds", "us": "microseconds", "speed-up": f"speed-up over {self._reference()}"}
+        label = {
+            "ms": "milliseconds",
+            "us": "microseconds",
+            "speed-up": f"speed-up over {self._reference()}",
+            "host us": "microseconds of the host",
+            "kernels": "kernels a call",
+            "MiB": "MiB at most",
+        }
         return plots.Axes(
             title=self.title, x=self.x_name, y=label.get(self.metric, self.metric), x_log=self.x_log, y_log=self.y_log
         )
