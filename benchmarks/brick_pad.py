@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from benchmarks.contenders import Progress, compare, compiled, peer
-from benchmarks.peers import torch_formulations
+from benchmarks.contenders import Progress, compare, compiled
+from benchmarks.peers import registry, torch_formulations
 from brickwork import ops
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call
@@ -23,10 +23,7 @@ def cases(progress: Progress, *, rounds: int = 15) -> list[Case]:
         "brickwork": lambda: ops.brick_pad(tile, *arguments, out=image),
         "fill_": lambda: image.fill_(1.0),
     }
-    for system in ("numba", "taichi", "quadrants"):
-        module = peer(system)
-        if module is not None:
-            given[system] = module.brick_pad(tile, image, *LATTICE)
+    given |= registry.contenders("pad", tile, image, *LATTICE, peers=frozenset({"numba", "taichi", "quadrants"}))
     allocating: dict[str, Call] = {
         "brickwork": lambda: ops.brick_pad(tile, *arguments),
         "torch.full": lambda: torch.full((HEIGHT, WIDTH), 1.0),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from collections.abc import Callable
-from types import ModuleType
 
 import torch
 
@@ -21,13 +19,6 @@ def compiled(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
     if not any(shutil.which(name) for name in ("g++", "c++", "clang++")):
         return None
     return torch.compile(function, dynamic=False)
-
-
-def peer(system: str) -> ModuleType | None:
-    """Return the module of a peer's contenders, or None where the peer is not installed."""
-    if importlib.util.find_spec(system) is None:
-        return None
-    return importlib.import_module(f"benchmarks.peers.{system}_loops")
 
 
 def compare(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from benchmarks.contenders import Progress, compare, compiled, peer
+from benchmarks.contenders import Progress, compare, compiled
+from benchmarks.peers import registry
 from brickwork import bench, ops
 from brickwork.bench.question import Parts, Run
 from brickwork.bench.record import Case
@@ -53,10 +54,7 @@ def cases(progress: Progress, *, rounds: int = 15) -> list[Case]:
         "torch.sin": lambda: torch.sin(x, out=out),
         "copy_": lambda: out.copy_(x),
     }
-    for system in ("numba", "taichi", "quadrants"):
-        module = peer(system)
-        if module is not None:
-            given[system] = module.sin(x, out)
+    given |= registry.contenders("sin", x, out, peers=frozenset({"numba", "taichi", "quadrants"}))
     allocating: dict[str, Call] = {"brickwork": lambda: ops.sin(x), "torch.sin": lambda: torch.sin(x)}
     fast = compiled(torch.sin)
     if fast is not None:

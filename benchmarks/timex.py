@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from benchmarks.contenders import Progress, compare, compiled, peer
-from benchmarks.peers import torch_formulations
+from benchmarks.contenders import Progress, compare, compiled
+from benchmarks.peers import registry, torch_formulations
 from brickwork import ops
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call, measure
@@ -33,10 +33,7 @@ def cases(progress: Progress, *, rounds: int = 15) -> list[Case]:
     fast = compiled(torch_formulations.timex)
     if fast is not None:
         contenders["torch.compile"] = lambda: fast(w, k, 0.1)
-    for system in ("numba", "taichi", "quadrants"):
-        module = peer(system)
-        if module is not None:
-            contenders[system] = module.timex(w, k, 0.1)
+    contenders |= registry.contenders("timex", w, k, 0.1, peers=frozenset({"numba", "taichi", "quadrants"}))
     plain = compare(
         f"timex B={B} C={C} T={T}",
         contenders,

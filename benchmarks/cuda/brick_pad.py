@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from benchmarks.cuda.compare import Progress, compare, written_by_hand
-from benchmarks.peers import cuda_loops, torch_formulations
+from benchmarks.cuda.compare import Progress, compare
+from benchmarks.peers import registry, torch_formulations
 from brickwork import ops
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call
@@ -22,8 +22,7 @@ def cases(progress: Progress) -> list[Case]:
     compiled = torch.compile(torch_formulations.brick_pad, dynamic=False)
     contenders: dict[str, Call] = {
         "brickwork": lambda: ops.brick_pad(*arguments),
-        "CUDA C++, four pixels a thread": written_by_hand(cuda_loops.brick_pad, *arguments, pixels=4),
-        "CUDA C++, one pixel a thread": written_by_hand(cuda_loops.brick_pad, *arguments, pixels=1),
+        **registry.contenders("pad", tile, image, *LATTICE, peers=frozenset({"cuda"})),
         "torch.compile": lambda: compiled(*arguments),
         "torch": lambda: torch_formulations.brick_pad(*arguments),
     }

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import torch
 
+from brickwork.bench import answers
 from brickwork.bench.device_timers import measure
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call
@@ -20,18 +21,6 @@ def triton() -> ModuleType | None:
     if importlib.util.find_spec("triton") is None:
         return None
     return importlib.import_module("benchmarks.peers.triton_loops")
-
-
-def written_by_hand(make: Callable[..., Call], *arguments: object, **named: object) -> Call:
-    """Return a contender in CUDA C++ that is compiled at its first call, so that a failure is that contender's."""
-    made: list[Call] = []
-
-    def call() -> object:
-        if not made:
-            made.append(make(*arguments, **named))
-        return made[0]()
-
-    return call
 
 
 def compare(
@@ -88,17 +77,14 @@ def gathered(makers: dict[str, Callable[[], Case]]) -> list[Case]:
 
 def differing(contenders: dict[str, Call], reference: str) -> dict[str, str]:
     """Return the contenders whose results are not the reference's, and by how much."""
-    expected = contenders[reference]()
-    assert isinstance(expected, torch.Tensor)
+    expected = answers.kept(contenders[reference]())
     wrong: dict[str, str] = {}
     for name, call in contenders.items():
         try:
-            found = call()
+            words = answers.difference(answers.kept(call()), expected, None)
         except Exception as error:  # noqa: BLE001  # one contender that fails does not hide the others
             wrong[name] = f"failed: {type(error).__name__}: {error}".splitlines()[0]
             continue
-        assert isinstance(found, torch.Tensor)
-        if not torch.allclose(found.float(), expected.float(), rtol=1e-3, atol=1e-3):
-            apart = (found.float() - expected.float()).abs().max().item()
-            wrong[name] = f"differs from {reference} by up to {apart:.2e}"
+        if words:
+            wrong[name] = f"{words} from {reference}"
     return wrong

@@ -6,8 +6,8 @@ import dataclasses
 
 import torch
 
-from benchmarks.cuda.compare import Progress, compare, gathered, triton, written_by_hand
-from benchmarks.peers import cuda_loops
+from benchmarks.cuda.compare import Progress, compare, gathered
+from benchmarks.peers import registry
 from brickwork import ops
 from brickwork.bench.device_timers import replayed
 from brickwork.bench.record import Case
@@ -37,11 +37,8 @@ def _host(x: torch.Tensor, progress: Progress) -> Case:
         "brickwork, torch.ops": lambda: packed(x),
         "torch.sin": lambda: torch.sin(x),
         "torch.compile": lambda: compiled(x),
-        "CUDA C++ through torch, without allocation": written_by_hand(cuda_loops.sin, x),
+        **registry.contenders("sin", x, torch.empty_like(x), peers=frozenset({"cuda", "triton"})),
     }
-    peer = triton()
-    if peer is not None:
-        contenders["triton"] = peer.sin(x, block=1024)
     running: dict[str, Call] = {}
     notes: dict[str, str] = {}
     for name, call in contenders.items():

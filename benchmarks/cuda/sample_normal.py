@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 
 import brickwork as bw
-from benchmarks.cuda.compare import Progress, compare, gathered, triton, written_by_hand
-from benchmarks.peers import cuda_loops, torch_formulations
+from benchmarks.cuda.compare import Progress, compare, gathered
+from benchmarks.peers import registry, torch_formulations
 from brickwork import ops
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call
@@ -41,12 +41,8 @@ def _precise(d: int, progress: Progress) -> Case:
         "torch": lambda: torch_formulations.sample_normal(mu, sigma, N),
         "torch.randn alone": lambda: torch.randn(d, N, device="cuda"),
         "torch.compile": lambda: compiled(mu, sigma, N),
-        "CUDA C++": written_by_hand(cuda_loops.sample_normal, mu, sigma, N, precise=True),
+        **registry.contenders("sample", mu, sigma, N, peers=frozenset({"cuda", "triton"})),
     }
-    peer = triton()
-    if peer is not None:
-        contenders["triton, tl.randn"] = peer.sample_normal(mu, sigma, N, four=False)
-        contenders["triton, tl.randn4x"] = peer.sample_normal(mu, sigma, N, four=True)
     return _case(f"sample_normal d={d} n={N}", contenders, TARGETS.get(d, (0.0, 0.0))[0], d, progress)
 
 
@@ -54,7 +50,7 @@ def _fast(d: int, progress: Progress) -> Case:
     mu, sigma = _distributions(d)
     contenders: dict[str, Call] = {
         "brickwork": lambda: fast_sample_normal(mu, sigma, N),
-        "CUDA C++": written_by_hand(cuda_loops.sample_normal, mu, sigma, N, precise=False),
+        **registry.contenders("sample", mu, sigma, N, peers=frozenset({"cuda"})),
     }
     case = _case(f"sample_normal d={d} n={N}, fast_math", contenders, TARGETS.get(d, (0.0, 0.0))[1], d, progress)
     case.notes["brickwork"] = _error(mu, sigma)
@@ -64,7 +60,7 @@ def _fast(d: int, progress: Progress) -> Case:
 def _case(title: str, contenders: dict[str, Call], limit: float, d: int, progress: Progress) -> Case:
     target = f"{limit * 1e6:.0f} us" if limit else ""
     moved = 4 * d * N
-    reference = "torch.randn alone" if "torch.randn alone" in contenders else "CUDA C++"
+    reference = "torch.randn alone" if "torch.randn alone" in contenders else "CUDA C++, tuned, fast math"
     return compare(
         title,
         contenders,

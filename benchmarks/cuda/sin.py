@@ -6,8 +6,8 @@ import functools
 
 import torch
 
-from benchmarks.cuda.compare import Progress, compare, gathered, triton, written_by_hand
-from benchmarks.peers import cuda_loops
+from benchmarks.cuda.compare import Progress, compare, gathered
+from benchmarks.peers import registry
 from brickwork import ops
 from brickwork.bench.record import Case
 from brickwork.bench.timers import Call
@@ -27,12 +27,8 @@ def _case(width: int, progress: Progress) -> Case:
         "brickwork": lambda: ops.sin(x),
         "torch.sin": lambda: torch.sin(x),
         "torch.compile": lambda: compiled(x),
-        "CUDA C++": written_by_hand(cuda_loops.sin, x),
+        **registry.contenders("sin", x, torch.empty_like(x), peers=frozenset({"cuda", "triton"})),
     }
-    peer = triton()
-    if peer is not None:
-        contenders["triton, blocks of 256"] = peer.sin(x, block=256)
-        contenders["triton, blocks of 1024"] = peer.sin(x, block=1024)
     return compare(
         f"sin 4096x{width}",
         contenders,

@@ -1,98 +1,241 @@
-"""The ready operators in CUDA C++ by hand, compiled through NVRTC by torch; the sources lie in `cuda_sources/`."""
+"""The kernels in CUDA C++ by hand, through `bw.cuda_op`; the sources lie in `cuda_sources/`.
+
+The plain ones give a thread an element of the result. The tuned ones are what an expert makes of them; what they do
+stands in the sources, and how they are launched here.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
+import brickwork as bw
+from benchmarks.peers.written import names
 from brickwork.bench.timers import Call
 
 _SOURCES = Path(__file__).parent / "cuda_sources"
 _BLOCK = 256
+_PLAIN, _TUNED, _FAST = "CUDA C++", "CUDA C++, tuned", "CUDA C++, tuned, fast math"
+
+
+def _blocks(count: int, block: int = _BLOCK) -> int:
+    return -(-count // block)
+
+
+# ---------------------------------------------------------------- padding
+
+
+def _pad_plain(tile: Tensor, image: Tensor, origin_x: int, origin_y: int, skew: int) -> bw.Launch:
+    (height, width), (tile_height, tile_width) = image.shape, tile.shape
+    arguments = (tile, image, height, width, tile_height, tile_width, origin_x, origin_y, skew)
+    return bw.Launch((_blocks(width), height), _BLOCK, args=arguments)
+
+
+pad_plain = bw.cuda_op(
+    "peers_cuda::pad_plain(Tensor tile, Tensor(a!) image, int origin_x, int origin_y, int skew) -> ()",
+    source=_SOURCES / "pad.cu",
+    entry="plain",
+    launch=_pad_plain,
+)
+
+
+def _pad_tuned(tile: Tensor, image: Tensor, origin_x: int, origin_y: int, skew: int) -> bw.Launch:
+    (height, width), (tile_height, tile_width) = image.shape, tile.shape
+    arguments = (tile, image, height, width, tile_height, tile_width, origin_x, origin_y, skew)
+    return bw.Launch(height, _BLOCK, shared=4 * (tile_width + 4), args=arguments)
+
+
+pad_tuned = bw.cuda_op(
+    "peers_cuda::pad_tuned(Tensor tile, Tensor(a!) image, int origin_x, int origin_y, int skew) -> ()",
+    source=_SOURCES / "pad.cu",
+    entry="tuned",
+    launch=_pad_tuned,
+)
+
+
+def pad(tile: Tensor, image: Tensor, origin: list[int], shift_x: list[int], shift_y: list[int]) -> dict[str, Call]:
+    """Fill the image, a thread a pixel, and a block a row."""
+    assert (shift_x, shift_y[1]) == ([tile.shape[1], 0], tile.shape[0])
+    arguments = (tile, image, *origin, shift_y[0])
+
+    def plain() -> Tensor:
+        pad_plain(*arguments)
+        return image
+
+    def tuned() -> Tensor:
+        pad_tuned(*arguments)
+        return image
+
+    return {_PLAIN: plain, _TUNED: tuned}
+
+
+# ---------------------------------------------------------------- the convolution and its gradients
+
+
+def _timex_plain(w: Tensor, k: Tensor, eps: float, out: Tensor) -> bw.Launch:
+    batch, channels, length = k.shape
+    return bw.Launch((_blocks(length), channels, batch), _BLOCK, args=(w, k, out, eps, channels, length))
+
+
+timex_plain = bw.cuda_op(
+    "peers_cuda::timex_plain(Tensor w, Tensor k, float eps) -> Tensor",
+    source=_SOURCES / "timex_plain.cu",
+    entry="timex",
+    launch=_timex_plain,
+    out=lambda k: k.new_empty(k.shape),
+)
+
+
+def _to_k_plain(w: Tensor, gradient: Tensor, out: Tensor) -> bw.Launch:
+    batch, channels, length = gradient.shape
+    return bw.Launch((_blocks(length), channels, batch), _BLOCK, args=(w, gradient, out, channels, length))
+
+
+to_k_plain = bw.cuda_op(
+    "peers_cuda::to_k_plain(Tensor w, Tensor gradient) -> Tensor",
+    source=_SOURCES / "timex_plain.cu",
+    entry="gradient_of_k",
+    launch=_to_k_plain,
+    out=lambda gradient: gradient.new_empty(gradient.shape),
+)
+
+
+def _to_w_plain(k: Tensor, gradient: Tensor, out: Tensor) -> bw.Launch:
+    batch, channels, length = k.shape
+    return bw.Launch((_blocks(length), channels), _BLOCK, args=(k, gradient, out, channels, length, batch))
+
+
+to_w_plain = bw.cuda_op(
+    "peers_cuda::to_w_plain(Tensor k, Tensor gradient) -> Tensor",
+    source=_SOURCES / "timex_plain.cu",
+    entry="gradient_of_w",
+    launch=_to_w_plain,
+    out=lambda k: k.new_empty(k.shape[1:]),
+)
+
+
+def timex(w: Tensor, k: Tensor, eps: float) -> dict[str, Call]:
+    """Convolve."""
+    return {_PLAIN: lambda: timex_plain(w, k, eps)}
+
+
+def timex_backward(w: Tensor, k: Tensor, gradient: Tensor) -> dict[str, Call]:
+    """Compute both gradients, by a kernel each."""
+    return {_PLAIN: lambda: (to_w_plain(k, gradient), to_k_plain(w, gradient))}
+
+
+# ---------------------------------------------------------------- element by element
+
+sin_plain = bw.cuda_op(
+    "peers_cuda::sin_plain(Tensor x, Tensor(a!) out) -> ()",
+    source=_SOURCES / "sin.cu",
+    entry="plain",
+    launch=lambda x, out: bw.Launch(_blocks(x.numel()), _BLOCK, args=(x, out, x.numel())),
+)
+sin_tuned = bw.cuda_op(
+    "peers_cuda::sin_tuned(Tensor x, Tensor(a!) out) -> ()",
+    source=_SOURCES / "sin.cu",
+    entry="tuned",
+    launch=lambda x, out: bw.Launch(_blocks(x.numel(), 4 * _BLOCK), _BLOCK, args=(x, out, x.numel())),
+)
+
+
+def sin(x: Tensor, out: Tensor) -> dict[str, Call]:
+    """Compute the sine of one element a thread, and of four."""
+
+    def plain() -> Tensor:
+        sin_plain(x, out)
+        return out
+
+    def tuned() -> Tensor:
+        sin_tuned(x, out)
+        return out
+
+    return {_PLAIN: plain, _TUNED: tuned}
+
+
+def _rows(mu: Tensor, out: Tensor) -> tuple[int, int]:
+    """Return the rows of a grid and its blocks along a row, a thread taking four elements."""
+    return len(mu), _blocks(out.shape[1], 4 * _BLOCK)
+
+
+def _sampling(entry: str) -> bw.CudaOp:
+    def geometry(mu: Tensor, sigma: Tensor, n: int, seed: int, out: Tensor) -> bw.Launch:
+        return bw.Launch(_rows(mu, out), _BLOCK, args=(mu, sigma, out, n, seed))
+
+    return bw.cuda_op(
+        f"peers_cuda::sample_{entry}(Tensor mu, Tensor sigma, int n, int seed) -> Tensor",
+        source=_SOURCES / "sample.cu",
+        entry=entry,
+        launch=geometry,
+        out=lambda mu, n: mu.new_empty(len(mu), n),
+    )
+
+
+sample_plain, sample_tuned, sample_fast = map(_sampling, ("plain", "tuned", "fast"))
+
+
+def sample(mu: Tensor, sigma: Tensor, n: int) -> dict[str, Call]:
+    """Draw one number of each block of Philox, and all four of it; each call has a seed of its own."""
+    seeds = itertools.count(1)
+    return {
+        label: lambda draw=draw: draw(mu, sigma, n, next(seeds))
+        for label, draw in ((_PLAIN, sample_plain), (_TUNED, sample_tuned), (_FAST, sample_fast))
+    }
+
+
+def _shared(entry: str) -> bw.CudaOp:
+    def geometry(mu: Tensor, sigma: Tensor, z: Tensor, out: Tensor) -> bw.Launch:
+        return bw.Launch(_rows(mu, out), _BLOCK, args=(mu, sigma, z, out, len(z)))
+
+    return bw.cuda_op(
+        f"peers_cuda::shared_{entry}(Tensor mu, Tensor sigma, Tensor z) -> Tensor",
+        source=_SOURCES / "sample_shared.cu",
+        entry=entry,
+        launch=geometry,
+        out=lambda mu, z: mu.new_empty(len(mu), len(z)),
+    )
+
+
+shared_plain, shared_tuned = map(_shared, ("plain", "tuned"))
+
+
+def sample_shared(mu: Tensor, sigma: Tensor, z: Tensor) -> dict[str, Call]:
+    """Scale and shift the given deviates, one a thread, and four."""
+    return {_PLAIN: lambda: shared_plain(mu, sigma, z), _TUNED: lambda: shared_tuned(mu, sigma, z)}
+
+
+# ---------------------------------------------------------------- a call
+
+
+def launch(tensors: list[Tensor]) -> dict[str, Call]:
+    """Add vectors in one kernel of as many pointers."""
+    add = _sum_of(len(tensors))
+    return {_PLAIN: lambda: add(*tensors)}
 
 
 @functools.cache
-def kernel(file: str, name: str) -> Callable[..., None]:
-    """Return a kernel of a source, compiled for the current device."""
-    compile_kernel: Any = torch.cuda._compile_kernel  # noqa: SLF001  # torch's door to NVRTC has no public name yet
-    return compile_kernel((_SOURCES / f"{file}.cu").read_text(encoding="utf-8"), name)
+def _sum_of(count: int) -> bw.CudaOp:
+    given = names(count)
+    pointers = ", ".join(f"const float* {name}" for name in given)
+    source = f"""
+    extern "C" __global__ void add({pointers}, float* out, int n) {{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) out[i] = {" + ".join(f"{name}[i]" for name in given)};
+    }}
+    """
 
+    def geometry(*tensors: Tensor) -> bw.Launch:
+        return bw.Launch(_blocks(len(tensors[0])), _BLOCK, args=(*tensors, len(tensors[0])))
 
-def brick_pad(
-    tile: Tensor, height: int, width: int, origin: list[int], shift_x: list[int], shift_y: list[int], *, pixels: int
-) -> Call:
-    """Return a call that fills an image, with one or four pixels a thread."""
-    chosen = kernel("brick_pad", "one_pixel" if pixels == 1 else "four_pixels")
-    image = torch.empty(height, width, device=tile.device)
-    grid = ((width // pixels + _BLOCK - 1) // _BLOCK, height, 1)
-    arguments = [tile, image, height, width, shift_y[1], shift_x[0], *origin, shift_y[0]]
-
-    def call() -> Tensor:
-        chosen(grid=grid, block=(_BLOCK, 1, 1), args=arguments)
-        return image
-
-    return call
-
-
-def timex(w: Tensor, k: Tensor, eps: float) -> Call:
-    """Return a call that convolves, with one output a thread."""
-    chosen = kernel("timex", "timex")
-    batch, channels, length = k.shape
-    out = torch.empty_like(k)
-    grid = ((length + _BLOCK - 1) // _BLOCK, channels, batch)
-    arguments = [w, k, out, eps, channels, length, batch * channels]
-
-    def call() -> Tensor:
-        chosen(grid=grid, block=(_BLOCK, 1, 1), args=arguments)
-        return out
-
-    return call
-
-
-def timex_backward(w: Tensor, k: Tensor, gradient: Tensor) -> Call:
-    """Return a call that computes both gradients of `timex`, with one element of a gradient a thread."""
-    for_k, for_w = kernel("timex", "timex_gradient_k"), kernel("timex", "timex_gradient_w")
-    batch, channels, length = k.shape
-    to_w, to_k = torch.empty_like(w), torch.empty_like(k)
-    blocks = (length + _BLOCK - 1) // _BLOCK
-
-    def call() -> Tensor:
-        sizes = [channels, length, batch * channels]
-        for_k(grid=(blocks, channels, batch), block=(_BLOCK, 1, 1), args=[w, gradient, to_k, *sizes])
-        for_w(grid=(blocks, channels, 1), block=(_BLOCK, 1, 1), args=[k, gradient, to_w, channels, length, batch])
-        return torch.cat([to_w.flatten()[:1024], to_k.flatten()[:1024]])
-
-    return call
-
-
-def sample_normal(mu: Tensor, sigma: Tensor, n: int, *, precise: bool) -> Call:
-    """Return a call that draws samples, four a thread."""
-    chosen = kernel("sample_normal", "precise" if precise else "fast")
-    out = torch.empty(mu.shape[0], n, device=mu.device)
-    grid = ((out.numel() // 4 + _BLOCK - 1) // _BLOCK, 1, 1)
-    arguments = [mu, sigma, out, n, mu.shape[0], 1]
-
-    def call() -> Tensor:
-        chosen(grid=grid, block=(_BLOCK, 1, 1), args=arguments)
-        return out
-
-    return call
-
-
-def sin(x: Tensor) -> Call:
-    """Return a call that computes the sine into a tensor of its own."""
-    chosen = kernel("sin", "sine")
-    out = torch.empty_like(x)
-    grid = ((x.numel() // 4 + _BLOCK - 1) // _BLOCK, 1, 1)
-    arguments = [x, out, x.numel()]
-
-    def call() -> Tensor:
-        chosen(grid=grid, block=(_BLOCK, 1, 1), args=arguments)
-        return out
-
-    return call
+    return bw.cuda_op(
+        f"peers_cuda::sum_of_{count}({', '.join(f'Tensor {name}' for name in given)}) -> Tensor",
+        source=source,
+        entry="add",
+        launch=geometry,
+        out=torch.empty_like,
+    )

@@ -1,25 +1,45 @@
-"""The ready operators in Quadrants: the same plain loops; its kernels take torch tensors."""
+"""The kernels in Quadrants: the same plain loops; its kernels take torch tensors, and read annotations themselves."""
+
+import functools
 
 import quadrants as qd
 import torch
+from torch import Tensor
 
+from benchmarks.peers.written import names, written
 from brickwork.bench.timers import Call
 
-qd.init(arch=qd.cpu, cpu_max_num_threads=torch.get_num_threads(), log_level=qd.ERROR, offline_cache=False)
+Vector = qd.types.ndarray(dtype=qd.f32, ndim=1)
+Matrix = qd.types.ndarray(dtype=qd.f32, ndim=2)
+Cube = qd.types.ndarray(dtype=qd.f32, ndim=3)
 
 
-def brick_pad(
-    tile: torch.Tensor, image: torch.Tensor, origin: list[int], shift_x: list[int], shift_y: list[int]
-) -> Call:
-    """Return a call that fills the image."""
+@functools.lru_cache(maxsize=1)
+def _start(device: str) -> None:
+    """Make Quadrants compile for a device from now on, unless it does; it has one device at a time."""
+    wanted = qd.cuda if device == "cuda" else qd.cpu
+    threads = torch.get_num_threads()
+    qd.init(arch=wanted, cpu_max_num_threads=threads, log_level=qd.ERROR, offline_cache=False, random_seed=1)
+    if qd.cfg.arch != wanted:
+        raise RuntimeError(f"quadrants finds no {device} here")
+
+
+def pad(tile: Tensor, image: Tensor, origin: list[int], shift_x: list[int], shift_y: list[int]) -> dict[str, Call]:
+    """Fill the image, one pixel after the other."""
+    _start(image.device.type)
     numbers = (*origin, shift_x[0], shift_y[0], shift_y[1])
-    return lambda: _brick_pad(tile, image, *numbers)
+
+    def call() -> Tensor:
+        _pad(tile, image, *numbers)
+        return image
+
+    return {"quadrants": call}
 
 
 @qd.kernel
-def _brick_pad(
-    tile: qd.types.ndarray(dtype=qd.f32, ndim=2),
-    image: qd.types.ndarray(dtype=qd.f32, ndim=2),
+def _pad(
+    tile: Matrix,
+    image: Matrix,
     origin_x: qd.i32,
     origin_y: qd.i32,
     width_shift: qd.i32,
@@ -34,24 +54,20 @@ def _brick_pad(
         image[i, j] = tile[tile.shape[0] - 1 - (y - v * height_shift), x - u * width_shift]
 
 
-def timex(w: torch.Tensor, k: torch.Tensor, eps: float) -> Call:
-    """Return a call that allocates and computes the convolution."""
+def timex(w: Tensor, k: Tensor, eps: float) -> dict[str, Call]:
+    """Convolve, one output after the other."""
+    _start(k.device.type)
 
-    def call() -> torch.Tensor:
+    def call() -> Tensor:
         out = torch.empty_like(k)
         _timex(w, k, out, eps)
         return out
 
-    return call
+    return {"quadrants": call}
 
 
 @qd.kernel
-def _timex(
-    w: qd.types.ndarray(dtype=qd.f32, ndim=2),
-    k: qd.types.ndarray(dtype=qd.f32, ndim=3),
-    out: qd.types.ndarray(dtype=qd.f32, ndim=3),
-    eps: qd.f32,
-):
+def _timex(w: Matrix, k: Cube, out: Cube, eps: qd.f32):
     for b, c, t in out:
         s = eps
         for u in range(t + 1):
@@ -59,12 +75,109 @@ def _timex(
         out[b, c, t] = s
 
 
-def sin(x: torch.Tensor, out: torch.Tensor) -> Call:
-    """Return a call that computes the sine into a given tensor."""
-    return lambda: _sin(x, out)
+def timex_backward(w: Tensor, k: Tensor, gradient: Tensor) -> dict[str, Call]:
+    """Compute both gradients, element by element."""
+    _start(k.device.type)
+
+    def call() -> tuple[Tensor, Tensor]:
+        to_w, to_k = torch.empty_like(w), torch.empty_like(k)
+        _timex_backward(w, k, gradient, to_w, to_k)
+        return to_w, to_k
+
+    return {"quadrants": call}
 
 
 @qd.kernel
-def _sin(x: qd.types.ndarray(dtype=qd.f32, ndim=1), out: qd.types.ndarray(dtype=qd.f32, ndim=1)):
+def _timex_backward(w: Matrix, k: Cube, gradient: Cube, to_w: Matrix, to_k: Cube):
+    for b, c, u in to_k:
+        s = 0.0
+        for t in range(u, k.shape[2]):
+            s += w[c, k.shape[2] - 1 - t + u] * gradient[b, c, t]
+        to_k[b, c, u] = s
+    for c, place in to_w:
+        lag = k.shape[2] - 1 - place
+        s = 0.0
+        for b in range(k.shape[0]):
+            for t in range(lag, k.shape[2]):
+                s += gradient[b, c, t] * k[b, c, t - lag]
+        to_w[c, place] = s
+
+
+def sin(x: Tensor, out: Tensor) -> dict[str, Call]:
+    """Compute the sine of every element."""
+    _start(x.device.type)
+    source, target = x.view(-1), out.view(-1)
+
+    def call() -> Tensor:
+        _sin(source, target)
+        return out
+
+    return {"quadrants": call}
+
+
+@qd.kernel
+def _sin(x: Vector, out: Vector):
     for i in x:
         out[i] = qd.sin(x[i])
+
+
+def sample(mu: Tensor, sigma: Tensor, n: int) -> dict[str, Call]:
+    """Draw with Quadrants's generator."""
+    _start(mu.device.type)
+
+    def call() -> Tensor:
+        out = torch.empty(len(mu), n, device=mu.device)
+        _sample(mu, sigma, out)
+        return out
+
+    return {"quadrants": call}
+
+
+@qd.kernel
+def _sample(mu: Vector, sigma: Vector, out: Matrix):
+    for i, j in out:
+        out[i, j] = mu[i] + sigma[i] * qd.randn(qd.f32)
+
+
+def sample_shared(mu: Tensor, sigma: Tensor, z: Tensor) -> dict[str, Call]:
+    """Scale and shift the given deviates."""
+    _start(mu.device.type)
+
+    def call() -> Tensor:
+        out = torch.empty(len(mu), len(z), device=mu.device)
+        _sample_shared(mu, sigma, z, out)
+        return out
+
+    return {"quadrants": call}
+
+
+@qd.kernel
+def _sample_shared(mu: Vector, sigma: Vector, z: Vector, out: Matrix):
+    for i, j in out:
+        out[i, j] = mu[i] + sigma[i] * z[j]
+
+
+def launch(tensors: list[Tensor]) -> dict[str, Call]:
+    """Add vectors in one kernel of as many arguments."""
+    _start(tensors[0].device.type)
+    given = names(len(tensors))
+    parameters = ", ".join(f"{name}: qd.types.ndarray(dtype=qd.f32, ndim=1)" for name in ("out", *given))
+    total = " + ".join(f"{name}[i]" for name in given)
+    add = written(
+        "add",
+        f"""import quadrants as qd
+
+
+@qd.kernel
+def add({parameters}):
+    for i in out:
+        out[i] = {total}
+""",
+    )
+
+    def call() -> Tensor:
+        out = torch.empty_like(tensors[0])
+        add(out, *tensors)
+        return out
+
+    return {"quadrants": call}

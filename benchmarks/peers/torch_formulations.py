@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -42,3 +45,13 @@ def timex_padded(w: Tensor, k: Tensor, eps: float) -> Tensor:
 def sample_normal(mu: Tensor, sigma: Tensor, n: int) -> Tensor:
     """Scale and shift normal deviates of torch."""
     return mu[:, None] + sigma[:, None] * torch.randn(mu.shape[0], n, dtype=mu.dtype, device=mu.device)
+
+
+def sample_shared(mu: Tensor, sigma: Tensor, z: Tensor) -> Tensor:
+    """Scale and shift given deviates, which all distributions share."""
+    return torch.addcmul(mu[:, None], sigma[:, None], z)
+
+
+def sum_of(tensors: Sequence[Tensor]) -> Tensor:
+    """Add vectors one after the other."""
+    return functools.reduce(torch.add, tensors) if len(tensors) > 1 else tensors[0].clone()
