@@ -129,6 +129,41 @@ def test_contenders_may_differ_from_case_to_case():
         bench.compare(contenders, [2], arguments=torch.randn)
 
 
+def test_a_case_that_cannot_be_prepared_hides_no_other():
+    def contenders(count):
+        if count == 4:
+            raise MemoryError("no room")
+        return {"sin": torch.ones(count).sin}
+
+    table = bench.compare(contenders, [2, 4], **QUICK)
+    assert table.value(2, "sin") is not None
+    assert table.case(4).notes == {"all": "failed: MemoryError: no room"}
+    assert "no room" in str(table)
+
+
+def test_measures_need_not_answer_what_rivals_do():
+    x = torch.ones(9)
+    calls = {"zero_": lambda: x.new_zeros(9), "sin": x.sin, "again": x.sin, "cos": x.cos}
+    table = bench.compare(calls, {9: ()}, unchecked={"zero_"}, **QUICK)
+    assert set(table.case(9).timings) == {"zero_", "sin", "again"}
+    assert table.case(9).notes["cos"].endswith("from what sin answers")
+    assert table.protocol["answers"].endswith("but zero_")
+
+
+def test_what_was_to_be_reached_is_told():
+    cases = (
+        dataclasses.replace(table_of(ROWS).case(1000), target="half of torch", at_most=0.9e-3),
+        dataclasses.replace(table_of(ROWS).case(4000), target="half of torch", at_most=4e-3),
+    )
+    table = table_of(ROWS)
+    text = str(dataclasses.replace(table, record=dataclasses.replace(table.record, cases=cases)))
+    assert "to reach by brickwork" in text
+    assert "900 us (missed)" in text
+    assert "4.00 ms (met)" in text
+    assert text.count("half of torch") == 1
+    assert "to reach" not in str(table)
+
+
 def test_samplers_draw_the_same_numbers_when_compared():
     before = torch.get_rng_state()
     table = bench.compare({"a": lambda n: torch.randn(n), "b": lambda n: torch.randn(n)}, {9: 9}, **QUICK)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, Unpack, cast
 
 from brickwork.bench.formulas import Formula, evaluated, listed
-from brickwork.bench.plan import Contest, Options, Plan, Protocol, carry_out
+from brickwork.bench.plan import Contest, Options, Plan, Protocol, carry_out, why
 from brickwork.bench.table import Metric, Table, X
 from brickwork.bench.timers import Call
 from brickwork.op import Op
@@ -62,7 +62,7 @@ def compare(
         lines=labels,
         baseline=baseline or next(iter(labels or ()), ""),
         metric=metric,
-        make=functools.partial(_contest, prepare, x_name, (moved, flops)),
+        make=functools.partial(_contest, prepare, x_name, (moved, flops), raises=labels is not None),
         styles={},
         x_log=x_log,
         y_log=y_log,
@@ -76,9 +76,16 @@ _Prepare: TypeAlias = Callable[[Any], tuple[dict[str, Call], tuple[Any, ...], di
 """Returns the calls of a value of x, with the positional and the named arguments that formulas see."""
 
 
-def _contest(prepare: _Prepare, x_name: str, formulas: tuple[Formula | None, Formula | None], x: X) -> Contest:
-    """Return the contenders of a value of x, with what the formulas say of it."""
-    calls, positional, named = prepare(x)
+def _contest(
+    prepare: _Prepare, x_name: str, formulas: tuple[Formula | None, Formula | None], x: X, *, raises: bool
+) -> Contest:
+    """Return the contenders of a value of x, with what the formulas say of it; or why there are none."""
+    try:
+        calls, positional, named = prepare(x)
+    except Exception as error:
+        if raises:
+            raise
+        return Contest({}, {"all": why(error)})
     names: dict[str, object] = {x_name: x, **named}
     values = (*positional, *named.values())
     return Contest(calls, {}, *(evaluated(formula, names, values) for formula in formulas))

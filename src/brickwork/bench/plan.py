@@ -6,7 +6,7 @@ counters of memory come last, in a round of their own, since a process that was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypedDict
@@ -31,6 +31,7 @@ class Options(TypedDict, total=False):
 
     device: Literal["cpu", "cuda"] | None
     check: bool
+    unchecked: Collection[str]
     tolerance: float | None
     seconds: float
     precision: float
@@ -50,6 +51,8 @@ class Protocol:
     """Whose time is taken; None: that of the device where the tensors are."""
     check: bool = True
     """Whether contenders must answer what the first one does."""
+    unchecked: Collection[str] = ()
+    """Contenders that are measures and no rivals, `copy_` for example: their answers may differ."""
     tolerance: float | None = None
     """By how much numbers may differ, as a part of them; None: by their type."""
     seconds: float = 0.5
@@ -220,14 +223,14 @@ def _answered(contest: Contest, protocol: Protocol) -> tuple[dict[str, str], Lit
         try:
             with seeded():
                 found = answers.kept(call())
-            words = ""
-            if reference and protocol.check:
+            words, asked = "", protocol.check and name not in protocol.unchecked
+            if reference and asked:
                 words = answers.difference(found, expected, protocol.tolerance)
         except Exception as error:  # noqa: BLE001  # one contender that fails does not hide the others
             notes[name] = why(error)
             continue
         devices |= {tensor.device.type for tensor in found}
-        if not reference:
+        if asked and not reference:
             reference, expected = name, found
         if words:
             notes[name] = f"wrong: {words} from what {reference} answers"
@@ -309,6 +312,7 @@ def _told(protocol: Protocol, device: str, before: str, after: str) -> dict[str,
     """Return how it was measured, in words."""
     moved = f"{before}; after: {after}" if before != after else before
     checked = "compared with the first contender's" if protocol.check else "not compared"
+    checked += f", but {', '.join(protocol.unchecked)}" if protocol.check and protocol.unchecked else ""
     common = {"answers": checked, "clocks": moved}
     if device == "cpu":
         return {

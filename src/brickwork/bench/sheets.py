@@ -10,6 +10,9 @@ from brickwork.bench.report import duration
 from brickwork.bench.timers import Timing
 from brickwork.bench.views import Cell, Manner, Rows, Sheet, amount, digits, named
 
+_OURS = "brickwork"
+"""The contender that targets are set for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
@@ -34,21 +37,25 @@ def sheet(
     warnings: tuple[str, ...],
 ) -> Sheet:
     """Return a table's printed form."""
-    roofs = {x: columns.roof(x) for x in columns.xs}
-    with_roof = columns.metric != "speed-up" and any(value is not None for value in roofs.values())
-    rows: list[tuple[Cell, ...]] = []
-    for x, case in zip(columns.xs, record.cases, strict=True):
-        cells = (Cell(named(x)), *_row(x, case, columns))
-        limit = roofs[x]
-        rows.append((*cells, Cell("" if limit is None else digits(limit), "faint")) if with_roof else cells)
-    said = [f"{key}: {value}" for key, value in (*formulas.items(), *protocol.items()) if value]
+    roofs = _roofs(columns)
+    limits = _limits(record.cases, columns)
+    rows = [
+        (Cell(named(x)), *_row(x, case, columns), *roofs.get(x, ()), *limits.get(x, ()))
+        for x, case in zip(columns.xs, record.cases, strict=True)
+    ]
     return Sheet(
         title=f"{record.name} [{columns.metric}]",
         subtitle=described(record),
-        headings=(columns.x_name, *columns.lines, *(("roof",) if with_roof else ())),
+        headings=(
+            columns.x_name,
+            *columns.lines,
+            *(("roof",) if roofs else ()),
+            *((f"to reach by {_OURS}",) if limits else ()),
+        ),
         rows=tuple(rows),
         details=_details(record.cases, columns.lines),
-        remarks=(*_notes(record, columns), *said, *_peaks(peaks)),
+        remarks=(*_notes(record, columns), *_targets(record.cases)),
+        facts=tuple((key, value) for key, value in (*formulas.items(), *protocol.items(), *_peaks(peaks)) if value),
         warnings=warnings,
     )
 
@@ -61,6 +68,32 @@ def described(record: Record) -> str:
     versions = ", ".join(f"{package} {version}" for package, version in record.versions.items())
     commit = f"commit {record.commit}; " if record.commit else ""
     return f"{name}; {versions}; {commit}{record.date}"
+
+
+def _roofs(columns: Columns) -> dict[float | str, tuple[Cell]]:
+    """Return what no contender can be better than, for each x; nothing where none is known."""
+    roofs = {x: columns.roof(x) for x in columns.xs} if columns.metric != "speed-up" else {}
+    if not any(value is not None for value in roofs.values()):
+        return {}
+    return {x: (Cell("" if value is None else digits(value), "faint"),) for x, value in roofs.items()}
+
+
+def _limits(cases: Sequence[Case], columns: Columns) -> dict[float | str, tuple[Cell]]:
+    """Return what brickwork was to reach, for each x, and whether it did; nothing where nothing was set."""
+    if not any(case.at_most for case in cases):
+        return {}
+    found: dict[float | str, tuple[Cell]] = {}
+    for x, case in zip(columns.xs, cases, strict=True):
+        timing = columns.timing(x, _OURS)
+        missed = timing is None or timing.median > case.at_most
+        said = f"{duration(case.at_most)} ({'missed' if missed else 'met'})" if case.at_most else ""
+        found[x] = (Cell(said, "bad" if missed else "plain"),)
+    return found
+
+
+def _targets(cases: Sequence[Case]) -> list[str]:
+    """Return in words what was to be reached."""
+    return [f"to reach: {target}" for target in dict.fromkeys(case.target for case in cases if case.target)]
 
 
 def _row(x: float | str, case: Case, columns: Columns) -> list[Cell]:
@@ -119,9 +152,9 @@ def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _peaks(peaks: Mapping[str, float]) -> list[str]:
+def _peaks(peaks: Mapping[str, float]) -> list[tuple[str, str]]:
     if not peaks:
         return []
     bandwidths = ", ".join(f"{name} {peaks[name] / 1e9:.0f} GB/s" for name in ("copy", "fill") if name in peaks)
     operations = f", FMA {peaks['fma'] / 1e12:.3g} TFLOP/s in float32" if "fma" in peaks else ""
-    return [f"roof: what bytes and operations take at least by the peaks of this run, {bandwidths}{operations}"]
+    return [("roof", f"what bytes and operations take at least by the peaks of this run, {bandwidths}{operations}")]

@@ -43,7 +43,14 @@ class Sheet:
     subtitle: str = ""
     details: tuple[tuple[str, ...], Rows] | None = None
     remarks: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    """How it was measured: what is said of what."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """What stands below the tables, line by line."""
+        return (*self.remarks, *(f"{key}: {value}" for key, value in self.facts))
 
 
 def digits(value: float) -> str:
@@ -88,7 +95,7 @@ def renderable(sheet: Sheet) -> Group:
     parts.append(_grid(sheet.headings, sheet.rows))
     if sheet.details is not None:
         parts.append(_grid(*sheet.details))
-    parts += [Text(remark, style="dim") for remark in sheet.remarks]
+    parts += [Text(remark, style="dim") for remark in sheet.footer]
     return Group(*parts)
 
 
@@ -134,7 +141,7 @@ def markdown(sheet: Sheet) -> str:
     lines += _pipes(sheet.headings, sheet.rows)
     if sheet.details is not None:
         lines += ["", *_pipes(*sheet.details)]
-    lines += ["", *(f"- {remark}" for remark in sheet.remarks)] if sheet.remarks else []
+    lines += ["", *(f"- {remark}" for remark in sheet.footer)] if sheet.footer else []
     return "\n".join(lines) + "\n"
 
 
@@ -153,7 +160,7 @@ def html(sheet: Sheet, picture: str = "") -> str:
     """Return a sheet as HTML that stands for itself, in a notebook or a page; `picture` is markup beside the table."""
     warnings = "".join(f"<p style='{_HTML['bad']}'>Warning: {markup.escape(text)}</p>" for text in sheet.warnings)
     details = _html_grid(*sheet.details) if sheet.details is not None else ""
-    remarks = "".join(f"<li>{markup.escape(text)}</li>" for text in sheet.remarks)
+    remarks = "".join(f"<li>{markup.escape(text)}</li>" for text in sheet.footer)
     subtitle = f"<p style='opacity:.7;margin:.2em 0'>{markup.escape(sheet.subtitle)}</p>" if sheet.subtitle else ""
     return (
         "<div style='font-family:system-ui,sans-serif'>"
