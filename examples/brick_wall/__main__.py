@@ -1,44 +1,56 @@
-"""Learns a brick from noisy pictures of a wall, and draws the pictures, the brick and a wall of it."""
+"""Lays walls of a colour gradient and of a photograph, and learns a brick from noisy pictures of a wall."""
 
 from __future__ import annotations
 
+import argparse
 import time
 from pathlib import Path
 
-import torch
 from rich.console import Console
+from torch import Tensor
 
-from brickwork.bench import plots
 from brickwork.bench.report import duration
-from examples.brick_wall.wall import Bond, learned, pictures
-from examples.demo import tiles
+from examples.brick_wall import tiles
+from examples.brick_wall.pipeline import Pictures, batches
+from examples.brick_wall.wall import Bond, learned
+from examples.sheet import sheet
 
 OUTPUT = Path("demo-output")
-UPDATES = 150
+HEIGHT, WIDTH, ORIGIN = 240, 360, (13, 7)
 
 
 def main() -> None:
-    """Learn the brick; pictures go to `demo-output/`."""
+    """Lay and learn; the pictures go to `demo-output/`."""
+    chosen = arguments()
     console = Console(highlight=False, soft_wrap=True)
-    OUTPUT.mkdir(exist_ok=True)
+    laid: dict[str, Tensor] = {}
+    for name, tile, skew in (("gradient", tiles.gradient(), 24), ("photograph", tiles.photograph(96), 48)):
+        laid[f"a {name}, {tile.shape[1]} x {tile.shape[0]}"] = tile
+        laid[f"a wall of it, skewed by {skew}"] = Bond(skew).wall(tile, HEIGHT, WIDTH, ORIGIN)
     brick = tiles.brick()
     bond = Bond(skew=brick.shape[1] // 2)
-    seen = pictures(brick, bond, 240, 0.3, torch.Generator().manual_seed(1))
-    plots.picture(next(seen)[0].clamp(0, 1), OUTPUT / "wall-seen.png")
+    pictures = Pictures(brick, bond, count=chosen.updates * chosen.batch)
 
     def told(number: int, loss: float) -> None:
         if number % 30 == 0:
             console.print(f"update {number:4}: mean square {loss:.4f}")
 
     start = time.perf_counter()
-    found = learned(seen, bond, (brick.shape[0], brick.shape[1]), UPDATES, told)
+    found = learned(batches(pictures, chosen.batch, chosen.workers), bond, (brick.shape[0], brick.shape[1]), told)
+    took = duration(time.perf_counter() - start)
     apart = (found - brick).abs().mean().item()
-    console.print(
-        f"{UPDATES} updates in {duration(time.perf_counter() - start)}; the brick is found to within {apart:.4f}"
-    )
-    plots.picture(found.clamp(0, 1), OUTPUT / "brick-learned.png")
-    plots.picture(bond.wall(found.clamp(0, 1), 480, 720, (13, 7)), OUTPUT / "wall-learned.png")
-    console.print(f"{OUTPUT}/wall-seen.png, brick-learned.png, wall-learned.png")
+    console.print(f"{chosen.updates} updates in {took}; the brick is found to within {apart:.4f}")
+    laid |= {"one of the pictures": pictures[0][0], "the brick, learned": found}
+    laid["a wall of it"] = bond.wall(found, HEIGHT, WIDTH, ORIGIN)
+    console.print(f"{sheet(laid, OUTPUT / 'brick-wall.png', columns=2)}")
+
+
+def arguments() -> argparse.Namespace:
+    """Return what the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m examples.brick_wall", description=__doc__)
+    for name, value in {"updates": 150, "batch": 4, "workers": 2}.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

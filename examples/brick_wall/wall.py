@@ -1,8 +1,8 @@
-"""Pictures of a wall, each a noisy part of it, and the tile that explains them all."""
+"""Walls of a tile, and the tile that explains pictures of a wall."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +13,7 @@ from brickwork.ops import brick_pad
 
 @dataclass(frozen=True, slots=True)
 class Bond:
-    """How bricks are laid: each course is moved by `skew` columns against the one below."""
+    """How tiles are laid: each course is moved by `skew` columns against the one below."""
 
     skew: int
 
@@ -23,30 +23,25 @@ class Bond:
         return brick_pad(tile, height, width, [*origin], [w, 0], [self.skew, h])
 
 
-def pictures(
-    tile: Tensor, bond: Bond, size: int, noise: float, generator: torch.Generator
-) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-    """Yield parts of the wall (size, size, 3) at random places, with noise, and where the tile's origin is."""
-    h, w = tile.shape[:2]
-    while True:
-        origin = (int(torch.randint(w, (), generator=generator)), int(torch.randint(h, (), generator=generator)))
-        clean = bond.wall(tile, size, size, origin)
-        yield clean + noise * torch.randn(clean.shape, generator=generator), origin
-
-
 def learned(
-    seen: Iterator[tuple[Tensor, tuple[int, int]]],
+    batches: Iterable[tuple[Tensor, Tensor]],
     bond: Bond,
     shape: tuple[int, int],
-    updates: int,
     told: Callable[[int, float], None],
+    rate: float = 0.05,
 ) -> Tensor:
-    """Return the tile (h, w, 3) that gradient descent finds from grey; `told` hears of each update and its loss."""
+    """Return the tile (h, w, 3) that gradient descent finds from grey.
+
+    A batch is an update: pictures (n, height, width, 3), and for each where the tile's origin is, int64 (n, 2). The
+    gradient goes through the wall back to the tile. `told` hears of each update and its loss.
+    """
     tile = torch.full((*shape, 3), 0.5, requires_grad=True)
-    optimizer = torch.optim.Adam([tile], lr=0.05)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
-    for number, (picture, origin) in zip(range(updates), seen, strict=False):
-        loss = (bond.wall(tile, *picture.shape[:2], origin) - picture).square().mean()
+    optimizer = torch.optim.Adam([tile], lr=rate)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.97)
+    for number, (pictures, origins) in enumerate(batches):
+        height, width = pictures.shape[1:3]
+        walls = torch.stack([bond.wall(tile, height, width, (x, y)) for x, y in origins.tolist()])
+        loss = (walls - pictures).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

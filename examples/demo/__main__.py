@@ -16,7 +16,8 @@ from brickwork import ops
 from brickwork.bench import plots
 from brickwork.bench.record import Case
 from brickwork.bench.report import duration, ratio, show
-from examples.demo import checks, gpu, tiles
+from examples.brick_wall import tiles
+from examples.demo import checks, gpu
 
 OUTPUT = Path("demo-output")
 ROUNDS = 5

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 
+import torch
+from matplotlib import image
 from rich.console import Console
 
 from brickwork.bench.report import duration
+from examples.sheet import sheet
 from examples.tour import (
     bodies,
     counting,
@@ -18,7 +21,16 @@ from examples.tour import (
     sparse,
     wave,
 )
+from examples.tour.places import OUTPUT, picture_of
 
+DRAWN = {
+    "mandelbrot": "the Mandelbrot set",
+    "bodies": "ways of 400 bodies that attract one another",
+    "life": "the Game of Life after 200 generations",
+    "wave": "rings on a membrane",
+    "neighbours": "cells around the nearest of 40 points",
+    "resampling": "a picture, shifted, and what is left of it",
+}
 STATIONS = (mandelbrot, bodies, life, wave, counting, neighbours, resampling, sparse, normalising)
 
 
@@ -30,6 +42,8 @@ def main() -> None:
         said = station.main()
         name = station.__name__.rpartition(".")[2]
         console.print(f"{name:12} {duration(time.perf_counter() - start):>8}  {said}")
+    pictures = {title: torch.from_numpy(image.imread(picture_of(name))) for name, title in DRAWN.items()}
+    console.print(f"{sheet(pictures, OUTPUT / 'tour.png', 3)}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ import math
 import torch
 
 import brickwork as bw
+from brickwork.bench import plots
+from examples.tour.places import picture_of
 
 
 @bw.op("tour::accelerations")
@@ -32,8 +34,14 @@ def energy(x: torch.Tensor, v: torch.Tensor, mass: torch.Tensor, softening: floa
     return (0.5 * mass @ v.square().sum(dim=1) - pairs).item()
 
 
+def seen(x: torch.Tensor, pixels: int = 240, reach: float = 2.0) -> torch.Tensor:
+    """Return how many bodies stand in each pixel of a square: (pixels, pixels)."""
+    places = ((x[:, :2] / reach + 1) / 2 * pixels).long().clamp(0, pixels - 1)
+    return torch.zeros(pixels, pixels).index_put((places[:, 1], places[:, 0]), torch.ones(len(x)), accumulate=True)
+
+
 def main(size: int = 400, steps: int = 200) -> str:
-    """Let a cloud fall together; return how well its energy is kept."""
+    """Let a cloud fall together, and draw its ways; return how well its energy is kept."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(size, 3, generator=generator, dtype=torch.float64)
     v = torch.zeros_like(x)
@@ -41,11 +49,14 @@ def main(size: int = 400, steps: int = 200) -> str:
     softening, dt = 0.1, 0.01
     before = energy(x, v, mass, softening)
     a = accelerations(x, mass, softening)
+    ways = seen(x)
     for _ in range(steps):
         v += 0.5 * dt * a
         x += dt * v
         a = accelerations(x, mass, softening)
         v += 0.5 * dt * a
+        ways += seen(x)
+    plots.picture((ways / ways[1:-1, 1:-1].max()).sqrt().clamp(0, 1), picture_of("bodies"))
     drift = abs(energy(x, v, mass, softening) / before - 1)
     assert drift < 1e-2, drift
     return f"{steps} steps of {size} bodies keep the energy to {drift:.1e}"

@@ -3,6 +3,8 @@
 import torch
 
 import brickwork as bw
+from brickwork.bench import plots
+from examples.tour.places import picture_of
 
 
 @bw.op("tour::nearest")
@@ -34,8 +36,15 @@ def nearest(queries: torch.Tensor, points: torch.Tensor) -> tuple[torch.Tensor, 
     return distances, numbers
 
 
-def main(queries: int = 200, points: int = 2000) -> str:
-    """Compare with all distances, sorted."""
+def cells(points: torch.Tensor, pixels: int) -> torch.Tensor:
+    """Return how much farther the second point is than the first, for each pixel of a unit square: (pixels, pixels)."""
+    across = torch.linspace(0, 1, pixels, dtype=points.dtype)
+    distances, _ = nearest(torch.cartesian_prod(across, across), points)
+    return (distances[:, 1].sqrt() - distances[:, 0].sqrt()).reshape(pixels, pixels)
+
+
+def main(queries: int = 200, points: int = 2000, pixels: int = 240) -> str:
+    """Compare with all distances, sorted, and draw the cells of a few points."""
     generator = torch.Generator().manual_seed(1)
     q = torch.rand(queries, 3, generator=generator, dtype=torch.float64)
     p = torch.rand(points, 3, generator=generator, dtype=torch.float64)
@@ -43,6 +52,8 @@ def main(queries: int = 200, points: int = 2000) -> str:
     expected, indices = ((q[:, None] - p) ** 2).sum(2).topk(4, largest=False)
     assert torch.equal(numbers, indices)
     assert torch.allclose(distances, expected)
+    apart = cells(p[:40, :2].contiguous(), pixels)
+    plots.picture((apart / apart.max()).sqrt(), picture_of("neighbours"))
     return f"the neighbours of {queries} queries among {points} points"
 
 

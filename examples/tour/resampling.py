@@ -5,6 +5,8 @@ import math
 import torch
 
 import brickwork as bw
+from brickwork.bench import plots
+from examples.tour.places import picture_of
 
 
 @bw.op("tour::resample")
@@ -29,7 +31,7 @@ def resample(image: torch.Tensor, scale: torch.Tensor, shift: torch.Tensor) -> t
 
 
 def main(size: int = 48, updates: int = 150) -> str:
-    """Find the shift of a picture by following the gradient; return what was found."""
+    """Find the shift of a picture by following the gradient, and draw both and what is left; return how near it is."""
     across = torch.linspace(-3, 3, size, dtype=torch.float64)
     image = torch.exp(-(across[:, None] ** 2) - (across - 0.5) ** 2)
     scale = torch.ones(2, dtype=torch.float64)
@@ -43,6 +45,8 @@ def main(size: int = 48, updates: int = 150) -> str:
         optimizer.step()
     apart = (shift.detach() - true).abs().max().item()
     assert apart < 0.02, shift
+    strip = torch.cat([image, wanted, (resample(image, scale, shift.detach()) - wanted).abs()], dim=1)
+    plots.picture(strip.clamp(0, 1), picture_of("resampling"))
     return f"the shift is found to within {apart:.1e} pixels"
 
 

@@ -30,7 +30,7 @@ STATIONS = {
     life: (64, 20),
     wave: (64, 40),
     counting: (20_000,),
-    neighbours: (20, 300),
+    neighbours: (20, 300, 24),
     resampling: (32, 150),
     sparse: (300,),
     normalising: (8, 40),

@@ -2,7 +2,12 @@
 
 import ast
 import pickle
+import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from brickwork.diagnostics.diagnostic import Diagnostic, Note
 from brickwork.diagnostics.errors import BrickworkError, CompileError, InternalError, RaceError
@@ -117,3 +122,17 @@ def test_an_internal_error_apologises_and_names_the_bundle() -> None:
     assert "/somewhere/crash" in text
     assert issubclass(InternalError, BrickworkError)
     assert not issubclass(InternalError, CompileError)
+
+
+def test_a_cell_of_a_notebook_is_called_what_the_notebook_calls_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, calls = write(tmp_path, "y = print(1)\n")
+    loc = place(path, calls[0])
+    cells = {str(path): ("Cell", "In[3]")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=cells.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert str(loc) == "Cell In[3], line 1"
+    assert str(replace(loc, file="model.py")) == "model.py:1"
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    assert str(loc) == f"{path}:1"
