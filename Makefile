@@ -2,6 +2,7 @@
 #   make demo    runs the four ready operators beside torch, on a GPU too where one is; pictures go to demo-output/
 #   make test    lint and all tests
 #   make lint    style and types
+#   make docs    builds the documentation as a site, in site/; warnings are errors
 #   make bench   measures this machine's CPU; results go to benchmarks/results/
 #   make errors  writes docs/errors and the expected texts in tests/errors/cases from what brickwork says now
 #   make table   writes the tables of README.md and docs/guide/measured.md from the results
@@ -14,7 +15,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-$(subst =,-,$(TORCH_SPEC))
 
-.PHONY: demo test lint bench table errors clean
+.PHONY: demo test lint docs bench table errors clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m examples.demo
@@ -27,6 +28,9 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
@@ -37,10 +41,10 @@ errors: $(INSTALLED)
 	PYTHONPATH=tests $(BIN)/python -m support.error_cases
 
 clean:
-	rm -rf $(VENV) demo-output .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo-output site .pytest_cache .ruff_cache .hypothesis
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q "$(TORCH_SPEC)" -c constraints.txt
-	$(BIN)/python -m pip install -q -e ".[demo,test,lint]" -c constraints.txt
+	$(BIN)/python -m pip install -q -e ".[demo,docs,test,lint]" -c constraints.txt
 	touch $@
