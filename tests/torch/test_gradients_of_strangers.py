@@ -351,7 +351,6 @@ WRITTEN = {
     "overwrite": Written(overwrite, torch_overwrite, lambda: [numbers(3, 4), numbers(4)], second=True),
 }
 NOT_YET = {
-    "log_add_rows": "the second derivative is NaN where the helper returned early",
     "overwrite": "the second derivative is refused",
 }
 

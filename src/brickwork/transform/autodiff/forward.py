@@ -35,6 +35,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.signature import ArgumentType, Signature
 from brickwork.ir.walk import rewrite
 from brickwork.transform.autodiff.activity import Activity, activity
+from brickwork.transform.autodiff.branches import branched
 from brickwork.transform.autodiff.dead import without_dead, without_unused
 from brickwork.transform.autodiff.tangents import Tangents, with_tangents
 from brickwork.transform.autodiff.unwritten import unwritten
@@ -56,6 +57,7 @@ def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> 
     twins = {tensor: _twin(tensor, kind, names) for tensor, kind in zip(moving, kinds, strict=True)}
     added = [TensorParameter(twin) for twin in twins.values()]
     written = tuple(copies[tensor] for tensor in mutated)
+    program = _branched(program, _active(program, twins, written), names)
     active = _active(program, twins, written)
     host = _Host(program, Tangents(active, names, dict(twins)), written)
     body = without_unused((*_sizes_agree(twins), *host.body()))
@@ -72,6 +74,17 @@ def _active(program: Program, given: Iterable[Tensor], written: Sequence[Tensor]
         results |= {place} if owner in results else set()
     found = activity(program.body, wanted, results).found
     return Activity(found | {owner for owner, place in placed if place in found})
+
+
+def _branched(program: Program, active: Activity, names: Names) -> Program:
+    """Return the program with branches in its kernels in place of conditional expressions."""
+
+    def changed(node: Statement) -> Statement:
+        if not isinstance(node, Launch):
+            return node
+        return replace(node, kernel=replace(node.kernel, body=branched(node.kernel.body, active, names)))
+
+    return replace(program, body=tuple(map(changed, program.body)))
 
 
 def _results(program: Program, written: Iterable[Tensor]) -> set[Tensor]:

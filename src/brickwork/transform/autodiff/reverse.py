@@ -1,6 +1,7 @@
 """Reverse mode: the program that computes the gradients of a program's arguments.
 
     extremes            the iteration that has the least or greatest value is found beforehand (`extremes.py`)
+    branches            what is computed on one condition alone is computed in a branch (`branches.py`)
     replay              the kernel on scratch tensors, if something below needs what it leaves in them (`replay.py`)
     copies              adjoints begin as the gradients that are given
     F(body), R(body)    the kernel's variables computed anew, and adjoints back to the arguments (`sweep.py`)
@@ -51,6 +52,7 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.walk import NodeType, rewrite, walk
 from brickwork.transform.autodiff.activity import activity
 from brickwork.transform.autodiff.adjoints import adjoints
+from brickwork.transform.autodiff.branches import branched
 from brickwork.transform.autodiff.dead import without_dead, without_unused
 from brickwork.transform.autodiff.extremes import chosen
 from brickwork.transform.autodiff.gather import gather
@@ -83,6 +85,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     given = _given(outputs, signature.arguments[len(parameters) :], names)
     given = {places.get(tensor, tensor): gradient for tensor, gradient in given.items()}
     kernel = replace(kernel, body=chosen(kernel.body, activity(kernel.body, asked, given).found, names))
+    kernel = replace(kernel, body=branched(kernel.body, activity(kernel.body, asked, given), names))
     analysis = analyse(kernel)
     active, states = activity(kernel.body, asked, given), States(kernel, analysis)
     tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
