@@ -350,9 +350,6 @@ WRITTEN = {
     ),
     "overwrite": Written(overwrite, torch_overwrite, lambda: [numbers(3, 4), numbers(4)], second=True),
 }
-NOT_YET = {
-    "overwrite": "the second derivative is refused",
-}
 
 
 def of_floats(function, arguments):
@@ -397,8 +394,7 @@ def derivatives(function, arguments, *, second):
 
 
 def marked(name):
-    marks = [pytest.mark.xfail(strict=True, reason=NOT_YET[name])] if name in NOT_YET else []
-    return pytest.param(name, marks=[*marks, pytest.mark.slow] if name == "sinkhorn" else marks)
+    return pytest.param(name, marks=[pytest.mark.slow] if name == "sinkhorn" else [])
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in WRITTEN])

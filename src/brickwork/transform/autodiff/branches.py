@@ -13,6 +13,7 @@ each iteration stores, it stores in any case. Where both sides are linear the ex
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 from brickwork.ir import build
 from brickwork.ir.nodes import (
@@ -60,7 +61,7 @@ class _Brancher:
         """Return an expression with variables in place of conditional expressions; branches go `ahead` of it."""
 
         def visit(child: Node) -> Node:
-            return self.value(child, ahead) if isinstance(child, EXPRESSIONS) else child
+            return self.value(cast("Expression", child), ahead) if isinstance(child, EXPRESSIONS) else child
 
         match node:
             case Select(then=then, otherwise=otherwise) if self.bends(then) or self.bends(otherwise):

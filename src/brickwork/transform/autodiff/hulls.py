@@ -112,21 +112,22 @@ def _applied(name: str, left: _Bounds, right: _Bounds) -> _Bounds:
             return _product(left, right)
         case "floordiv" if (divisor := _constant(right)) is not None and divisor.value > 0:
             return _Bounds(_both("floordiv", left.low, divisor), _both("floordiv", left.high, divisor))
-        case "floordiv" if left.low is not None and left.low == left.high:
-            return _quotient(left.low, right)
+        case "floordiv" if left.low is not None and left.high is not None:
+            return _quotient(left.low, left.high, right)
         case "mod" if (divisor := _constant(right)) is not None and divisor.value > 0:
             return _Bounds(build.integer(0), build.sub(divisor, build.integer(1)))
         case _:
             return _UNKNOWN
 
 
-def _quotient(dividend: Expression, divisor: _Bounds) -> _Bounds:
-    """Return the bounds of a quotient of what the host knows; a divisor of 0 has been refused where it divides."""
+def _quotient(low: Expression, high: Expression, divisor: _Bounds) -> _Bounds:
+    """Return the bounds of a quotient by what the host knows; a divisor of 0 has been refused where it divides."""
     if divisor.low is None or divisor.low != divisor.high:
         return _UNKNOWN
     zero = build.apply("eq", divisor.low, build.integer(0))
-    quotient = build.apply("floordiv", dividend, build.select(zero, build.integer(1), divisor.low))
-    return _Bounds(quotient, quotient)
+    known = build.select(zero, build.integer(1), divisor.low)
+    ends = [build.apply("floordiv", end, known) for end in (low, high)]
+    return _Bounds(_both("minimum", *ends), _both("maximum", *ends))
 
 
 def _constant(bounds: _Bounds) -> Constant | None:

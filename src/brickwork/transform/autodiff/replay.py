@@ -44,7 +44,8 @@ from brickwork.transform.tensors import copied
 class Replay:
     """The replay of one normalised kernel.
 
-    `allocated` are the tensors that the host makes, `adjoints` the adjoints of tensors, which change places with them.
+    `allocated` are the tensors that the host makes, `adjoints` the adjoints of tensors, which change places with them,
+    `moving` the loops that change what a load reads.
     """
 
     states: States
@@ -52,6 +53,7 @@ class Replay:
     names: Names
     allocated: Mapping[Tensor, Allocate]
     adjoints: Mapping[Tensor, Tensor]
+    moving: Mapping[int, tuple[For | While, ...]]
     copies: dict[Tensor, tuple[Tensor, Allocate]] = field(default_factory=dict[Tensor, tuple[Tensor, Allocate]])
     kept: dict[int, Tape] = field(default_factory=dict[int, Tape])
     lost: dict[Tensor, Load] = field(default_factory=dict[Tensor, Load])
@@ -84,7 +86,7 @@ class Replay:
     def taped(self, node: Load, scope: Scope) -> Expression:
         """Return an element from the tape of its load."""
         if node.access not in self.kept:
-            tape = None if scope.unbounded else self.tapes.tape(node.tensor.name, node.tensor.type.dtype, scope.loops)
+            tape = self.tape_of(node, scope)
             if tape is None:
                 mark = Tensor(
                     f"{node.tensor.name}_lost", next(self.names.tensors), TensorType(node.tensor.type.dtype, 0)
@@ -94,6 +96,18 @@ class Replay:
             self.kept[node.access] = tape
         tape = self.kept[node.access]
         return self.tapes.load(tape, tape.place(scope.values))
+
+    def tape_of(self, node: Load, scope: Scope) -> Tape | None:
+        """Return a tape for what a load reads, with an axis for each loop around it; None where there can be none.
+
+        Where the host cannot tell how long one of them is, the loops that do not change what is read have none.
+        """
+        dtype, moving = node.tensor.type.dtype, self.moving[node.access]
+        fewer = [loop.index for loop in moving if isinstance(loop, For)]
+        tape = None if scope.unbounded else self.tapes.tape(node.tensor.name, dtype, scope.loops)
+        if tape is None and len(fewer) == len(moving):
+            tape = self.tapes.tape(node.tensor.name, dtype, fewer)
+        return tape
 
     def copy(self, tensor: Tensor) -> Tensor:
         """Return the tensor that the replay uses in place of one that the kernel stores into."""

@@ -58,6 +58,7 @@ from brickwork.transform.autodiff.extremes import chosen
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.hulls import Hulls
 from brickwork.transform.autodiff.located import located
+from brickwork.transform.autodiff.moving import moving
 from brickwork.transform.autodiff.normal import normalised
 from brickwork.transform.autodiff.order import forwards
 from brickwork.transform.autodiff.recompute import Recompute, Scope
@@ -95,7 +96,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
     tapes = Tapes(Hulls(kernel.body, kernel.scalars), names)
-    replay = Replay(states, tapes, names, allocated, found.tensors)
+    replay = Replay(states, tapes, names, allocated, found.tensors, moving(kernel.body))
     recompute = Recompute(names, active, tapes, replay.load, frozenset(free))
     sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting))
     code: list[Statement] = []
