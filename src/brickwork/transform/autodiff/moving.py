@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import dropwhile
+from typing import cast
 
 from brickwork.ir.nodes import Block, For, Load, Rebind, Statement, Store, Symbol, Tensor, While
 from brickwork.ir.walk import STATEMENTS, assigned_symbols, children, read_symbols, walk
@@ -68,6 +69,6 @@ def _loads(block: Block, around: tuple[_Around, ...]) -> Iterator[tuple[Load, tu
 def _inside(statement: Statement, around: tuple[_Around, ...]) -> Iterator[tuple[Load, tuple[_Around, ...]]]:
     for child in children(statement):
         if isinstance(child, STATEMENTS):
-            yield from _loads((child,), around)
+            yield from _loads((cast("Statement", child),), around)
         else:
             yield from ((node, around) for node in walk(child) if isinstance(node, Load))
