@@ -1,41 +1,81 @@
-"""Pictures of games: an animation of one, and the scores of the generations."""
-
-# The annotations of matplotlib leave keyword arguments open.
-# pyright: reportUnknownMemberType=false
+"""A game as an animation: the pieces in their colours, with the score beside the board."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+from examples.tetris import plain
 
-from examples.tetris.games import begin, go_on
-from examples.tetris.rules import COLUMNS, ROWS
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
-
-def filmed(weights: torch.Tensor, moves: int) -> list[torch.Tensor]:
-    """Return the boards of a game after each of its moves: uint8 (20, 10) each, the highest row first."""
-    games = begin(1, weights.device)
-    found: list[torch.Tensor] = []
-    for _ in range(moves):
-        go_on(games, weights[None].contiguous(), 1)
-        bits = games.boards[0].cpu()[:, None] >> torch.arange(COLUMNS) & 1
-        found.append(bits.flip(0).to(torch.uint8))
-        if games.over.item():
-            break
-    return found
+CELL, MARGIN, SIDE = 12, 10, 84
+"""Pixels of a cell, around the board, and of what is written beside it."""
+PAPER, BOARD, GRID, INK, FLASH = "#faf6f0", "#2b2f36", "#343a43", "#5b666e", "#fffaf0"
+PIECES = ("#4fb3bf", "#e3b23c", "#9b6bb3", "#6aa84f", "#c8503c", "#e08a3c", "#4c78a8")
+"""The colours of I, O, T, S, Z, L and J."""
+EMPTY = len(PIECES)
+Colours = list[list[int]]
 
 
-def animation(boards: list[torch.Tensor], path: Path, *, pause: int = 60, cell: int = 12) -> None:
-    """Write boards as an animated GIF, with `pause` milliseconds a move."""
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A picture of a game: the piece of each cell, the lowest row first; full rows; and the score so far."""
+
+    colours: Colours
+    full: tuple[int, ...]
+    lines: int
+    moves: int
+
+
+def filmed(weights: Sequence[float], pieces: Sequence[int]) -> Iterator[Frame]:
+    """Play a game in plain Python; yield a frame for each piece that was put down, and one for each that fills rows."""
+    board, lines = plain.empty(), 0
+    colours: Colours = [[EMPTY] * plain.COLUMNS for _ in range(plain.ROWS)]
+    for number, piece in enumerate(pieces):
+        move = plain.moved(board, piece, weights)
+        if move is None:
+            return
+        for y, x in move.cells:
+            colours[y][x] = piece
+        if move.full:
+            yield Frame([*map(list.copy, colours)], move.full, lines, number + 1)
+            left = [row for y, row in enumerate(colours) if y not in move.full]
+            colours = left + [[EMPTY] * plain.COLUMNS for _ in move.full]
+        board, lines = move.after, lines + len(move.full)
+        yield Frame([*map(list.copy, colours)], (), lines, number + 1)
+
+
+def animation(frames: Sequence[Frame], path: Path, *, pause: int = 70) -> None:
+    """Write frames as an animated GIF, with `pause` milliseconds for each."""
     from PIL import Image
 
-    frames: list[Image.Image] = []
-    for board in boards:
-        wide = board.repeat_interleave(cell, 0).repeat_interleave(cell, 1)
-        grid = (torch.arange(ROWS * cell)[:, None] % cell == 0) | (torch.arange(COLUMNS * cell) % cell == 0)
-        shade = torch.where(grid, 2, wide).to(torch.uint8)
-        picture = Image.fromarray(shade.numpy(), mode="P")
-        picture.putpalette([250, 246, 240, 179, 71, 46, 226, 218, 208])
-        frames.append(picture)
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=pause, loop=0)
+    palette = Image.new("P", (1, 1))
+    shades = [PAPER, BOARD, GRID, INK, FLASH, *PIECES]
+    palette.putpalette([int(shade[at : at + 2], 16) for shade in shades for at in (1, 3, 5)])
+    pictures = [drawn(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=pause, loop=0, optimize=True)
+
+
+def drawn(frame: Frame) -> Image:
+    """Return a frame as a picture."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    wide, high = plain.COLUMNS * CELL, plain.ROWS * CELL
+    picture = Image.new("RGB", (wide + 2 * MARGIN + SIDE, high + 2 * MARGIN), PAPER)
+    pen = ImageDraw.Draw(picture)
+    pen.fontmode = "1"
+    pen.rectangle((MARGIN - 1, MARGIN - 1, MARGIN + wide, MARGIN + high), BOARD)
+    for y, row in enumerate(frame.colours):
+        for x, piece in enumerate(row):
+            left, top = MARGIN + x * CELL, MARGIN + (plain.ROWS - 1 - y) * CELL
+            shade = FLASH if y in frame.full else GRID if piece == EMPTY else PIECES[piece]
+            pen.rectangle((left, top, left + CELL - 2, top + CELL - 2), shade)
+    for place, (name, number) in enumerate((("LINES", frame.lines), ("PIECES", frame.moves))):
+        left, top = wide + 2 * MARGIN + 4, MARGIN + 56 * place
+        pen.text((left, top), name, INK, ImageFont.load_default(11))
+        pen.text((left, top + 14), str(number), BOARD, ImageFont.load_default(24))
+    return picture

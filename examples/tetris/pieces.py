@@ -1,7 +1,8 @@
-"""The seven pieces: for each rotation the rows of bits from the bottom up, as the tables that the rules read."""
+"""The seven pieces, and all 162 ways to put one down, as the tables that the rules read."""
 
 from __future__ import annotations
 
+COLUMNS = 10
 _DRAWN = {
     "I": ["####"],
     "O": ["##", "##"],
@@ -21,20 +22,28 @@ def _turned(rows: list[str], times: int) -> list[str]:
     return rows
 
 
-def _bits(rows: list[str]) -> list[int]:
-    """Return four rows of bits, the lowest row first; the lowest bit is the leftmost column."""
-    found = [sum(1 << column for column, cell in enumerate(row) if cell == "#") for row in reversed(rows)]
+def _bits(rows: list[str], column: int) -> list[int]:
+    """Return four rows of bits, the lowest row first; the lowest bit is the leftmost column of the board."""
+    found = [sum(1 << column + x for x, cell in enumerate(row) if cell == "#") for row in reversed(rows)]
     return found + [0] * (4 - len(found))
 
 
-_ALL = [_turned(rows, turn) for name, rows in _DRAWN.items() for turn in range(_ROTATIONS[name])]
-NAMES = tuple(_DRAWN)
-"""The pieces in the order of their numbers."""
-FIRST = tuple(sum(_ROTATIONS[name] for name in NAMES[:number]) for number in range(len(NAMES) + 1))
-"""Where the rotations of each piece begin in the tables; the last entry is where they all end."""
-CELLS = tuple(row for drawing in _ALL for row in _bits(drawing))
-"""The rows of rotation r are the entries 4 r to 4 r + 3."""
-WIDTH = tuple(len(drawing[0]) for drawing in _ALL)
-"""How many columns each rotation takes."""
-HEIGHT = tuple(len(drawing) for drawing in _ALL)
-"""How many rows each rotation takes."""
+_PLACEMENTS = [
+    [
+        (drawing, column)
+        for drawing in (_turned(rows, turn) for turn in range(_ROTATIONS[name]))
+        for column in range(COLUMNS + 1 - len(drawing[0]))
+    ]
+    for name, rows in _DRAWN.items()
+]
+_ALL = [placement for placements in _PLACEMENTS for placement in placements]
+KINDS = len(_DRAWN)
+"""How many pieces there are; their numbers follow the order of the drawings."""
+FIRST = tuple(sum(map(len, _PLACEMENTS[:number])) for number in range(KINDS + 1))
+"""Where the placements of each piece begin in the tables; the last entry is where they all end."""
+MOST = max(map(len, _PLACEMENTS))
+"""As many placements has a piece at most."""
+CELLS = tuple(row for drawing, column in _ALL for row in _bits(drawing, column))
+"""The rows of placement p are the entries 4 p to 4 p + 3, as bits of the board's columns."""
+HEIGHT = tuple(len(drawing) for drawing, _ in _ALL)
+"""How many rows each placement takes."""

@@ -1,18 +1,19 @@
-"""The rules of Tetris and a controller, as loops: each iteration of the outermost one plays a game of its own.
+"""The rules of Tetris and a controller, as functions of one game of many: `play.py` calls them in its loops.
 
-A board is 20 rows of 10 bits, the lowest row first. A controller looks at every placement of the piece at hand and
-takes the one whose board has the largest weighted sum of features: those of the best controllers made by hand
-(P. Dellacherie's; the last two by C. Thiery and B. Scherrer, "Building controllers for Tetris", 2009). Hole depth
-counts the filled cells with a hole below them.
+A board is 20 rows of 10 bits, the lowest row first, and four more rows above that stay empty. A controller looks at
+every placement of the piece at hand and takes the one whose board has the largest weighted sum of features: those of
+the best controllers made by hand (P. Dellacherie's; the last two by C. Thiery and B. Scherrer, "Building controllers
+for Tetris", 2009). Hole depth counts the filled cells with a hole below them.
 """
+
+import math
 
 import torch
 
-import brickwork as bw
-from examples.tetris.pieces import CELLS, FIRST, HEIGHT, WIDTH
+from examples.tetris.pieces import CELLS, COLUMNS, HEIGHT
 
-COLUMNS = 10
 ROWS = 20
+HIGH = ROWS + 4
 FULL = (1 << COLUMNS) - 1
 FEATURES = (
     "landing height",
@@ -28,136 +29,90 @@ FEATURES = (
 
 
 def count(bits: int) -> int:
-    """Return how many of twelve bits are set."""
-    pairs = bits - ((bits >> 1) & 0b010101010101)
-    fours = (pairs & 0b001100110011) + ((pairs >> 2) & 0b001100110011)
-    return (fours & 15) + ((fours >> 4) & 15) + (fours >> 8)
+    """Return how many bits are set; compilers know these lines for the instruction that counts them."""
+    pairs = bits - ((bits >> 1) & 0x5555555555555555)
+    fours = (pairs & 0x3333333333333333) + ((pairs >> 2) & 0x3333333333333333)
+    bytes_of = (fours + (fours >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return ((bytes_of * 0x0101010101010101) >> 56) & 127
 
 
-@bw.op("tetris::play")
-def play(  # noqa: PLR0915  # one loop nest, as it is run
-    boards: torch.Tensor, lines: torch.Tensor, moves: torch.Tensor, over: torch.Tensor, weights: torch.Tensor, most: int
-) -> None:
-    """Play up to `most` moves of every game that is not over.
+def landing(boards: torch.Tensor, game: int, placement: int) -> int:
+    """Return the row where a piece that falls from above comes to rest."""
+    row = ROWS
+    while row > 0 and boards[game, row - 1] == 0:
+        row -= 1
+    falls = True
+    while falls and row > 0:
+        for y in range(4):
+            if CELLS[4 * placement + y] & boards[game, row - 1 + y]:
+                falls = False
+        if falls:
+            row -= 1
+    return row
 
-    boards int32 (games, 20); lines int64 (games,) cleared and moves int64 (games,) made so far; over uint8 (games,);
-    weights float32 (games, 8), a controller for each game.
-    """
-    for game in range(boards.shape[0]):
-        board = [0] * 24
-        after = [0] * 24
-        for y in range(ROWS):
-            board[y] = boards[game, y]
-        cleared_here = 0
-        made = 0
-        lost = over[game] != 0
-        for _ in range(most):
-            piece = bw.randint(0, 7)
-            if lost:
-                break
-            top = 0
-            for y in range(ROWS):
-                if board[y] != 0:
-                    top = y + 1
-            best = -1e30
-            best_rotation = -1
-            best_column = 0
-            best_row = 0
-            for rotation in range(FIRST[piece], FIRST[piece + 1]):
-                for column in range(COLUMNS + 1 - WIDTH[rotation]):
-                    row = top
-                    falls = True
-                    while falls and row > 0:
-                        for y in range(4):
-                            if (CELLS[4 * rotation + y] << column) & board[row - 1 + y]:
-                                falls = False
-                        if falls:
-                            row -= 1
-                    if row + HEIGHT[rotation] <= ROWS:
-                        kept = 0
-                        eroded = 0
-                        for y in range(ROWS):
-                            bits = board[y]
-                            part = 0
-                            if row <= y < row + 4:
-                                part = CELLS[4 * rotation + y - row] << column
-                                bits |= part
-                            if bits == FULL:
-                                eroded += count(part)
-                            else:
-                                after[kept] = bits
-                                kept += 1
-                        full = ROWS - kept
-                        while kept < ROWS:
-                            after[kept] = 0
-                            kept += 1
-                        across = 0
-                        down = 0
-                        holes = 0
-                        with_holes = 0
-                        wells = 0
-                        roof = 0
-                        above = 0
-                        for up in range(ROWS):
-                            bits = after[ROWS - 1 - up]
-                            walled = (bits << 1) | 1 | (1 << 11)
-                            across += count((walled ^ (walled >> 1)) & 2047)
-                            down += count(bits ^ above)
-                            roof |= bits
-                            under = roof & ~bits
-                            holes += count(under)
-                            if under != 0:
-                                with_holes += 1
-                            well = ~bits & ((bits << 1) | 1) & ((bits >> 1) | (1 << (COLUMNS - 1))) & FULL
-                            above = bits
-                            y = ROWS - 1 - up
-                            while well != 0:
-                                wells += count(well)
-                                y -= 1
-                                well = well & ~after[y] if y >= 0 else 0
-                        down += count(above ^ FULL)
-                        buried = 0
-                        depth = 0
-                        for y in range(ROWS):
-                            depth += count(after[y] & buried)
-                            higher = 0
-                            if y + 1 < ROWS:
-                                higher = after[y + 1]
-                            buried |= ~after[y] & higher
-                        value = (
-                            weights[game, 0] * (row + 0.5 * (HEIGHT[rotation] - 1))
-                            + weights[game, 1] * (full * eroded)
-                            + weights[game, 2] * across
-                            + weights[game, 3] * down
-                            + weights[game, 4] * holes
-                            + weights[game, 5] * wells
-                            + weights[game, 6] * depth
-                            + weights[game, 7] * with_holes
-                        )
-                        if value > best:
-                            best = value
-                            best_rotation = rotation
-                            best_column = column
-                            best_row = row
-            if best_rotation < 0:
-                lost = True
-            else:
-                kept = 0
-                for y in range(ROWS):
-                    bits = board[y]
-                    if best_row <= y < best_row + 4:
-                        bits |= CELLS[4 * best_rotation + y - best_row] << best_column
-                    if bits == FULL:
-                        cleared_here += 1
-                    else:
-                        board[kept] = bits
-                        kept += 1
-                while kept < ROWS:
-                    board[kept] = 0
-                    kept += 1
-                made += 1
-        for y in range(ROWS):
-            boards[game, y] = board[y]
-        lines[game] += cleared_here
-        moves[game] += made
-        over[game] = lost
+
+def value(boards: torch.Tensor, weights: torch.Tensor, game: int, placement: int, row: int) -> float:
+    """Return what a controller thinks of a piece at rest in a row: minus infinity if it does not fit below the top."""
+    if row + HEIGHT[placement] > ROWS:
+        return -math.inf
+    after = [0] * ROWS
+    kept, full, eroded, across, down, depth = 0, 0, 0, 0, 0, 0
+    below, hollow = FULL, 0
+    for y in range(ROWS):
+        cells = 0
+        if row <= y < row + 4:
+            cells = CELLS[4 * placement + y - row]
+        bits = boards[game, y] | cells
+        if bits == 0:
+            break
+        if bits == FULL:
+            full += 1
+            eroded += count(cells)
+        else:
+            after[kept] = bits
+            across += count((bits << 1 | 1) ^ (bits | 1 << COLUMNS))
+            down += count(bits ^ below)
+            depth += count(bits & hollow)
+            hollow |= ~bits
+            below = bits
+            kept += 1
+    across += 2 * (ROWS - kept)
+    down += count(below)
+    holes, with_holes, wells, roof = 0, 0, 0, 0
+    for y in range(kept - 1, -1, -1):
+        bits = after[y]
+        roof |= bits
+        under = roof & ~bits
+        holes += count(under)
+        with_holes += under != 0
+        well = ~bits & (bits << 1 | 1) & (bits >> 1 | 1 << (COLUMNS - 1)) & FULL
+        lower = y
+        while well != 0:
+            wells += count(well)
+            lower -= 1
+            well = well & ~after[lower] if lower >= 0 else 0
+    return (
+        weights[game, 0] * (row + 0.5 * (HEIGHT[placement] - 1))
+        + weights[game, 1] * (full * eroded)
+        + weights[game, 2] * across
+        + weights[game, 3] * down
+        + weights[game, 4] * holes
+        + weights[game, 5] * wells
+        + weights[game, 6] * depth
+        + weights[game, 7] * with_holes
+    )
+
+
+def put(boards: torch.Tensor, game: int, placement: int, row: int) -> int:
+    """Put a piece down in a row, take the full rows away, and return how many those were."""
+    kept = 0
+    for y in range(ROWS):
+        bits = boards[game, y]
+        if row <= y < row + 4:
+            bits |= CELLS[4 * placement + y - row]
+        if bits != FULL:
+            boards[game, kept] = bits
+            kept += 1
+    for y in range(kept, ROWS):
+        boards[game, y] = 0
+    return ROWS - kept
