@@ -25,7 +25,7 @@ from examples.tetris.rules import FEATURES
 
 OUTPUT = Path("demo-output")
 DEFAULTS = {
-    "cpu": Settings(controllers=64, games=2, elite=8, trials=16, most=4000),
+    "cpu": Settings(controllers=64, games=2, elite=8, trials=16, most=30_000),
     "cuda": Settings(controllers=1024, games=2, elite=100, trials=256, most=50_000),
 }
 """A GPU plays thousands of games in about the time of one, so that its games may be long."""
@@ -68,7 +68,11 @@ def learned(chosen: argparse.Namespace, device: torch.device, console: Console) 
         passed = time.perf_counter() - start
         scores = f"{each.learnt_lines:12,.1f}{each.mean_lines:12,.1f}{each.best_lines:11,.1f}"
         console.print(f"{passed:8.1f}{each.number:12}{'':13}{scores}{each.moves:13,}")
-        enough = passed > chosen.seconds or each.learnt_lines >= chosen.lines or len(found) == chosen.generations
+        enough = (
+            passed > chosen.seconds
+            or min(each.learnt_lines, each.mean_lines) >= chosen.lines
+            or len(found) == chosen.generations
+        )
         if agreed(enough, device):
             break
     console.print(
@@ -84,11 +88,15 @@ def pictures(found: list[Generation]) -> None:
     OUTPUT.mkdir(exist_ok=True)
     numbers = tuple(each.number for each in found)
     scores = {
-        "brickwork: the learnt mean": [each.learnt_lines for each in found],
+        "the learnt mean": [each.learnt_lines for each in found],
         "the population": [each.mean_lines for each in found],
         "the best of it": [each.best_lines for each in found],
     }
-    curves = [plots.Curve(name, numbers, tuple(lines)) for name, lines in scores.items()]
+    colours = ("#b3472e", "#4c78a8", "#9aa5ad")
+    curves = [
+        plots.Curve(name, numbers, tuple(lines), colour=colour)
+        for (name, lines), colour in zip(scores.items(), colours, strict=True)
+    ]
     axes = plots.Axes(title="Tetris by the cross-entropy method", x="generation", y="cleared lines a game")
     plots.lines(curves, OUTPUT / "tetris-learning.png", axes)
     frames = filmed(found[-1].mean.tolist(), dealt(FILMED, 1, key=1)[:, 0].tolist())
@@ -101,7 +109,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.tetris", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seconds", type=float, default=60, help="how long to learn")
-    parser.add_argument("--lines", type=float, default=float("inf"), help="the learnt mean's score at which to stop")
+    parser.add_argument(
+        "--lines", type=float, default=float("inf"), help="what the learnt mean and the population shall score"
+    )
     parser.add_argument("--generations", type=int, help="as many at most")
     parser.add_argument("--controllers", type=int, help="in a generation")
     parser.add_argument("--games", type=int, help="of each controller")

@@ -78,7 +78,7 @@ def test_each_feature_is_that_of_plain_python():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_games_agree_with_plain_python_move_by_move(engine, device):
     torch.manual_seed(3)
-    weights = torch.cat([GOOD.expand(2, -1), torch.randint(-9, 10, (2, 8)).float()])
+    weights = torch.cat([GOOD.to(device).expand(2, -1), torch.randint(-9, 10, (2, 8)).float()])
     games, boards = begin(4, device), [plain.empty() for _ in range(4)]
     lines, over = [0] * 4, [False] * 4
     pieces = dealt(40, 4, key=7, device=device)
