@@ -7,9 +7,10 @@ example. What a run asks for (device, peers, seconds, sizes) is `Run`.
 from __future__ import annotations
 
 from benchmarks import sin
-from brickwork.bench.question import Parts, Question, Run
+from benchmarks.peers import registry
+from brickwork.bench.question import Parts, Question, Run, Suite
 
-__all__ = ["QUESTIONS", "Parts", "Question", "Run"]
+__all__ = ["QUESTIONS", "SUITE", "Parts", "Question", "Run"]
 
 _ALL = (
     Question(
@@ -19,3 +20,4 @@ _ALL = (
     ),
 )
 QUESTIONS = {question.name: question for question in _ALL}
+SUITE = Suite(questions=QUESTIONS, peers=tuple(registry.SYSTEMS), absent=registry.absent)

@@ -1,11 +1,13 @@
-"""`python -m brickwork doctor | cache | clear | replay FILE`: the machine, the disk cache, and failures seen before."""
+"""`python -m brickwork bench | doctor | cache | clear | replay`: measuring, the machine, its cache, old failures."""
 
 from __future__ import annotations
 
 import argparse
 import platform
+import sys
 from importlib import metadata
 
+from brickwork.bench import command as measuring
 from brickwork.config import config, settings
 from brickwork.diagnostics.errors import BrickworkError, DeviceError
 from brickwork.host.driver import driver
@@ -104,7 +106,9 @@ def repeat(path: str) -> str:
 
 def main() -> None:
     """Run the command that was asked for."""
-    parser = argparse.ArgumentParser(prog="python -m brickwork", description="What brickwork finds on this machine.")
+    parser = argparse.ArgumentParser(
+        prog="python -m brickwork", description="Measuring brickwork, and what it finds on this machine."
+    )
     commands = parser.add_subparsers(required=True, metavar="command")
     for name, (action, explanation) in {
         "doctor": (doctor, "versions, the machine, the settings that are not the defaults, and the cache"),
@@ -116,9 +120,14 @@ def main() -> None:
         command.set_defaults(action=action)
         if name == "replay":
             command.add_argument("path", help="the file that the error named")
-    given = vars(parser.parse_args())
-    action = given.pop("action")
-    print(action(**given))  # noqa: T201  # the commands are for the terminal
+    bench = commands.add_parser("bench", help=measuring.EXPLANATION, description=measuring.DESCRIPTION)
+    measuring.add_arguments(bench)
+    given = parser.parse_args()
+    if "action" not in given:
+        sys.exit(measuring.main(given))
+    named = vars(given)
+    action = named.pop("action")
+    print(action(**named))  # noqa: T201  # the commands are for the terminal
 
 
 if __name__ == "__main__":

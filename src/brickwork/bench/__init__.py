@@ -4,7 +4,7 @@ from brickwork.bench.against import Change, Changes
 from brickwork.bench.comparison import compare
 from brickwork.bench.decorated import Benchmark, benchmark
 from brickwork.bench.plan import Options, Protocol
-from brickwork.bench.question import Question, Run
+from brickwork.bench.question import Question, Run, Suite
 from brickwork.bench.roofline import peaks
 from brickwork.bench.table import Table
 from brickwork.bench.tabled import tabled
@@ -18,6 +18,7 @@ __all__ = [
     "Protocol",
     "Question",
     "Run",
+    "Suite",
     "Table",
     "Timing",
     "benchmark",

@@ -57,42 +57,44 @@ class Changes:
         """Return one cell."""
         return next(each for each in self.cells if (each.x, each.line) == (x, line))
 
+    def summary(self) -> str:
+        """Return in words how many cells became what."""
+        verdicts: tuple[Verdict, ...] = ("faster", "slower", "same")
+        return ", ".join(f"{sum(each.verdict == verdict for each in self.cells)} {verdict}" for verdict in verdicts)
+
     def show(self) -> None:
         """Print the changes in the terminal."""
-        views.show(self._sheet())
+        views.show(self.sheet())
 
     def markdown(self) -> str:
         """Return the changes as a Markdown table."""
-        return views.markdown(self._sheet())
+        return views.markdown(self.sheet())
 
     def __str__(self) -> str:
         """Return the changes as they are printed, without colours."""
-        return views.plain(self._sheet())
+        return views.plain(self.sheet())
 
     def __rich__(self) -> object:
         """Return what rich prints."""
-        return views.renderable(self._sheet())
+        return views.renderable(self.sheet())
 
     def _repr_html_(self) -> str:
         """Return the changes for a notebook."""
-        return views.html(self._sheet())
+        return views.html(self.sheet())
 
-    def _sheet(self) -> views.Sheet:
+    def sheet(self) -> views.Sheet:
+        """Return what stands in the printed form."""
         lines = tuple(dict.fromkeys(each.line for each in self.cells))
         cells = {(each.x, each.line): each for each in self.cells}
         rows = tuple(
             (views.Cell(views.named(x)), *(_cell(cells.get((x, line))) for line in lines))
             for x in dict.fromkeys(each.x for each in self.cells)
         )
-        counts = {
-            verdict: sum(each.verdict == verdict for each in self.cells) for verdict in ("faster", "slower", "same")
-        }
-        summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         return views.Sheet(
             title=f"{self.title}: time now / time then",
             headings=(self.x_name, *lines),
             rows=rows,
-            remarks=(f"{summary}.", *self.missing),
+            remarks=(f"{self.summary()}.", *self.missing),
             warnings=self.remarks,
         )
 

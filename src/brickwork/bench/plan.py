@@ -138,6 +138,7 @@ def carry_out(plan: Plan, protocol: Protocol) -> Table:
         y_log=plan.y_log,
         formulas=plan.formulas,
         protocol=_told(protocol, device, before, after),
+        measures=tuple(line for line in lines if line in protocol.unchecked),
         peaks=found,
         warnings=warnings,
     )

@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 import html as markup
 import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from brickwork.bench.record import Case
@@ -99,6 +99,13 @@ def lines(curves: Sequence[Curve], path: Path, axes: Axes) -> None:
     _drawn(curves, axes).savefig(path, dpi=110)
 
 
+def drawing(curves: Sequence[Curve], axes: Axes) -> str:
+    """Return the picture that `lines` draws as the text of an SVG file."""
+    text = io.StringIO()
+    _drawn(curves, axes).savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
+
+
 def inline(curves: Sequence[Curve], axes: Axes) -> str:
     """Return the picture that `lines` draws as HTML, or nothing where matplotlib is not installed."""
     try:
@@ -172,8 +179,9 @@ def histogram(samples: torch.Tensor, path: Path, title: str) -> None:
     figure = Figure(figsize=(7, 4), layout="constrained")
     panel = figure.subplots()
     panel.hist(samples.flatten().numpy(), bins=200, range=(-5, 5), density=True, color="#d9b8a8", label="samples")
-    x = np.linspace(-5, 5, 400)
-    panel.plot(x, np.exp(-x * x / 2) / np.sqrt(2 * np.pi), color="#b3472e", label="density of N(0, 1)")
+    x = [number / 40 - 5 for number in range(401)]
+    density = [math.exp(-at * at / 2) / math.sqrt(2 * math.pi) for at in x]
+    panel.plot(x, density, color="#b3472e", label="density of N(0, 1)")
     panel.set_title(title, fontsize=10, loc="left")
     panel.legend(frameon=False)
     panel.spines[["top", "right"]].set_visible(False)

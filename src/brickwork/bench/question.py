@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
 from brickwork.bench.plan import Options
@@ -56,6 +56,10 @@ class Run:
         """Return the sizes that are measured, or those of tests."""
         return small if self.small else full
 
+    def watched(self, progress: Callable[[str], None], advance: Callable[[float], None]) -> Run:
+        """Return the same run, which tells these what it does."""
+        return replace(self, progress=progress, advance=advance)
+
     def tell(self, text: str) -> None:
         """Say what is being done, where it is not `compare` that does."""
         if self.progress is not None:
@@ -73,3 +77,13 @@ class Question:
     tables: Callable[[Run], Parts]
     devices: tuple[Device, ...] = ("cpu", "cuda")
     """Where it can be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The questions that can be asked, by name, and the peers."""
+
+    questions: Mapping[str, Question]
+    peers: tuple[str, ...] = ()
+    absent: Callable[[str], Mapping[str, str]] = lambda _device: {}
+    """Returns the peers that are not there for a device, and why."""

@@ -62,12 +62,24 @@ def sheet(
 
 def described(record: Record) -> str:
     """Return the machine, the versions, the commit and the date on one line."""
-    machine = record.machine
-    on_gpu = any(case.device == "cuda" for case in record.cases)
-    name = machine.get("gpu", "") if on_gpu else f"{machine.get('processor', 'CPU')}, {machine['cores']} cores"
-    versions = ", ".join(f"{package} {version}" for package, version in record.versions.items())
     commit = f"commit {record.commit}; " if record.commit else ""
-    return f"{name}; {versions}; {commit}{record.date}"
+    return f"{machine_of(record)}; {versions_of(record)}; {commit}{record.date}"
+
+
+def machine_of(record: Record) -> str:
+    """Return the device that was measured, without the name of the host."""
+    machine = record.machine
+    processor = f"{machine.get('processor', 'CPU')}, {machine['cores']} cores"
+    on_gpu = any(case.device == "cuda" for case in record.cases)
+    vectors = f", {machine['vectors']}" if machine.get("vectors") else ""
+    if on_gpu:
+        return f"{machine.get('gpu', 'GPU')} ({machine.get('compute', '')}), beside {processor}"
+    return f"{processor}{vectors}"
+
+
+def versions_of(record: Record) -> str:
+    """Return the versions of what was measured with."""
+    return ", ".join(f"{package} {version}" for package, version in record.versions.items())
 
 
 def _roofs(columns: Columns) -> dict[float | str, tuple[Cell]]:

@@ -50,6 +50,8 @@ class Table:
     """Bytes and operations of a call, as formulas."""
     protocol: dict[str, str] = field(default_factory=dict[str, str])
     """How it was measured, in words: what was timed, threads, caches, clocks."""
+    measures: tuple[str, ...] = ()
+    """Labels of what is no rival but a measure, `copy_` for example."""
     peaks: dict[str, float] = field(default_factory=dict[str, float])
     """Bytes a second of copy and fill, and operations a second of FMA, measured in the same run."""
     warnings: tuple[str, ...] = ()
@@ -122,7 +124,7 @@ class Table:
 
     def show(self) -> None:
         """Print the table in the terminal."""
-        views.show(self._sheet())
+        views.show(self.sheet())
 
     def plot(self, path: Path | str) -> Path:
         """Draw the table as a PNG or SVG file."""
@@ -135,11 +137,11 @@ class Table:
         place = _prepared(path)
         match place.suffix:
             case ".json":
-                text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=1) + "\n"
+                text = json.dumps(self.data(), indent=1) + "\n"
             case ".csv":
                 text = self._tidy()
             case ".md":
-                text = views.markdown(self._sheet())
+                text = views.markdown(self.sheet())
             case ".html":
                 text = f"<!doctype html>\n<meta charset='utf-8'>\n<title>{self.title}</title>\n{self._repr_html_()}\n"
             case ".png" | ".svg":
@@ -152,32 +154,48 @@ class Table:
     @staticmethod
     def load(path: Path | str) -> Table:
         """Read a table that `save` wrote as JSON."""
-        data: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
-        if data.pop("format", None) != _FORMAT:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        if data.get("format") != _FORMAT or "x_values" not in data:
             raise ValueError(f"{path} is no table, or one of another version of brickwork")
-        styles: Mapping[str, tuple[str, str]] = data.pop("styles")
+        return Table.of_data(data)
+
+    def data(self) -> dict[str, Any]:
+        """Return the table as JSON has it."""
+        return {"format": _FORMAT, **asdict(self)}
+
+    @staticmethod
+    def of_data(data: Mapping[str, Any]) -> Table:
+        """Return the table that `data` turned into this."""
+        rest = {key: value for key, value in data.items() if key != "format"}
+        styles: Mapping[str, tuple[str, str]] = rest.pop("styles")
         return Table(
-            record=of_data(data.pop("record")),
-            x_values=tuple(data.pop("x_values")),
-            lines=tuple(data.pop("lines")),
-            warnings=tuple(data.pop("warnings")),
+            record=of_data(rest.pop("record")),
+            x_values=tuple(rest.pop("x_values")),
+            lines=tuple(rest.pop("lines")),
+            warnings=tuple(rest.pop("warnings")),
+            measures=tuple(rest.pop("measures", ())),
             styles={name: (colour, kind) for name, (colour, kind) in styles.items()},
-            **data,
+            **rest,
         )
 
     def __str__(self) -> str:
         """Return the table as it is printed, without colours."""
-        return views.plain(self._sheet())
+        return views.plain(self.sheet())
 
     def __rich__(self) -> object:
         """Return what rich prints."""
-        return views.renderable(self._sheet())
+        return views.renderable(self.sheet())
 
     def _repr_html_(self) -> str:
         """Return the table, with its plot, for a notebook."""
-        return views.html(self._sheet(), plots.inline(self._curves(), self._axes()))
+        return views.html(self.sheet(), plots.inline(self._curves(), self._axes()))
 
-    def _sheet(self) -> views.Sheet:
+    def drawing(self) -> str:
+        """Return the plot as the text of an SVG file."""
+        return plots.drawing(self._curves(), self._axes())
+
+    def sheet(self) -> views.Sheet:
+        """Return what stands in the printed form."""
         columns = sheets.Columns(
             x_name=self.x_name,
             xs=self.x_values,
@@ -242,7 +260,8 @@ class Table:
 
     def _curve(self, line: str) -> plots.Curve:
         xs = tuple(x for x in self.x_values if self.value(x, line) is not None)
-        colour, kind = self.styles.get(line, ("", "-"))
+        measure = line in self.measures
+        colour, kind = self.styles.get(line, ("", ":" if measure else "-"))
         bands = [self.quartiles(x, line) or (0.0, 0.0) for x in xs]
         return plots.Curve(
             line,
@@ -252,6 +271,7 @@ class Table:
             upper=tuple(high for _, high in bands),
             colour=colour,
             kind=kind,
+            bound=measure,
         )
 
 

@@ -1,0 +1,53 @@
+"""A table in one line: how brickwork stands beside the best of the others."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from brickwork.bench.report import ratio
+from brickwork.bench.table import Table
+
+_OURS = "brickwork"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """How many times as fast as the best rival brickwork is, over the values of x."""
+
+    mean: float
+    """The geometric mean."""
+    least: float
+    most: float
+    rival: str
+    """The rival that is most often the best."""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        if self.least == self.most:
+            return f"{ratio(self.mean)} as fast as {self.rival}"
+        span = f"{ratio(self.least)} to {ratio(self.most)}"
+        return f"{ratio(self.mean)} ({span}) as fast as the best other, mostly {self.rival}"
+
+
+def glance(table: Table) -> Glance | None:
+    """Return how brickwork stands in a table; None where it or a rival is missing. Measures are no rivals."""
+    found: list[float] = []
+    best: Counter[str] = Counter()
+    for x in table.x_values:
+        ours = table.timing(x, _OURS)
+        rivals = {
+            line: timing.median
+            for line in table.lines
+            if not line.startswith(_OURS) and line not in table.measures and (timing := table.timing(x, line))
+        }
+        if ours is None or not rivals:
+            continue
+        name = min(rivals, key=lambda line: rivals[line])
+        best[name] += 1
+        found.append(rivals[name] / ours.median)
+    if not found:
+        return None
+    mean = math.exp(sum(map(math.log, found)) / len(found))
+    return Glance(mean=mean, least=min(found), most=max(found), rival=best.most_common(1)[0][0])
