@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -118,14 +119,100 @@ to_w_plain = bw.cuda_op(
 )
 
 
+_TILE = 64
+_SHARED_BYTES = 227 << 10
+"""What a block can have of shared memory on GPUs of the Hopper kind."""
+
+
+def _padded(length: int) -> int:
+    return _blocks(length, _TILE) * _TILE
+
+
+def _warps(length: int) -> int:
+    """Return the warps of a block: one for two tiles, eight at most."""
+    return min(8, _blocks(_padded(length) // _TILE, 2))
+
+
+def _convolve_bytes(length: int, rows: int) -> int:
+    """Return the shared memory of a block: its rows, and the weights of a channel."""
+    return 4 * (rows * (_padded(length) + 4) + _padded(length) + _TILE)
+
+
+def _convolving(batches: int, *, reversed_: bool) -> bw.CudaOp:
+    rows = 8 * batches
+
+    def geometry(w: Tensor, k: Tensor, eps: float, out: Tensor) -> bw.Launch:
+        batch, channels, length = k.shape
+        return bw.Launch(
+            (channels, _blocks(batch, rows)),
+            32 * _warps(length),
+            shared=_convolve_bytes(length, rows),
+            args=(w, k, out, eps, batch, channels, length),
+        )
+
+    return bw.cuda_op(
+        f"peers_cuda::{'to_k' if reversed_ else 'timex'}_tuned_{rows}(Tensor w, Tensor k, float eps) -> Tensor",
+        source=_SOURCES / "timex_tuned.cu",
+        entry=f"convolve<{batches}, {str(reversed_).lower()}>",
+        launch=geometry,
+        out=lambda k: k.new_empty(k.shape),
+    )
+
+
+timex_tuned = {8 * batches: _convolving(batches, reversed_=False) for batches in (2, 1)}
+to_k_tuned = {8 * batches: _convolving(batches, reversed_=True) for batches in (2, 1)}
+
+
+def _to_w_bytes(length: int, rows: int) -> int:
+    """Return the shared memory of a block: rows of both signals, and the sums over batches."""
+    return 4 * (rows * (2 * _padded(length) + _TILE + 8) + _padded(length))
+
+
+def _to_w_tuned(rows: int) -> bw.CudaOp:
+    def geometry(k: Tensor, gradient: Tensor, out: Tensor) -> bw.Launch:
+        batch, channels, length = k.shape
+        return bw.Launch(
+            channels,
+            32 * _warps(length),
+            shared=_to_w_bytes(length, rows),
+            args=(k, gradient, out, batch, channels, length),
+        )
+
+    return bw.cuda_op(
+        f"peers_cuda::to_w_tuned_{rows}(Tensor k, Tensor gradient) -> Tensor",
+        source=_SOURCES / "timex_tuned.cu",
+        entry=f"gradient_of_w<{rows}>",
+        launch=geometry,
+        out=lambda k: k.new_empty(k.shape[1:]),
+    )
+
+
+to_w_tuned = {rows: _to_w_tuned(rows) for rows in (8, 4)}
+
+
+def _fitting(operators: dict[int, bw.CudaOp], k: Tensor, size: Callable[[int, int], int]) -> bw.CudaOp | None:
+    """Return the operator with the most batches a block that are there and fit into shared memory, or None."""
+    batch, _, length = k.shape
+    fitting = [rows for rows in operators if size(length, rows) <= _SHARED_BYTES]
+    return operators[next((rows for rows in fitting if rows < 2 * batch), fitting[-1])] if fitting else None
+
+
 def timex(w: Tensor, k: Tensor, eps: float) -> dict[str, Call]:
-    """Convolve."""
-    return {_PLAIN: lambda: timex_plain(w, k, eps)}
+    """Convolve; what is tuned has its rows in shared memory, so they have a greatest length."""
+    found: dict[str, Call] = {_PLAIN: lambda: timex_plain(w, k, eps)}
+    tuned = _fitting(timex_tuned, k, _convolve_bytes)
+    if tuned is not None:
+        found[_TUNED] = lambda: tuned(w, k, eps)
+    return found
 
 
 def timex_backward(w: Tensor, k: Tensor, gradient: Tensor) -> dict[str, Call]:
     """Compute both gradients, by a kernel each."""
-    return {_PLAIN: lambda: (to_w_plain(k, gradient), to_k_plain(w, gradient))}
+    found: dict[str, Call] = {_PLAIN: lambda: (to_w_plain(k, gradient), to_k_plain(w, gradient))}
+    of_w, of_k = _fitting(to_w_tuned, k, _to_w_bytes), _fitting(to_k_tuned, k, _convolve_bytes)
+    if of_w is not None and of_k is not None:
+        found[_TUNED] = lambda: (of_w(k, gradient), of_k(w, gradient, 0.0))
+    return found
 
 
 # ---------------------------------------------------------------- element by element

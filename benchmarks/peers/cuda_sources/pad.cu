@@ -24,8 +24,8 @@ extern "C" __global__ void plain(
 extern "C" __global__ void tuned(
     const float* tile, float* image, int height, int width, int tile_height, int tile_width,
     int origin_x, int origin_y, int skew) {
-    extern __shared__ float4 aligned[];
-    float* row = reinterpret_cast<float*>(aligned);
+    extern __shared__ float4 memory[];
+    float* row = reinterpret_cast<float*>(memory);
     int i = blockIdx.x;
     int y = height - 1 - i - origin_y;
     int v = floor_divide(y, tile_height);

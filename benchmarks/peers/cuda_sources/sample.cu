@@ -25,8 +25,9 @@ __device__ float2 precise_normals(unsigned a, unsigned b) {
 }
 
 __device__ float2 fast_normals(unsigned a, unsigned b) {
-    float sine, cosine, radius;
-    asm("sqrt.approx.f32 %0, %1;" : "=f"(radius) : "f"(fmaxf(-2.0f * __logf(unit(a)), 0.0f)));
+    float sine, cosine;
+    float squared = fmaxf(-2.0f * __logf(unit(a)), 1e-30f);
+    float radius = squared * rsqrtf(squared);
     __sincosf(3.1415927f * half_turns(b), &sine, &cosine);
     return make_float2(radius * cosine, radius * sine);
 }
