@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,11 +14,16 @@ from benchmarks.peers.torch_loops import gradients_of
 from brickwork.bench.timers import Call
 
 _LABEL = "torch.compile"
+torch._dynamo.config.recompile_limit = 256  # noqa: SLF001  # it has no other name; past it, code runs eager in silence
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function compiled for the sizes that it is called with; what is not compiled whole is refused."""
+    return torch.compile(function, dynamic=False, fullgraph=True)
 
 
 def _compiled(function: Callable[..., Tensor], *arguments: object) -> dict[str, Call]:
-    fast = torch.compile(function, dynamic=False)
-    return {_LABEL: functools.partial(fast, *arguments)}
+    return {_LABEL: functools.partial(compiled(function), *arguments)}
 
 
 def pad(tile: Tensor, image: Tensor, origin: list[int], shift_x: list[int], shift_y: list[int]) -> dict[str, Call]:
@@ -36,7 +42,7 @@ def timex(w: Tensor, k: Tensor, eps: float) -> dict[str, Call]:
 
 def timex_backward(w: Tensor, k: Tensor, gradient: Tensor) -> dict[str, Call]:
     """Compile the backward of the formulation with conv1d."""
-    return {_LABEL: gradients_of(torch.compile(torch_formulations.timex, dynamic=False), w, k, gradient)}
+    return {_LABEL: gradients_of(compiled(torch_formulations.timex), w, k, gradient)}
 
 
 def sin(x: Tensor, out: Tensor) -> dict[str, Call]:
