@@ -1,4 +1,7 @@
-"""Gradients: both of the causal convolution from its plain source, and what a differentiated call costs."""
+"""Derived gradients: what a differentiated call costs the host, and gradients of loops beside torch's own.
+
+Those of the convolution are in `timex.py`, beside the peers'.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,18 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from benchmarks.contenders import Progress, compare
-from benchmarks.launch import square
-from benchmarks.peers import torch_formulations
-from brickwork import ops
-from brickwork.bench.record import Case
+from benchmarks.launch import FLOATS, square
+from benchmarks.lineup import paced
+from benchmarks.streaming import gather, layer_norm, softmax
+from benchmarks.targets import Target, reaching
+from brickwork import bench
+from brickwork.bench.question import Parts, Run
 from brickwork.bench.timers import Call
 
-B, C, T = 8, 64, 512
+ROWS = {"cpu": 4096, "cuda": 1 << 15}
+COLUMNS = 1024
+ASKED, UNASKED = "asked for", "not asked for"
+BY_HAND = "torch.autograd.Function"
 
 
 class SquareByHand(torch.autograd.Function):
@@ -36,53 +43,76 @@ class SquareByHand(torch.autograd.Function):
         return 2 * x * gradient
 
 
-def both(function: Callable[[Tensor, Tensor, float], Tensor], w: Tensor, k: Tensor, gradient: Tensor) -> Call:
-    """Return a call that computes the gradients of both arguments, from a forward that has run already.
-
-    It returns both.
-    """
-    w, k = w.detach().requires_grad_(), k.detach().requires_grad_()
-    made: list[Tensor] = []
-
-    def call() -> tuple[Tensor, ...]:
-        if not made:
-            made.append(function(w, k, 0.1))
-        return torch.autograd.grad(made[0], (w, k), gradient, retain_graph=True)
-
-    return call
+def tables(run: Run) -> Parts:
+    """Return the cost of a small call, and the backward passes of some loops."""
+    return {"call": lambda: call(run), "backward": lambda: backward(run)}
 
 
-def cases(progress: Progress, *, rounds: int = 15) -> list[Case]:
-    """Return the convolution's gradients, and the cost of small calls."""
-    w, k, gradient = torch.randn(C, T), torch.randn(B, C, T), torch.randn(B, C, T)
-    contenders: dict[str, Call] = {
-        "brickwork": both(ops.timex, w, k, gradient),
-        "torch FFT": both(torch_formulations.timex_fourier, w, k, gradient),
-        "torch conv1d": both(torch_formulations.timex, w, k, gradient),
-        "brickwork, its forward": lambda: ops.timex(w, k, 0.1),
-    }
-    title = f"timex backward, both gradients, B={B} C={C} T={T}"
-    return [
-        compare(title, contenders, reference="torch FFT", progress=progress, rounds=rounds),
-        small(progress, rounds=rounds),
-    ]
+def call(run: Run) -> bench.Table:
+    """Measure what the host takes for a small call, and with its backward pass where a gradient is asked for."""
+    count = FLOATS[run.device]
+
+    def contenders(gradient: str) -> dict[str, Call]:
+        x, ones = torch.randn(count, device=run.device), torch.ones(count, device=run.device)
+        x.requires_grad_(gradient == ASKED)
+        functions: dict[str, Callable[[Tensor], Tensor]] = {
+            "brickwork": square,
+            BY_HAND: SquareByHand.apply,
+            "torch.square": torch.square,
+        }
+
+        def called(function: Callable[[Tensor], Tensor]) -> Call:
+            if gradient == ASKED:
+                return lambda: torch.autograd.grad(function(x), x, ones)
+            return lambda: function(x)
+
+        return {label: called(function) for label, function in functions.items()}
+
+    table = bench.compare(
+        contenders,
+        (ASKED, UNASKED),
+        "host us",
+        x_name="gradient",
+        title=f"a call with {count} floats, its backward pass included where the gradient is asked for",
+        baseline=BY_HAND,
+        **paced(run, roofline=False),
+    )
+    return reaching(table, Target(1, BY_HAND), at=(ASKED,)) if run.device == "cpu" else table
 
 
-def small(progress: Progress, *, rounds: int) -> Case:
-    """Return the cost of a call of 16 floats without a gradient, and of one with a backward after it."""
-    x, ones = torch.randn(16), torch.ones(16)
-    leaf = torch.randn(16, requires_grad=True)
+def backward(run: Run) -> bench.Table:
+    """Measure backward passes that are derived from loops, beside those that torch has by hand."""
+    rows, columns = run.pick((ROWS[run.device], COLUMNS), (4, 8))
+    count = rows * columns
 
-    def differentiated(function: Callable[[Tensor], Tensor]) -> Call:
-        return lambda: torch.autograd.grad(function(leaf), leaf, ones)
+    def contenders(name: str) -> dict[str, Call]:
+        x = torch.randn(rows, columns, device=run.device)
+        if name == "gather":
+            index = torch.randint(0, count, (count,), device=run.device)
+            flat = x.flatten()
+            return {
+                "brickwork": differentiated(lambda x: gather(x, index), flat),
+                "torch": differentiated(lambda x: torch.index_select(x, 0, index), flat),
+            }
+        ours, theirs = {
+            "softmax": (softmax, lambda x: torch.softmax(x, 1)),
+            "layer norm": (layer_norm, lambda x: torch.nn.functional.layer_norm(x, (columns,))),
+        }[name]
+        return {"brickwork": differentiated(ours, x), "torch": differentiated(theirs, x)}
 
-    contenders: dict[str, Call] = {
-        "brickwork": differentiated(square),
-        "torch.autograd.Function around torch.square": differentiated(SquareByHand.apply),
-        "torch.square": differentiated(torch.square),
-        "brickwork, no gradient asked for": lambda: square(x),
-        "torch.square, no gradient asked for": lambda: torch.square(x),
-    }
-    target = "torch.autograd.Function around torch.square"
-    title = "forward and backward of a call with 16 floats"
-    return compare(title, contenders, reference=target, target=target, progress=progress, rounds=rounds)
+    return bench.compare(
+        contenders,
+        run.pick(("softmax", "layer norm", "gather"), ("gather",)),
+        "ms",
+        x_name="loops",
+        title=f"backward passes of loops over {rows}x{columns} floats",
+        **paced(run),
+    )
+
+
+def differentiated(function: Callable[[Tensor], Tensor], x: Tensor) -> Call:
+    """Return a call that computes the gradient of x, from a forward pass that runs once, here."""
+    x = x.detach().requires_grad_()
+    out = function(x)
+    gradient = torch.randn(out.shape, generator=torch.Generator(out.device).manual_seed(1), device=out.device)
+    return lambda: torch.autograd.grad(out, x, gradient, retain_graph=True)

@@ -21,10 +21,10 @@ from typing import Any, cast
 import torch
 
 import brickwork as bw
-from benchmarks.contenders import Progress
 from benchmarks.programs import PROGRAMS, LoopProgram
 from benchmarks.programs.numpy_form import as_numpy, numba_form
 from brickwork.analysis.verdicts import Analysis, Bound
+from brickwork.bench.plan import Progress
 from brickwork.bench.record import Case
 from brickwork.bench.report import duration, ratio
 from brickwork.bench.timers import Call, Timing, summary

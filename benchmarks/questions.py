@@ -6,7 +6,7 @@ example. What a run asks for (device, peers, seconds, sizes) is `Run`.
 
 from __future__ import annotations
 
-from benchmarks import sin
+from benchmarks import first_call, gradients, launch, matmul, pad, sample, scaling, sin, streaming, timex
 from benchmarks.peers import registry
 from brickwork.bench.question import Parts, Question, Run, Suite
 
@@ -14,9 +14,54 @@ __all__ = ["QUESTIONS", "SUITE", "Parts", "Question", "Run"]
 
 _ALL = (
     Question(
+        name="pad",
+        asks="How long does it take to fill an image with staggered bricks, and how many kernels does that launch?",
+        tables=pad.tables,
+    ),
+    Question(
+        name="timex",
+        asks="How fast are a causal depthwise convolution and its gradients, over its length and over the batch?",
+        tables=timex.tables,
+    ),
+    Question(
+        name="sample",
+        asks="How fast are 1024 samples of each of d normal distributions, independent ones and ones that share a z?",
+        tables=sample.tables,
+    ),
+    Question(
         name="sin",
-        asks="How fast is the sine of 4096 x N floats, beside copying and beside torch's own?",
+        asks="How fast is the sine of 4096 x N floats, and torch's own sine before and after it is overridden?",
         tables=sin.tables,
+    ),
+    Question(
+        name="launch",
+        asks="What does a call cost the host, over the number of its tensors?",
+        tables=launch.tables,
+    ),
+    Question(
+        name="compile",
+        asks="How long does the first call take, with a cold cache and with a warm one?",
+        tables=first_call.tables,
+    ),
+    Question(
+        name="scaling",
+        asks="How does the time grow with the work, and fall with threads and with a second GPU?",
+        tables=scaling.tables,
+    ),
+    Question(
+        name="gradients",
+        asks="What does a differentiated call cost, and how fast are gradients that are derived from loops?",
+        tables=gradients.tables,
+    ),
+    Question(
+        name="matmul",
+        asks="How fast is a matrix product of three plain loops, in each of their orders?",
+        tables=matmul.tables,
+    ),
+    Question(
+        name="streaming",
+        asks="How fast are loops that memory limits, such as a transpose, a softmax and a histogram?",
+        tables=streaming.tables,
     ),
 )
 QUESTIONS = {question.name: question for question in _ALL}

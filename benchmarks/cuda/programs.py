@@ -14,9 +14,9 @@ from typing import Any, cast
 import torch
 
 import brickwork as bw
-from benchmarks.contenders import Progress
 from benchmarks.loop_programs import compiled, described, first_line, in_turn
 from benchmarks.programs import PROGRAMS, LoopProgram
+from brickwork.bench.plan import Progress
 from brickwork.bench.record import Case
 from brickwork.bench.report import duration, ratio
 from brickwork.config import config

@@ -9,18 +9,17 @@ import torch
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from benchmarks import brick_pad, launch, sample_normal, sin, timex
-from benchmarks.contenders import compiled
 from benchmarks.peers import torch_formulations
-from brickwork import ops
+from brickwork import bench, ops
 from brickwork.bench import plots
-from brickwork.bench.record import Case
-from brickwork.bench.report import duration, ratio, show
+from brickwork.bench.plan import Progress as Told
+from brickwork.bench.report import duration, ratio
+from brickwork.bench.timers import Call
 from examples.brick_wall import tiles
 from examples.demo import checks, gpu
 
 OUTPUT = Path("demo-output")
-ROUNDS = 5
+LATTICE = ([4096, 2048], [32, 0], [10, 48])
 
 
 def main() -> None:
@@ -44,23 +43,49 @@ def main() -> None:
         console.print("\n[bold]3. The same source on an NVIDIA GPU[/bold]")
         on_a_gpu(console, progress)
         console.print("\n[bold]4. Times beside torch, on the CPU[/bold]")
-        if compiled(torch.sin) is None:
-            console.print("   torch.compile needs a C++ compiler, and this machine has none: it is left out.")
         found = measured(progress)
-    for case in found:
-        show(case)
-    plots.timings(found, OUTPUT / "timings.png")
+    found.show()
+    plots.timings([*found.record.cases], OUTPUT / "timings.png")
     console.print(f"{OUTPUT / 'timings.png'}: these times as a plot")
     console.print(f"\nDone in {duration(time.perf_counter() - start)}. The pictures are in {OUTPUT}/.")
 
 
-def measured(progress: launch.Progress) -> list[Case]:
-    """Measure the operators and the cost of a call."""
-    benchmarks = (brick_pad, timex, sin, sample_normal, launch)
-    return [case for benchmark in benchmarks for case in benchmark.cases(progress, rounds=ROUNDS)]
+def measured(progress: Told) -> bench.Table:
+    """Time each operator beside its formulation in torch's operations."""
+    return bench.compare(
+        contenders,
+        ("brick_pad", "timex", "sin", "sample_normal"),
+        "ms",
+        x_name="operator",
+        title="the ready operators beside torch",
+        check=False,
+        seconds=0.2,
+        progress=progress,
+    )
 
 
-def on_a_gpu(console: Console, progress: launch.Progress) -> None:
+def contenders(name: str) -> dict[str, Call]:
+    """Return the calls of one operator; their answers have been compared before."""
+    tile, x = torch.rand(48, 32), torch.randn(1 << 22)
+    w, k = torch.randn(64, 512), torch.randn(8, 64, 512)
+    mu, sigma = torch.randn(2500), torch.rand(2500) + 0.5
+    image = (1036, 2056, *LATTICE)
+    ours: dict[str, Call] = {
+        "brick_pad": lambda: ops.brick_pad(tile, *image),
+        "timex": lambda: ops.timex(w, k, 0.1),
+        "sin": lambda: ops.sin(x),
+        "sample_normal": lambda: ops.sample_normal(mu, sigma, 1024),
+    }
+    theirs: dict[str, Call] = {
+        "brick_pad": lambda: torch_formulations.brick_pad(tile, *image),
+        "timex": lambda: torch_formulations.timex_fourier(w, k, 0.1),
+        "sin": lambda: torch.sin(x),
+        "sample_normal": lambda: torch_formulations.sample_normal(mu, sigma, 1024),
+    }
+    return {"brickwork": ours[name], "torch": theirs[name]}
+
+
+def on_a_gpu(console: Console, progress: Told) -> None:
     """Run the operators on the GPU beside the CPU, or say why not."""
     missing = gpu.why_not()
     if missing:
@@ -74,7 +99,7 @@ def on_a_gpu(console: Console, progress: launch.Progress) -> None:
         console.print(f"   {row.name:14} {row.elements:>11,} elements: {times}; {equal}")
 
 
-def draw(console: Console, progress: launch.Progress) -> None:
+def draw(console: Console, progress: Told) -> None:
     """Write the walls, and the histogram of the samples."""
     progress("drawing a brick wall")
     brick = tiles.brick()
