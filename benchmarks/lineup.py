@@ -23,6 +23,7 @@ PART = {"cpu": 0.3, "cuda": 0.1}
 
 def lineup(run: Run, kernel: str, *arguments: object, ours: Mapping[str, Call]) -> dict[str, Call]:
     """Return brickwork's calls, and after them those of the peers that the run asks for."""
+    _forget(run)
     return {**ours, **registry.contenders(kernel, *arguments, peers=run.peers)}
 
 
@@ -34,7 +35,14 @@ def paced(run: Run, **how: Unpack[Options]) -> Options:
 
 def compiled(run: Run, function: Callable[..., object]) -> Callable[..., object] | None:
     """Return a function under torch.compile, for the very shapes of a call; None where the run has it not."""
+    _forget(run)
     return torch.compile(function, dynamic=False, fullgraph=True) if _compiles(run) else None
+
+
+def _forget(run: Run) -> None:
+    """Let torch.compile forget what it compiled for other values of x: after eight variants it stops compiling."""
+    if _compiles(run):
+        torch.compiler.reset()
 
 
 def reference(run: Run) -> str:

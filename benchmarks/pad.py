@@ -67,11 +67,11 @@ def into_a_given_image(run: Run) -> bench.Table:
 
 def allocating(run: Run) -> bench.Table:
     """Measure the padding that allocates its image, beside allocating one that is filled with one number."""
-    fast = compiled(run, torch_formulations.brick_pad)
 
     def contenders(height: int) -> dict[str, Call]:
         tile = torch.rand(48, 32, device=run.device)
         shape = (height, width(height))
+        fast = compiled(run, torch_formulations.brick_pad)
         calls: dict[str, Call] = {
             "brickwork": lambda: ops.brick_pad(tile, *shape, *LATTICE),
             "torch.full": lambda: torch.full(shape, 1.0, device=run.device),

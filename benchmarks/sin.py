@@ -63,10 +63,10 @@ def rate(run: Run) -> bench.Table:
 def overridden(run: Run) -> bench.Table:
     """Measure `torch.sin` in eager mode and under torch.compile, without and with brickwork in its place."""
     rows = run.pick(ROWS, 16)
-    fast = compiled(run, lambda x: torch.sin(x))  # noqa: PLW0108  # a function that torch.compile can look into
 
     def contenders(eager: str, graph: str, width: int) -> dict[str, Call]:
         x = torch.randn(rows, width, device=run.device)
+        fast = compiled(run, lambda x: torch.sin(x))  # noqa: PLW0108  # a function that torch.compile can look into
         calls: dict[str, Call] = {eager: lambda: torch.sin(x)}
         return calls if fast is None else {**calls, graph: lambda: fast(x)}
 
