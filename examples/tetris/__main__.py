@@ -25,11 +25,11 @@ from examples.tetris.rules import FEATURES
 
 OUTPUT = Path("demo-output")
 DEFAULTS = {
-    "cpu": Settings(controllers=64, games=2, elite=8, trials=16, most=30_000),
-    "cuda": Settings(controllers=1024, games=2, elite=100, trials=256, most=50_000),
+    "cpu": Settings(controllers=64, games=2, trials=16, most=30_000),
+    "cuda": Settings(controllers=1024, games=2, trials=256, most=50_000),
 }
 """A GPU plays thousands of games in about the time of one, so that its games may be long."""
-FILMED = 300
+FILMED = 150
 """Pieces of the animation."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,21 +32,28 @@ class Frame:
 
 
 def filmed(weights: Sequence[float], pieces: Sequence[int]) -> Iterator[Frame]:
-    """Play a game in plain Python; yield a frame for each piece that was put down, and one for each that fills rows."""
+    """Play a game in plain Python; yield two frames for each piece: as it comes, and where it came to rest."""
     board, lines = plain.empty(), 0
     colours: Colours = [[EMPTY] * plain.COLUMNS for _ in range(plain.ROWS)]
     for number, piece in enumerate(pieces):
         move = plain.moved(board, piece, weights)
         if move is None:
             return
-        for y, x in move.cells:
-            colours[y][x] = piece
-        if move.full:
-            yield Frame([*map(list.copy, colours)], move.full, lines, number + 1)
-            left = [row for y, row in enumerate(colours) if y not in move.full]
-            colours = left + [[EMPTY] * plain.COLUMNS for _ in move.full]
+        above = plain.ROWS - 1 - max(y for y, _ in move.cells)
+        yield Frame(painted(colours, [(y + above, x) for y, x in move.cells], piece), (), lines, number)
+        colours = painted(colours, move.cells, piece)
+        yield Frame(colours, move.full, lines, number + 1)
+        left = [row for y, row in enumerate(colours) if y not in move.full]
+        colours = left + [[EMPTY] * plain.COLUMNS for _ in move.full]
         board, lines = move.after, lines + len(move.full)
-        yield Frame([*map(list.copy, colours)], (), lines, number + 1)
+
+
+def painted(colours: Colours, cells: Iterable[tuple[int, int]], piece: int) -> Colours:
+    """Return the colours with a piece."""
+    found = [row[:] for row in colours]
+    for y, x in cells:
+        found[y][x] = piece
+    return found
 
 
 def animation(frames: Sequence[Frame], path: Path, *, pause: int = 70) -> None:

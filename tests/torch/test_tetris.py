@@ -1,5 +1,6 @@
 """Tetris: the loops agree with plain Python move by move, on both devices; learning, alone and with two ranks."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -148,7 +149,8 @@ def test_numpy_and_plain_python_play_the_same_games(games):
 def test_a_film_shows_full_rows_before_they_leave(tmp_path):
     frames = [*drawing.filmed(GOOD.tolist(), dealt(30, 1, key=2)[:, 0].tolist())]
     assert frames[-1].moves == 30
-    assert frames[-1].lines == sum(len(frame.full) for frame in frames) > 0
+    assert frames[-1].lines > 0
+    assert all(after.lines == frame.lines + len(frame.full) for frame, after in itertools.pairwise(frames))
     assert all(drawing.EMPTY not in frame.colours[y] for frame in frames for y in frame.full)
     filled = sum(piece != drawing.EMPTY for row in frames[-1].colours for piece in row)
     assert filled == 4 * 30 - 10 * frames[-1].lines
