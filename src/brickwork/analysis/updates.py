@@ -40,7 +40,8 @@ _COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "m
 def find_updates(kernel: Kernel, analysis: Analysis, *, claimed: bool = False) -> Analysis:
     """Return the analysis with the loops independent that only updates are in the way of; if `claimed`, only `prange`s.
 
-    A `prange` is one of them although its writer says that iterations never meet: a wrong word loses no update.
+    A `prange` is one of them although its writer says that iterations never meet: a wrong word loses no update. Of the
+    other loops that run in order the updates are then noted.
     """
     if kernel.may_alias:
         return analysis
@@ -50,11 +51,13 @@ def find_updates(kernel: Kernel, analysis: Analysis, *, claimed: bool = False) -
     for loop in analysis.model.loops:
         verdict = loops[loop.node.index]
         blocked = verdict.conflict is not None and verdict.conflict.kind is ConflictKind.ELEMENTS
-        if blocked and (loop.node.claimed or not (claimed or verdict.independent)):
-            tensors = _in_conflict(loop, analysis, solver)
-            if tensors:
-                reductions, _ = scalar_verdict(loop.node, live[loop.node.index])
-                loops[loop.node.index] = replace(verdict, independent=True, reductions=reductions, updates=tensors)
+        if not blocked or (verdict.independent and not loop.node.claimed):
+            continue
+        tensors = _in_conflict(loop, analysis, solver)
+        if tensors:
+            free = loop.node.claimed or not claimed
+            reductions, _ = scalar_verdict(loop.node, live[loop.node.index])
+            loops[loop.node.index] = replace(verdict, independent=free, reductions=reductions, updates=tensors)
     return replace(analysis, loops=loops)
 
 

@@ -70,7 +70,7 @@ class LoopVerdict:
     """The answer for a loop, for fixed iterations of the loops around it.
 
     If `independent`, iterations may run in any order and at once, but for the `reductions`, and as long as elements of
-    `updates` are updated in one indivisible step.
+    `updates` are updated in one indivisible step. If not, and there are `updates`, nothing else is in the way.
     """
 
     independent: bool

@@ -12,11 +12,10 @@ from brickwork.codegen.builder import Module
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.kernel import emit_kernel
 from brickwork.codegen.llvm import compile_module
-from brickwork.ir.nodes import Launch, Program
+from brickwork.ir.nodes import Program
 from brickwork.ir.parse import parse_program
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_kernel, print_program
-from brickwork.ir.walk import walk
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.crash import Attempt, surprises
 from brickwork.runtime.signature import signature_text
@@ -25,8 +24,7 @@ from brickwork.target.target import Target
 from brickwork.transform import derive
 from brickwork.transform.derivation import Defined, origin_of
 from brickwork.transform.explain import explain
-from brickwork.transform.pipeline import ScheduledKernel, schedule_kernel
-from brickwork.transform.privatise import scratch_of
+from brickwork.transform.pipeline import ScheduledKernel, schedule_program
 from brickwork.transform.warn import warnings_of
 
 
@@ -55,9 +53,8 @@ def program_of(definition: Defined, signature: Signature, steps: Steps) -> Progr
 
 def emit(program: Program, target: Target, module: Module, steps: Steps) -> tuple[Artifact, list[ScheduledKernel]]:
     """Run the stages after the IR."""
-    launches = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
-    scratch = scratch_of(program)
-    kernels = [schedule_kernel(kernel, target, scratch=scratch) for kernel in launches]
+    program, scheduled = schedule_program(program, target)
+    kernels = [*scheduled]
     texts = [text for each in kernels for text in (str(each.schedule), print_kernel(each.kernel))]
     steps.reach("schedule", "\n".join(texts))
     functions = {each.kernel.name: emit_kernel(module, each.kernel, target).removeprefix("@") for each in kernels}

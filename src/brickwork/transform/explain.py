@@ -84,7 +84,7 @@ def _loop_lines(
     for reduction in verdict.reductions:
         if how is not None:
             yield f"{indent}  partial results of '{reduction.symbol.name}' are joined by {_word(reduction.operator)}"
-    if how is not None and verdict.updates:
+    if how is not None and verdict.updates and verdict.independent:
         names = ", ".join(f"'{tensor.name}'" for tensor in verdict.updates)
         yield f"{indent}  updates of {names} are atomic, as iterations may meet on an element"
     if how is None and verdict.conflict is not None:
@@ -125,6 +125,9 @@ def _how(loop: Loop, schedule: Schedule) -> str | None:
         parts.append("in parallel")
     if chunk := schedule.chunk(index):
         parts.append(f"in parallel by chunks of {chunk}")
+    if copies := schedule.copies(index):
+        names = " and ".join(f"'{name}'" for name in sorted(copies))
+        parts.append(f"in pieces that run in parallel, each with its own copy of {names}, if it is long; else in order")
     if factor := schedule.jam(index):
         parts.append(f"{factor} together")
     if width := schedule.width(index):

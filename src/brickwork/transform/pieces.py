@@ -56,7 +56,7 @@ from brickwork.transform.places import GRID, Places, in_order, outlives_check, p
 from brickwork.transform.predicate import predicate
 from brickwork.transform.schedule.apply import MOST_PIECES
 from brickwork.transform.schedule.in_step import runs_in_step
-from brickwork.transform.scratch import Names, identity
+from brickwork.transform.scratch import Names, identity, names_of
 from brickwork.transform.shared_locals import share_locals, used_tables
 from brickwork.transform.split import split
 
@@ -70,7 +70,7 @@ def cut(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> Prog
     `known` is what `known_of(program)` says.
     """
     key = next((item for item in program.parameters if isinstance(item, KeyParameter)), None)
-    names = _names(program, scheduled, known)
+    names = names_of((program, *scheduled.values()), known.scratch)
     cell = None
     if key is not None and any(isinstance(node, Random) for item in scheduled.values() for node in walk(item)):
         cell, _ = names.tensor("key", INT64, 1)
@@ -100,17 +100,6 @@ def unordered(program: Program) -> bool:
         and node.combine.name in {"add", "mul"}
         for node in walk(program)
     )
-
-
-def _names(program: Program, scheduled: Mapping[str, Kernel], known: Known) -> Names:
-    roots = (program, *scheduled.values())
-    symbols = assigned_symbols(roots) | read_symbols(roots)
-    for node in walk(roots):
-        if isinstance(node, Kernel):
-            symbols |= set(node.scalars)
-    accesses = [node.access for node in walk(roots) if isinstance(node, Load | Store)]
-    symbol = 1 + max((item.number for item in symbols), default=-1)
-    return Names(count(known.scratch), count(symbol), count(1 + max(accesses, default=-1)))
 
 
 # ---------------------------------------------------------------- kernels

@@ -15,6 +15,7 @@
 7. hoist (only for processors): tests the checks of innermost loops before them; needs the loops as they are run.
 8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source.
 9. pieces (only for grids): cuts whole programs, once all kernels are scheduled.
+   own_copies (only for processors): adds tensors to whole programs, likewise.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from brickwork.transform.hoist import hoist_checks
 from brickwork.transform.indices import plain_indices
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.known import Known, holds, known_of, narrow_conditions
+from brickwork.transform.own_copies import with_own_copies
 from brickwork.transform.pieces import cut
 from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.promote import apart_in, promote
@@ -182,4 +184,7 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
     def visit(node: Node) -> Node:
         return replace(node, kernel=scheduled[node.kernel.name].kernel) if isinstance(node, Launch) else node
 
-    return rewrite(program, visit), tuple(scheduled.values())
+    schedules = {name: item.schedule for name, item in scheduled.items()}
+    program = with_own_copies(rewrite(program, visit), schedules)
+    final = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
+    return program, tuple(replace(item, kernel=final[name]) for name, item in scheduled.items())

@@ -1,4 +1,4 @@
-"""Scratch tensors of a program, which hold what device kernels leave for later ones: their names, reads and writes.
+"""Scratch tensors of a program, which hold what nests leave for later ones: their names, reads and writes.
 
 Invariant: a name or number that is given out is in use nowhere else in the program.
 """
@@ -6,12 +6,14 @@ Invariant: a name or number that is given out is in use nowhere else in the prog
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import UINT64, DType, value_dtype
-from brickwork.ir.nodes import Allocate, Expression, Load, Reduction, Store, Symbol, Tensor, TensorType
+from brickwork.ir.nodes import Allocate, Expression, Kernel, Load, Node, Reduction, Store, Symbol, Tensor, TensorType
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 
 
 @dataclass(slots=True)
@@ -41,6 +43,17 @@ class Names:
         """Return the store of an element of a scratch tensor: its indices, and the value."""
         *indices, value = indices_and_value
         return Store(tensor=tensor, indices=tuple(indices), value=value, access=next(self.accesses))
+
+
+def names_of(roots: Sequence[Node], tensor: int) -> Names:
+    """Return names that are not in use in a program and its kernels; tensors are numbered from `tensor` on."""
+    symbols = assigned_symbols(roots) | read_symbols(roots)
+    for node in walk(roots):
+        if isinstance(node, Kernel):
+            symbols |= set(node.scalars)
+    accesses = [node.access for node in walk(roots) if isinstance(node, Load | Store)]
+    symbol = 1 + max((item.number for item in symbols), default=-1)
+    return Names(count(tensor), count(symbol), count(1 + max(accesses, default=-1)))
 
 
 def identity(item: Reduction) -> Expression:

@@ -69,7 +69,7 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For):
             return (statement,)
-        names = schedule.updates(statement.index)
+        names = schedule.updates(statement.index) | schedule.copies(statement.index)
         if names:
             statement = with_updates(statement, names)
         loops = schedule.flat(statement.index)

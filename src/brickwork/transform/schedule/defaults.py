@@ -13,6 +13,7 @@ from math import inf, isinf
 
 from brickwork.analysis.model import Access
 from brickwork.analysis.polynomial import UnknownAtom
+from brickwork.analysis.updates import update_operator
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import (
     Block,
@@ -27,6 +28,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
+from brickwork.transform.own_copies import may_be_copied
 from brickwork.transform.schedule.grid import grid_schedule
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import (
@@ -37,7 +39,17 @@ from brickwork.transform.schedule.planner import (
     trip_count,
     value_bytes,
 )
-from brickwork.transform.schedule.schedule import Chunk, Directive, Flatten, Jam, Parallel, Permute, Schedule, Vectorise
+from brickwork.transform.schedule.schedule import (
+    Chunk,
+    Copy,
+    Directive,
+    Flatten,
+    Jam,
+    Parallel,
+    Permute,
+    Schedule,
+    Vectorise,
+)
 
 LANES_LIMIT = 64
 REDUCTION_LANES = 32
@@ -88,11 +100,20 @@ class _Processor(Planner):
             yield Chunk(loop.index, LIGHT_CHUNK)
             yield Vectorise(loop.index, self.width(loop))
         elif not self.analysis.loops[loop.index].independent:
+            yield from self.copied(loop)
             yield from self.block(loop.body)
         elif self.analysis.loops[loop.index].reductions:
             yield from self.reduction(loop)
         else:
             yield from self.independent(loop)
+
+    def copied(self, loop: For) -> Iterator[Directive]:
+        """Give pieces of a loop that only updates keep in order their own copies of what they update."""
+        verdict = self.analysis.loops[loop.index]
+        joined = all(may_be_copied(tensor, update_operator(loop, tensor)) for tensor in verdict.updates)
+        claimed = any(isinstance(node, For) and node.claimed for node in walk(loop))
+        if joined and not claimed and not verdict.reductions:
+            yield from (Copy(loop.index, tensor.name) for tensor in verdict.updates)
 
     def independent(self, loop: For) -> Iterator[Directive]:
         band = [*self.band(loop)]

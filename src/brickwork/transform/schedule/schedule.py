@@ -108,8 +108,16 @@ class Update:
     tensor: str
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Run pieces of a loop at once, each with a copy of its own of a tensor that the loop updates."""
+
+    loop: Symbol
+    tensor: str
+
+
 Directive: TypeAlias = (
-    Parallel | Vectorise | Chunk | Flatten | Jam | Blocks | Threads | Partials | Split | Permute | Tile | Update
+    Parallel | Vectorise | Chunk | Flatten | Jam | Blocks | Threads | Partials | Split | Permute | Tile | Update | Copy
 )
 
 
@@ -168,6 +176,10 @@ class Schedule:
         """Return the names of the tensors that a loop updates indivisibly."""
         return frozenset(item.tensor for item in self.directives if isinstance(item, Update) and item.loop == loop)
 
+    def copies(self, loop: Symbol) -> frozenset[str]:
+        """Return the names of the tensors of which pieces of a loop have copies."""
+        return frozenset(item.tensor for item in self.directives if isinstance(item, Copy) and item.loop == loop)
+
     def jam(self, loop: Symbol) -> int:
         """Return the number of iterations that run together, or 0."""
         return next((item.factor for item in self.directives if isinstance(item, Jam) and item.loop == loop), 0)
@@ -206,6 +218,8 @@ def deserialise(text: str, loops: tuple[Symbol, ...]) -> Schedule:
                 directives.append(Tile(loop, named[values[0]], int(values[1])))
             case "update":
                 directives.append(Update(loop, str(values[0])))
+            case "copy":
+                directives.append(Copy(loop, str(values[0])))
             case "flatten":
                 directives.append(Flatten(loop, tuple(named[value] for value in values)))
             case _:
@@ -243,6 +257,8 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("tile", _name(loop), _name(across), factor)
         case Update(loop, tensor):
             return ("update", _name(loop), tensor)
+        case Copy(loop, tensor):
+            return ("copy", _name(loop), tensor)
 
 
 def _spell(directive: Directive) -> str:
@@ -271,3 +287,5 @@ def _spell(directive: Directive) -> str:
             return f"tile({across.name}, {factor})"
         case Update(loop, tensor):
             return f"update({loop.name}, {tensor})"
+        case Copy(loop, tensor):
+            return f"copy({loop.name}, {tensor})"
