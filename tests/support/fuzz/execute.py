@@ -22,6 +22,7 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_kernel
 from brickwork.ir.walk import walk
 from brickwork.target.target import Target
+from brickwork.transform import own_copies
 from brickwork.transform.distribute import DISTRIBUTED_NUMBERS
 from brickwork.transform.pipeline import ScheduledKernel, schedule_kernel
 from brickwork.transform.promote import PROMOTED_NUMBERS
@@ -157,5 +158,8 @@ def small_pieces() -> Generator[None]:
         patch.object(defaults, "LIGHT_CHUNK", 16),
         patch.object(defaults, "HEAVY_CHUNK", 3),
         patch.object(defaults, "REDUCTION_LANES", 8),
+        patch.object(own_copies, "PIECES", 3),
+        patch.object(own_copies, "LEAST", 5),
+        patch.object(own_copies, "PER_ELEMENT", 0),
     ):
         yield
