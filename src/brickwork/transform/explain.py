@@ -87,7 +87,8 @@ def _loop_lines(
     if how is not None and verdict.updates and verdict.independent:
         names = ", ".join(f"'{tensor.name}'" for tensor in verdict.updates)
         yield f"{indent}  updates of {names} are atomic, as iterations may meet on an element"
-    if how is None and verdict.conflict is not None:
+    copied = bool(schedule.copies(loop.node.index))
+    if (how is None or copied) and verdict.conflict is not None:
         yield from (f"{indent}  {line}" for line in _conflict_lines(verdict.conflict))
         if loop.node.index in skewed:
             yield f"{indent}  its diagonals are independent: on a GPU each of them runs in parallel"
