@@ -46,13 +46,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to where the site has what they mean; put the README before the landing page's own text."""
-    source = _place(page.file)
-    text = _led(markdown, source, page.file.src_uri)
+    """Lead links to where the site has what they mean; the landing page's own text stands within the README's."""
+    text = _led(markdown, _place(page.file), page.file.src_uri)
     if page.file.src_uri != "index.md":
         return text
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## More\n")[0]
-    return _led(readme, ROOT / "README.md", "index.md") + "\n\n" + text.partition("\n")[2]
+    page.meta["hide"] = ["navigation"]
+    readme = _led((ROOT / "README.md").read_text(encoding="utf-8"), ROOT / "README.md", "index.md")
+    before, measured, after = readme.partition("\n## More\n")[0].partition("\n## Measured\n")
+    return before + text.partition("\n")[2] + measured + after
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

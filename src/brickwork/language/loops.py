@@ -39,8 +39,9 @@ def ndrange(*axes: Axis, parallel: bool = False) -> Iterator[Any]:
 
     An axis is `n` for `range(n)`, or `(start, stop)`. `parallel=True` is the word that iterations are independent.
 
-    >>> list(ndrange(2, (5, 7)))
-    [(0, 5), (0, 6), (1, 5), (1, 6)]
+    Examples:
+        >>> list(ndrange(2, (5, 7)))
+        [(0, 5), (0, 6), (1, 5), (1, 6)]
     """
     del parallel
     ranges = [range(*axis) if isinstance(axis, tuple) else range(axis) for axis in axes]
