@@ -339,6 +339,7 @@ class _Turn:
         held: list[Formula] = [item for each in elements for item in _domain(each)]
         guards = self.guards((), {each.atom for each in elements}, held)
         held += [item for item in guards if isinstance(item, Comparison)]
+        elements, guards = self.narrowed(elements, guards)
         result: list[Dimension] = []
         for place, each in enumerate(bounded):
             inside = {each.atom, *(item.atom for item in bounded[:place]), *(item.atom for item in elements)}
@@ -358,6 +359,36 @@ class _Turn:
             assumed=tuple(dict.fromkeys(self.assumed)),
             everywhere=self.everywhere,
         )
+
+    def narrowed(
+        self, elements: Sequence[Dimension], guards: Sequence[Guard]
+    ) -> tuple[list[Dimension], tuple[Guard, ...]]:
+        """Return the elements that the iterations inside of the outer loops' can reach, and what else is asked of them.
+
+        Where they are a window that moves with the outer loops, their loops would run for little.
+        """
+        result, left = [*elements], list[Guard]()
+        for item in guards:
+            place = self.moving(item, result)
+            if place is None or not isinstance(item, Comparison):
+                left.append(item)
+                continue
+            each = result[place]
+            lower, upper = [*each.lower], [*each.upper]
+            if not self.bound(each.atom, _Constraint(item.polynomial, item.equal), lower, upper):
+                raise _OpaqueError
+            result[place] = replace(each, lower=_unique(lower), upper=_unique(upper))
+            self.everywhere = False
+            if len(result[place].lower) > 1 and len(result[place].upper) > 1:
+                raise _OpaqueError
+        return result, tuple(left)
+
+    def moving(self, guard: Guard, elements: Sequence[Dimension]) -> int | None:
+        """Return the innermost element's place that is compared to an index of an outer loop, if one is."""
+        atoms = guard.polynomial.atoms() if isinstance(guard, Comparison) else frozenset[Atom]()
+        if not any(isinstance(atom, IndexAtom) and atom.depth <= self.outer for atom in atoms):
+            return None
+        return next((place for place in reversed(range(len(elements))) if elements[place].atom in atoms), None)
 
     def clipped(self, atom: Atom, lower: tuple[Ratio, ...]) -> tuple[tuple[Ratio, ...], list[Guard]]:
         """Return where a loop begins, and what is asked in it instead, so that it begins at one place for all elements.
@@ -524,58 +555,3 @@ def _domain(dimension: Dimension) -> list[Formula]:
 
 def _unique(ratios: Iterable[Ratio]) -> tuple[Ratio, ...]:
     return tuple(dict.fromkeys(ratios))
-
-
-def from_zero(inverse: Inverse, *, backwards: bool) -> Inverse:
-    """Return an inverse whose loops begin at 0 where they begin at a place of each element.
-
-    So the iterations of neighbouring elements go together. If `backwards`, those that end at one place for all elements
-    begin there and run the other way.
-    """
-    terms, values = [*inverse.terms], dict(inverse.values)
-    if any(each.fixed is not None for each in terms):
-        return inverse
-    for place, each in enumerate(terms):
-        start, stop = _only(each.lower), _only(each.upper)
-        if start is None or _is_fixed(start):
-            continue
-        index = of_atom(each.atom)
-        if backwards and stop is not None and _is_fixed(stop):
-            moved, ends = {each.atom: stop - index}, (Ratio(stop - start),)
-        else:
-            moved = {each.atom: index + start}
-            ends = tuple(Ratio(item.numerator - start * item.divisor, item.divisor) for item in each.upper)
-        guards = tuple(_moved(item, moved) for item in each.guards)
-        terms[place] = replace(each, lower=(Ratio(ZERO),), upper=ends, guards=guards)
-        terms[place + 1 :] = [_moved_loop(inner, moved) for inner in terms[place + 1 :]]
-        values = {atom: _moved_ratio(ratio, moved) for atom, ratio in values.items()}
-        values[each.atom] = Ratio(moved[each.atom])
-    return replace(inverse, terms=tuple(terms), values=values)
-
-
-def _only(ratios: Sequence[Ratio]) -> Polynomial | None:
-    """Return the bound, if there is one that is whole."""
-    return ratios[0].numerator if len(ratios) == 1 and ratios[0].divisor == ONE else None
-
-
-def _is_fixed(polynomial: Polynomial) -> bool:
-    return all(map(is_parameter, polynomial.atoms()))
-
-
-def _moved_loop(each: Dimension, values: Mapping[Atom, Polynomial]) -> Dimension:
-    return replace(
-        each,
-        lower=tuple(_moved_ratio(item, values) for item in each.lower),
-        upper=tuple(_moved_ratio(item, values) for item in each.upper),
-        guards=tuple(_moved(item, values) for item in each.guards),
-    )
-
-
-def _moved_ratio(ratio: Ratio, values: Mapping[Atom, Polynomial]) -> Ratio:
-    return Ratio(ratio.numerator.substitute(values), ratio.divisor)
-
-
-def _moved(guard: Guard, values: Mapping[Atom, Polynomial]) -> Guard:
-    if isinstance(guard, Divisible):
-        return Divisible(guard.numerator.substitute(values), guard.divisor)
-    return Comparison(guard.polynomial.substitute(values), guard.equal)

@@ -19,7 +19,7 @@ from functools import reduce
 
 from brickwork.analysis.bounds import comparison_expression
 from brickwork.analysis.formula import Comparison
-from brickwork.analysis.inverse import Inverse, from_zero, invert
+from brickwork.analysis.inverse import Inverse, invert
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Access, Axis, Loop, depth_of
 from brickwork.analysis.polynomial import (
@@ -32,6 +32,7 @@ from brickwork.analysis.polynomial import (
     number,
     of_atom,
 )
+from brickwork.analysis.shifted import from_zero
 from brickwork.analysis.symbolic import model_kernel
 from brickwork.analysis.ways import Case, cases, conjunction, is_natural, plain
 from brickwork.ir import build
