@@ -285,3 +285,48 @@ def halves_and_total(g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     for i in range(1):
         total[i] = s
     return xb, total
+
+
+def swapped(x: torch.Tensor, k: torch.Tensor, steps: int) -> torch.Tensor:
+    """The way back of a stencil between two tensors that change places."""
+    n = x.shape[0]
+    u = torch.zeros((n,))
+    v = torch.zeros((n,))
+    for i in range(n):
+        u[i] = x[i]
+    for _ in range(steps):
+        for i in range(1, n - 1):
+            a = u[i] * k[i]
+            u[i] = 0
+            v[i - 1] += a
+            v[i] -= 2 * a
+            v[i + 1] += a
+        u, v = v, u
+    return u
+
+
+def windows(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    """A mean of each window before its elements are added to: neighbours in memory belong to many of them."""
+    n = x.shape[0]
+    xb = torch.zeros((n,))
+    for i in range(n):
+        mean = 0.0
+        for d in range(-1, 2):
+            mean += x[min(max(i + d, 0), n - 1)]
+        for d in range(-1, 2):
+            xb[min(max(i + d, 0), n - 1)] += g[i] * mean
+            xb[i] -= g[i]
+    return xb
+
+
+def triangle(g: torch.Tensor) -> torch.Tensor:
+    """Sums over windows that grow with an outer loop that is left early."""
+    n = g.shape[0]
+    xb = torch.zeros((n,))
+    for t in range(n):
+        if g[t] > 3:
+            break
+        for i in range(t + 1):
+            for k in range(i + 1):
+                xb[i - k] += g[i]
+    return xb

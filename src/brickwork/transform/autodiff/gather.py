@@ -61,9 +61,10 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.autodiff.dead import without_dead
+from brickwork.transform.autodiff.early import read_first
 from brickwork.transform.autodiff.hulls import Hulls, Range
 from brickwork.transform.autodiff.partial import partial_sums
-from brickwork.transform.autodiff.slices import Kept, Place, accumulations, added_by, slice_of
+from brickwork.transform.autodiff.slices import Kept, Place, accumulations, added_by, ends_early, loads, slice_of
 from brickwork.transform.autodiff.sums import without_zeros
 from brickwork.transform.autodiff.turned import Term, Writer
 from brickwork.transform.free import kernel_of
@@ -175,10 +176,11 @@ class _Gatherer:
     def nest(self, root: For, depth: int) -> Block:
         """Return a nest without the accumulations that can be turned around, and a nest for each of those."""
         found = self.accumulations(root)
-        gathered: dict[Tensor, tuple[Term, ...]] = {}
-        for tensor, updates in found.items():
-            if not self.stays(root, updates, depth) and (terms := self.terms(root, updates, depth)) is not None:
-                gathered[tensor] = terms
+        early = read_first(root, self.model.accesses, lambda one, two: self.is_same_iteration(one, two, depth))
+        gathered = self.gathered(root, found, depth, early)
+        if early and any(term.needs.kept for terms in gathered.values() for term in terms):
+            early = frozenset[Tensor]()
+            gathered = self.gathered(root, found, depth, early)
         rest = {tensor for tensor in found if tensor not in gathered}
         assumed = self.assumed(gathered)
         first = {
@@ -186,17 +188,32 @@ class _Gatherer:
         }
         self.covered |= {tensor for tensor in rest if found[tensor][0].store.access in first}
         residual = self.residual(root, gathered, first)
-        if any(not self.is_separate(found[tensor], depth) for tensor in rest):
+        if ends_early(root) or any(not self.is_separate(found[tensor], depth) for tensor in rest):
             zero, self.zero = self.zero, set[Tensor]()
             residual = replace(residual, body=self.block(residual.body, depth + 1))
             self.zero = zero
         nests = [item for tensor, terms in gathered.items() for item in self.written(tensor, terms, depth, not assumed)]
         stores = any(isinstance(node, Store) for node in walk(residual))
-        new = (*((residual,) if stores else _without_checks(residual)), *nests)
+        remaining = (residual,) if stores else _without_checks(residual)
+        new = (*nests, *remaining) if early else (*remaining, *nests)
         if not assumed or not gathered:
             return new if gathered else (residual,)
         condition = reduce(lambda one, two: build.apply("logical_and", one, two), assumed)
         return (If(condition=condition, then=new, otherwise=(_copied(root, self.names),)),)
+
+    def gathered(
+        self, root: For, found: Mapping[Tensor, Sequence[Place]], depth: int, early: frozenset[Tensor]
+    ) -> dict[Tensor, tuple[Term, ...]]:
+        """Return the terms of those tensors whose updates are turned around.
+
+        The nests read tensors in `early` before this one stores into them.
+        """
+        stored = frozenset(node.tensor for node in walk(root) if isinstance(node, Store)) - early
+        result: dict[Tensor, tuple[Term, ...]] = {}
+        for tensor, updates in found.items():
+            if not self.stays(root, updates, depth) and (terms := self.terms(updates, depth, stored)) is not None:
+                result[tensor] = terms
+        return result
 
     # ------------------------------------------------------------ what a nest does
 
@@ -230,6 +247,10 @@ class _Gatherer:
                 if not all(self.moves(first, second, loop) for loop in common):
                     return False
         return True
+
+    def is_same_iteration(self, first: Access, second: Access, depth: int) -> bool:
+        """Whether two accesses touch one element in the same iteration of all loops around them, if at all."""
+        return first.loops == second.loops and all(self.moves(first, second, loop) for loop in first.loops[depth:])
 
     def moves(self, first: Access, second: Access, loop: Loop) -> bool:
         """Whether two accesses are to other elements in other iterations of a loop, whatever loops inside do."""
@@ -269,9 +290,8 @@ class _Gatherer:
 
     # ------------------------------------------------------------ turning accesses around
 
-    def terms(self, root: For, updates: Sequence[Place], depth: int) -> tuple[Term, ...] | None:
+    def terms(self, updates: Sequence[Place], depth: int, stored: frozenset[Tensor]) -> tuple[Term, ...] | None:
         """Return what is added to an element of a tensor, or None if that is not known."""
-        stored = frozenset(node.tensor for node in walk(root) if isinstance(node, Store))
         rank = len(updates[0].store.indices)
         elements = [
             IndexAtom(Symbol(self.name_of(updates[0], axis), axis, INT64), ELEMENT_NUMBERS + axis, depth + 1)
@@ -310,6 +330,8 @@ class _Gatherer:
             held = tuple(part for item in known.values() if item is not None for part in item)
             asked = frozenset(place for place, item in known.items() if item is None)
             branches = [update.steps[place] for place in asked]
+            if any(loads(step.into.condition, stored) for step in branches if isinstance(step.into, If)):
+                return None
             inverse = invert(
                 self.model, self.solver, access, Case(way.indices, (*way.conditions, *held)), depth, elements
             )

@@ -129,7 +129,7 @@ def _places(before: Block, block: Block, steps: tuple[Step, ...]) -> Iterator[Pl
 
 def accumulations(root: For) -> dict[Tensor, list[tuple[Place, Expression]]]:
     """Return the updates of the tensors that a nest only adds to, and what is added; none where it may end early."""
-    if any(isinstance(node, Break | Continue | While | Rebind) or _may_fail(node) for node in walk(root)):
+    if ends_early(root):
         return {}
     touched = Counter(node.tensor for node in walk(root) if isinstance(node, Load | Store) and not node.tensor.is_local)
     result: dict[Tensor, list[tuple[Place, Expression]]] = {}
@@ -138,6 +138,11 @@ def accumulations(root: For) -> dict[Tensor, list[tuple[Place, Expression]]]:
             result.setdefault(place.store.tensor, []).append((place, added))
     accesses = {tensor: sum(1 if place.store.combine else 2 for place, _ in found) for tensor, found in result.items()}
     return {tensor: found for tensor, found in result.items() if accesses[tensor] == touched[tensor]}
+
+
+def ends_early(root: For) -> bool:
+    """Whether a nest may be left, or tensors change places in it: then none of its updates is turned around."""
+    return any(isinstance(node, Break | Continue | While | Rebind) or _may_fail(node) for node in walk(root))
 
 
 def _may_fail(node: Node) -> bool:

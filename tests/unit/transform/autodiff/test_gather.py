@@ -17,7 +17,7 @@ from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Allocate, For, If, Kernel, Launch, Load, Program, Store, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather import gather
@@ -95,6 +95,9 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
             (scatters.relu, (numbers(n, 2), numbers(n, 2))),
             (scatters.embedding, (memory([k * 7 % 5 for k in range(n)], INT64), numbers(n, 2))),
             (scatters.conv2s, (numbers(few, 2), numbers(3, 2))),
+            (scatters.swapped, (numbers(n), numbers(n), 3)),
+            (scatters.windows, (numbers(n), numbers(n))),
+            (scatters.triangle, (numbers(few),)),
         ]
     for padding in (0, 1, 3):
         made += [(scatters.replicate, (numbers(9), padding)), (scatters.reflect, (numbers(12), padding))]
@@ -264,3 +267,27 @@ def test_a_short_loop_inside_begins_at_one_place_for_all_elements() -> None:
     program = gathered(program_of(scatters.conv2, *SHAPES["conv2"]))
     starts = [node.start for node in walk(kernel_of(program)) if isinstance(node, For)]
     assert all(getattr(start, "value", None) == 0 for start in starts)
+
+
+def test_tensors_that_change_places_around_a_nest_are_no_obstacle_to_it() -> None:
+    program = gathered(program_of(scatters.swapped, numbers(5), numbers(5), 2))
+    scheduled = schedule_kernel(kernel_of(program), AVX2)
+    inner = [node for loop in _outermost(scheduled.source.body) for node in walk(loop.body) if isinstance(node, For)]
+    assert inner
+    assert all(scheduled.analysis.loops[loop.index].independent for loop in inner)
+
+
+def test_elements_that_move_with_the_loops_around_stay_a_scatter() -> None:
+    """Loops over all elements, in each iteration of those, would be more work than the order of the updates."""
+    program = program_of(scatters.windows, numbers(5), numbers(5))
+    before, after = (
+        [node.index for node in walk(kernel_of(each)) if isinstance(node, For)] for each in (program, gathered(program))
+    )
+    assert after == before
+
+
+def test_loops_around_a_nest_bound_the_elements_that_it_reaches() -> None:
+    program = gathered(program_of(scatters.triangle, numbers(5)))
+    around, *inner = (node for node in walk(kernel_of(program)) if isinstance(node, For))
+    elements = next(node for node in inner if any(isinstance(item, Store) for item in node.body))
+    assert around.index in read_symbols(elements.stop)
