@@ -315,7 +315,7 @@ def windows(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
             mean += x[min(max(i + d, 0), n - 1)]
         for d in range(-1, 2):
             xb[min(max(i + d, 0), n - 1)] += g[i] * mean
-            xb[i] -= g[i]
+            xb[i] -= g[i] * mean * d
     return xb
 
 

@@ -337,9 +337,10 @@ class _Turn:
         terms = [Dimension(atom, fixed=self.fixed.get(atom)) for atom in self.ordered([*self.unknown, *self.fixed])]
         bounded = self.bounded([*own, *terms])
         held: list[Formula] = [item for each in elements for item in _domain(each)]
+        implied = [Comparison(item.polynomial) for item in self.constraints if not item.needed and not item.equal]
         guards = self.guards((), {each.atom for each in elements}, held)
         held += [item for item in guards if isinstance(item, Comparison)]
-        elements, guards = self.narrowed(elements, guards)
+        elements, guards = self.narrowed(elements, guards, implied, held)
         result: list[Dimension] = []
         for place, each in enumerate(bounded):
             inside = {each.atom, *(item.atom for item in bounded[:place]), *(item.atom for item in elements)}
@@ -361,25 +362,32 @@ class _Turn:
         )
 
     def narrowed(
-        self, elements: Sequence[Dimension], guards: Sequence[Guard]
+        self,
+        elements: Sequence[Dimension],
+        guards: Sequence[Guard],
+        implied: Sequence[Comparison],
+        held: Sequence[Formula],
     ) -> tuple[list[Dimension], tuple[Guard, ...]]:
         """Return the elements that the iterations inside of the outer loops' can reach, and what else is asked of them.
 
         Where they are a window that moves with the outer loops, their loops would run for little.
         """
         result, left = [*elements], list[Guard]()
-        for item in guards:
+        for item in (*guards, *implied):
             place = self.moving(item, result)
             if place is None or not isinstance(item, Comparison):
-                left.append(item)
+                left += [item] if item in guards else []
                 continue
             each = result[place]
             lower, upper = [*each.lower], [*each.upper]
             if not self.bound(each.atom, _Constraint(item.polynomial, item.equal), lower, upper):
-                raise _OpaqueError
-            result[place] = replace(each, lower=_unique(lower), upper=_unique(upper))
+                if item in guards:
+                    raise _OpaqueError
+                continue
+            first, last = self.pruned(_unique(lower), held, low=True), self.pruned(_unique(upper), held, low=False)
+            result[place] = replace(each, lower=first, upper=last)
             self.everywhere = False
-            if len(result[place].lower) > 1 and len(result[place].upper) > 1:
+            if len(first) > 1 and len(last) > 1:
                 raise _OpaqueError
         return result, tuple(left)
 
