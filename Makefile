@@ -3,9 +3,10 @@
 #   make test    lint and all tests
 #   make lint    style and types
 #   make docs    builds the documentation as a site, in site/; warnings are errors
-#   make bench   measures this machine's CPU; results go to benchmarks/results/
+#   make bench   measures this machine's CPU, which should be idle otherwise; results go to benchmarks/results/
+#   make bench-gpu  measures its GPU likewise
 #   make errors  writes docs/errors and the expected texts in tests/errors/cases from what brickwork says now
-#   make table   writes the tables of README.md and docs/guide/measured.md from the results
+#   make table   writes the tables and plots of README.md and docs/guide from the results
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -15,7 +16,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-$(subst =,-,$(TORCH_SPEC))
 
-.PHONY: demo test lint docs bench table errors clean
+.PHONY: demo test lint docs bench bench-gpu table errors clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m examples.demo
@@ -32,7 +33,10 @@ docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m brickwork bench all --record
+
+bench-gpu: $(INSTALLED)
+	$(BIN)/python -m brickwork bench all --device cuda --record
 
 table: $(INSTALLED)
 	$(BIN)/python -m benchmarks.table

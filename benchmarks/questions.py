@@ -6,11 +6,13 @@ example. What a run asks for (device, peers, seconds, sizes) is `Run`.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from benchmarks import first_call, gradients, launch, matmul, pad, sample, scaling, sin, streaming, timex
 from benchmarks.peers import registry
 from brickwork.bench.question import Parts, Question, Run, Suite
 
-__all__ = ["QUESTIONS", "SUITE", "Parts", "Question", "Run"]
+__all__ = ["QUESTIONS", "RECORDS", "SUITE", "Parts", "Question", "Run"]
 
 _ALL = (
     Question(
@@ -65,4 +67,5 @@ _ALL = (
     ),
 )
 QUESTIONS = {question.name: question for question in _ALL}
-SUITE = Suite(questions=QUESTIONS, peers=tuple(registry.SYSTEMS), absent=registry.absent)
+RECORDS = Path(__file__).parent / "results"
+SUITE = Suite(questions=QUESTIONS, peers=tuple(registry.SYSTEMS), absent=registry.absent, records=RECORDS)

@@ -1,102 +1,152 @@
-"""`python -m benchmarks.table`: write the measured tables from the records, between two marks in each document.
+"""`python -m benchmarks.table`: write what is shown of the measurements from the records, between marks in documents.
 
-README.md has the headlines, docs/guide/measured.md everything, docs/guide/programs.md the loop
-programs. Records of a GPU have tables and marks of their own, and pictures in
-docs/images/; so have the registers that kernels take (`registers.py`).
+README.md has the headlines, docs/guide/measured.md every table of every question with its plot (docs/images/measured/),
+docs/guide/programs.md the loop programs. The registers that kernels take are in `registers.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks import loop_programs, registers
+from benchmarks import earlier_records, loop_programs, registers
 from benchmarks.cuda import programs
-from brickwork.bench import plots
-from brickwork.bench.record import Case, Record, load, load_all
-from brickwork.bench.report import markdown, markdown_device
+from benchmarks.questions import QUESTIONS, RECORDS
+from brickwork.bench import views
+from brickwork.bench.findings import Findings, common
+from brickwork.bench.glance import beside, glance
+from brickwork.bench.record import Record, load, load_all
+from brickwork.bench.sheets import machine_of
+from brickwork.bench.table import Table
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
-IMAGES = ROOT / "docs" / "images"
-ORDER = ("brick_pad", "timex", "gradients", "sin", "sample_normal", "launch", "first_call", "matrix_product")
-HEADLINES = frozenset(
-    {
-        "brick_pad 4144x8224, into a given image",
-        "timex B=8 C=64 T=512",
-        "timex backward, both gradients, B=8 C=64 T=512",
-        "sin 16M, into a given tensor",
-        "sample_normal d=2500 n=1024",
-        "a call with 16 floats, decorated name",
-        "a call with 16 floats, 14 tensors, decorated name",
-        "first call of timex, cold cache",
-        "first call of timex, warm cache",
-    }
-)
-HEADLINES_OF_GPUS = frozenset(
-    {
-        "brick_pad 4144x8224",
-        "sin 4096x12672",
-        "sample_normal d=5000 n=1024",
-        "sample_normal d=100000 n=1024",
-        "sample_normal d=100000 n=1024, fast_math",
-        "timex B=32 C=768 T=768",
-        "timex backward, both gradients, B=32 C=768 T=768",
-        "host time of a call with 1024 floats",
-        "transpose 8192x8192",
-        "softmax of 65536x1024",
-        "first call of timex, cold cache",
-        "first call of timex, warm cache",
-    }
-)
-DOCUMENTS = (("README.md", HEADLINES, HEADLINES_OF_GPUS), ("docs/guide/measured.md", None, None))
-CPU, GPU, REGISTERS = "measured", "measured on a GPU", "registers"
+IMAGES = ROOT / "docs" / "images" / "measured"
+MARKS = {"cpu": "measured", "cuda": "measured on a GPU"}
+REGISTERS = "registers"
 
 
-def table(records: list[Record], titles: frozenset[str] | None) -> str:
-    """Return the table with a line on the machine and the versions."""
-    first = records[0]
-    machine = (
-        f"{first.machine.get('processor', '')}, {first.machine['cores']} cores, {first.machine.get('vectors', '')}"
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A row of README.md's table: a table of a question, at one x or at its last one."""
+
+    question: str
+    part: str
+    words: str
+    x: int | str | None = None
+
+
+HEADLINES = (
+    Headline("pad", "given", "a brick wall, into a given image"),
+    Headline("timex", "forward-T", "causal convolution (timex)"),
+    Headline("timex", "backward-T", "both gradients of timex"),
+    Headline("sin", "rate", "sine"),
+    Headline("sample", "independent", "1024 samples of d normal distributions"),
+    Headline("sample", "shared", "the same with one z for all d"),
+    Headline("launch", "tensors", "host time of a call, by its tensors", 1),
+    Headline("launch", "tensors", "host time of a call, by its tensors", 14),
+    Headline("compile", "cold", "first call, cold cache", "timex"),
+    Headline("compile", "warm", "first call, warm cache", "timex"),
+    Headline("streaming", "loops", "memory-bound loops", "transpose"),
+    Headline("streaming", "loops", "memory-bound loops", "softmax"),
+)
+
+
+def recorded(folder: Path) -> list[Findings]:
+    """Return what was found on a kind of machine, in the order of the questions; not what has the form of before."""
+    paths = [path for name in QUESTIONS if (path := folder / f"{name}.json").exists()]
+    return [Findings.load(path) for path in paths if Findings.holds(path)]
+
+
+def tables(findings: Iterable[Findings]) -> list[Table]:
+    """Return all tables of questions."""
+    return [table for each in findings for table in each.tables.values()]
+
+
+def headlines(found: list[Findings]) -> str:
+    """Return the rows of a machine that README.md shows, with a line on the machine."""
+    lines = ["| | brickwork | others, and how many times as long they take |", "|---|---|---|"]
+    by_name = {each.question: each for each in found}
+    for row in HEADLINES:
+        table = by_name[row.question].tables.get(row.part) if row.question in by_name else None
+        x = table.x_values[-1] if table is not None and row.x is None else row.x
+        if table is None or x is None or x not in table.x_values:
+            continue
+        said = beside(table, x)
+        if said is not None:
+            lines.append(f"| {row.words}, {table.x_name} = {x} | {said[0]} | {said[1]} |")
+    return "\n".join([*lines, "", about(tables(found)[0].record)])
+
+
+def about(record: Record) -> str:
+    """Return a line on the machine and the versions."""
+    threads = f"{record.threads} threads; " if all(case.device == "cpu" for case in record.cases) else ""
+    return (
+        f"{machine_of(record)}; {threads}{versions(record)}; commit {record.commit}; {record.date}. "
+        "Medians; contenders take turns in one process."
     )
-    said = f"{machine}; {first.threads} threads; {versions(first)}; {first.date}."
-    return f"{markdown(records, titles)}\n\n{said} Medians; contenders take turns in one process."
-
-
-def table_of_gpu(records: list[Record], titles: frozenset[str] | None) -> str:
-    """Return the table of one GPU, with a line on it and the versions, and what was noted of the cases."""
-    first = records[0]
-    said = f"{first.machine['gpu']} ({first.machine['compute']}); {versions(first)}; {first.date}."
-    lines = [
-        markdown_device(records, titles),
-        "",
-        f"{said} Medians; the level-two cache is emptied before each sample.",
-    ]
-    if titles is None:
-        lines += ["", "![The sine's rate over the size, for each contender](../images/sin-gpu.png)", ""]
-        cases = [case for result in records for case in result.cases]
-        lines += [f"- {case.title}: {name}: {note}." for case in cases for name, note in case.notes.items()]
-    return "\n".join(lines)
-
-
-def write_programs() -> None:
-    """Write the tables of the loop programs, each with a line on its machine."""
-    on_cpus: list[str] = []
-    for path in sorted(RESULTS.glob("*/programs.json")):
-        found = load(path)
-        said = f"{found.machine.get('processor', '')}, {found.threads} threads; {versions(found)}; {found.date}."
-        on_cpus.append(f"{loop_programs.markdown(found.cases)}\n\n{said}")
-    on_gpus: list[str] = []
-    for path in sorted(RESULTS.glob("*/cuda-programs.json")):
-        runs = load_all(path)
-        said = f"{runs[0].machine['gpu']} beside {programs.PROCESSORS} cores of its machine; {runs[0].date}."
-        on_gpus.append(f"{programs.markdown([case for run in runs for case in run.cases])}\n\n{said}")
-    write("docs/guide/programs.md", "programs", "\n\n".join(on_cpus))
-    write("docs/guide/programs.md", "programs on a GPU", "\n\n".join(on_gpus))
 
 
 def versions(record: Record) -> str:
     """Return the versions of what was measured with."""
     return ", ".join(f"{name} {version}" for name, version in record.versions.items() if name != "brickwork")
+
+
+def everything(found: list[Findings], machine: str) -> str:
+    """Return every table of a machine with its plot, which is drawn, and first what holds of all of them."""
+    every = tables(found)
+    alike = common(every)
+    lines = [about(every[0].record), "", *(f"- {key}: {value}" for key, value in alike.items()), ""]
+    for findings in found:
+        lines += [f"### {findings.question}: {findings.asks}", ""]
+        for name, table in findings.tables.items():
+            picture = IMAGES / machine / f"{findings.question}-{name}.png"
+            table.plot(picture)
+            sheet = table.sheet()
+            own = tuple(fact for fact in sheet.facts if fact[0] not in alike)
+            said = glance(table)
+            lines += [
+                views.markdown(replace(sheet, subtitle=f"brickwork: {said}" if said else "", facts=own)),
+                f"![{table.title}](../images/measured/{machine}/{picture.name})",
+                "",
+            ]
+        lines += [f"- not measured: {trouble}" for trouble in findings.troubles()]
+    return "\n".join(lines)
+
+
+def write_measured() -> None:
+    """Write README.md's and docs/guide/measured.md's tables, of every kind of machine that there are records of."""
+    found = {folder.name: recorded(folder) for folder in sorted(RECORDS.iterdir()) if folder.is_dir()}
+    for device, mark in MARKS.items():
+        here = {name: each for name, each in found.items() if each and device in devices(each)}
+        earlier = earlier_records.on_the_cpu if device == "cpu" else earlier_records.on_gpus
+        short = "\n\n".join(headlines(each) for each in here.values()) or earlier(headlines=True)
+        full = "\n\n".join(everything(each, name) for name, each in here.items()) or earlier(headlines=False)
+        if short:
+            write("README.md", mark, short)
+        if full:
+            write("docs/guide/measured.md", mark, full)
+
+
+def devices(findings: Iterable[Findings]) -> set[str]:
+    """Return the kinds of device whose time was taken."""
+    return {case.device for table in tables(findings) for case in table.record.cases}
+
+
+def write_programs() -> None:
+    """Write the tables of the loop programs, each with a line on its machine."""
+    on_cpus: list[str] = []
+    for path in sorted(RECORDS.glob("*/programs.json")):
+        found = load(path)
+        said = f"{found.machine.get('processor', '')}, {found.threads} threads; {versions(found)}; {found.date}."
+        on_cpus.append(f"{loop_programs.markdown(found.cases)}\n\n{said}")
+    on_gpus: list[str] = []
+    for path in sorted(RECORDS.glob("*/cuda-programs.json")):
+        runs = load_all(path)
+        said = f"{runs[0].machine['gpu']} beside {programs.PROCESSORS} cores of its machine; {runs[0].date}."
+        on_gpus.append(f"{programs.markdown([case for run in runs for case in run.cases])}\n\n{said}")
+    write("docs/guide/programs.md", "programs", "\n\n".join(on_cpus))
+    write("docs/guide/programs.md", "programs on a GPU", "\n\n".join(on_gpus))
 
 
 def write(document: str, mark: str, text: str) -> None:
@@ -108,35 +158,12 @@ def write(document: str, mark: str, text: str) -> None:
     path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
-def draw(records: list[Record]) -> None:
-    """Draw the sine's rates over its sizes, and the times of the other headlines."""
-    cases = {case.title: case for result in records for case in result.cases}
-    sines = [case for title, case in cases.items() if title.startswith("sin 4096x")]
-    if sines:
-        widths = [int(case.title.removeprefix("sin 4096x")) for case in sines]
-        plots.rates(sines, widths, IMAGES / "sin-gpu.png", f"sin of 4096 x N floats, {records[0].machine['gpu']}")
-    bars: list[Case] = [case for title, case in cases.items() if title in HEADLINES_OF_GPUS and len(case.timings) > 1]
-    if bars:
-        plots.timings(bars, IMAGES / "timings-gpu.png")
-
-
 def main() -> None:
-    """Rewrite the tables, of every kind of machine that there are records of."""
-    folder = RESULTS / "cpu-2core"
-    records = [load(folder / f"{name}.json") for name in ORDER if (folder / f"{name}.json").exists()]
-    runs = [load_all(path) for path in sorted(RESULTS.glob("*/cuda.json"))]
-    if not records and not runs:
-        raise SystemExit("there are no records: run `make bench` first")
-    for document, titles, titles_of_gpus in DOCUMENTS:
-        if records:
-            write(document, CPU, table(records, titles))
-        if runs:
-            write(document, GPU, "\n\n".join(table_of_gpu(run, titles_of_gpus) for run in runs))
+    """Rewrite what is shown of the records."""
+    write_measured()
     if registers.PATH.exists():
         write("docs/guide/measured.md", REGISTERS, registers.markdown(registers.load()))
     write_programs()
-    for run in runs:
-        draw(run)
 
 
 if __name__ == "__main__":

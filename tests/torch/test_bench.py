@@ -3,15 +3,18 @@
 import csv
 import dataclasses
 import io
+import itertools
 import math
+import statistics
 import time
 
 import pytest
 import torch
+from torch.utils.benchmark import Timer
 
 import brickwork as bw
 from brickwork import bench
-from brickwork.bench import answers, formulas, plan, roofline, views
+from brickwork.bench import answers, formulas, plan, plots, roofline, timers, views
 from brickwork.bench.record import Case, Record
 from brickwork.bench.timers import Timing, measure
 
@@ -204,6 +207,41 @@ def test_rounds_go_on_until_the_median_is_known_or_the_budget_is_spent():
     options = {"rounds": 3, "warm_up": 0, "sample": 1e-4, "budget": 0.1}
     assert measure({"a": call}, **options, precision=math.inf)["a"].samples == 3
     assert measure({"a": call}, **options, precision=0)["a"].samples > 3
+
+
+def test_a_slow_contender_takes_no_turns_when_it_has_spent_its_part():
+    quick = {"rounds": 9, "warm_up": 0, "sample": 1e-4, "budget": 0.02, "precision": 0}
+    found = measure({"slow": lambda: time.sleep(0.03), "fast": lambda: None}, **quick)
+    assert found["slow"].samples == 3
+    assert found["fast"].samples == 9
+    assert measure({"slow": lambda: time.sleep(0.01)}, **{**quick, "budget": 0})["slow"].samples == 9
+
+
+def test_a_call_that_takes_long_is_not_called_more_often_than_needed(monkeypatch):
+    monkeypatch.setattr(timers, "_LONG", 0.01)
+    calls = []
+
+    def slow():
+        calls.append(time.sleep(0.02))
+
+    assert measure({"slow": slow}, rounds=3, warm_up=0, sample=1e-4)["slow"].samples == 3
+    assert len(calls) == 1 + 1 + 3, "to warm up, before the first sample, and the samples"
+
+
+def test_times_are_those_of_torchs_timer():
+    x = torch.randn(1 << 20)
+    out = torch.empty_like(x)
+
+    def sine():
+        return torch.sin(x, out=out)
+
+    def apart():
+        ours = bench.compare({"sin": sine}, {"x": ()}, seconds=0.1, precision=0).case("x").timings["sin"].least
+        timer = Timer("sine()", globals={"sine": sine}, num_threads=torch.get_num_threads())
+        return abs(ours / min(timer.blocked_autorange(min_run_time=0.1).times) - 1)
+
+    differences = itertools.accumulate((apart() for _ in range(8)), min)
+    assert any(difference < 0.05 for difference in differences), "a busy machine may spoil one comparison, not all"
 
 
 def test_memory_of_a_call_is_its_peak():
@@ -446,6 +484,18 @@ def test_tables_are_drawn(tmp_path, suffix, begins, words):
     assert table.save(tmp_path / f"sine.{suffix}").read_bytes().startswith(begins)
 
 
+def test_variants_of_a_system_have_its_colour():
+    names = ("brickwork", "brickwork, fast", "triton, blocks", "triton, rows", "torch", "other", "CUDA C++")
+    looks = plots._looks([plots.Curve(name, (1,), (1.0,)) for name in names])
+    ours, fast, blocks, rows, torchs, other, _ = looks
+    assert ours.width > fast.width > rows.width
+    assert blocks.colour == rows.colour
+    assert blocks.kind != rows.kind
+    assert len({look.colour for look in (ours, fast, blocks, torchs, other)}) == 5
+    alone = plots._looks([plots.Curve("triton", (1,), (1.0,))])
+    assert alone[0].colour == blocks.colour, "in every plot the same one"
+
+
 def test_other_suffixes_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"not '\.txt'"):
         table_of(ROWS).save(tmp_path / "sine.txt")
@@ -517,3 +567,70 @@ def test_on_a_gpu_the_device_and_the_host_are_timed_apart(how):
     assert case.memory["one"] == 4 << 24
     assert not case.launches or case.launches == {"one": 1, "two": 3}
     assert plan.Protocol(**how).cache == how.get("cache")
+
+
+LARGE = 1 << 28
+"""Floats whose sine takes an H200 half a millisecond."""
+
+
+@pytest.fixture
+def large():
+    """Kernels of more than 200 microseconds: a sine, a copy, and many operations on few bytes."""
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    x = torch.randn(LARGE, device="cuda")
+    out = torch.empty_like(x)
+    a = torch.randn(4096, 4096, device="cuda")
+    product = torch.empty_like(a)
+    return {
+        "sin": lambda: torch.sin(x, out=out),
+        "copy": lambda: out.copy_(x),
+        "product": lambda: torch.mm(a, a, out=product),
+    }
+
+
+def on_the_device(calls, **how):
+    table = bench.compare(calls, {"large": ()}, check=False, device="cuda", seconds=0.5, details=False, **how)
+    timings = table.case("large").timings
+    assert set(timings) == set(calls), table.case("large").notes
+    assert all(timing.median > 200e-6 for timing in timings.values())
+    return {name: timing.median for name, timing in timings.items()}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("how", [{}, {"cache": "warm"}, {"graph": True}])
+def test_large_kernels_take_what_triton_measures(large, how):
+    testing = pytest.importorskip("triton.testing")
+    ours = on_the_device(large, **how)
+    for name, call in large.items():
+        theirs = testing.do_bench(call, warmup=50, rep=300, return_mode="median") / 1e3
+        assert ours[name] == pytest.approx(theirs, rel=0.05), name
+
+
+@pytest.mark.gpu
+def test_large_kernels_take_what_the_profiler_sees(large):
+    ours = on_the_device(large)
+    for name, call in large.items():
+        call()
+        torch.cuda.synchronize()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+            for _ in range(20):
+                call()
+            torch.cuda.synchronize()
+        kernels = [event for event in profiler.events() if event.device_type.name == "CUDA"]
+        if not kernels:
+            pytest.skip("the profiler shows no kernels here")
+        longest = [event.time_range.elapsed_us() / 1e6 for event in kernels if event.time_range.elapsed_us() > 100]
+        assert len(longest) == 20, "one kernel a call"
+        assert ours[name] == pytest.approx(statistics.median(longest), rel=0.05), name
+
+
+@pytest.mark.gpu
+def test_peaks_of_a_gpu_are_plausible():
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    found = roofline.peaks("cuda")
+    properties = torch.cuda.get_device_properties(0)
+    assert 0.5 < found["copy"] / found["fill"] < 2
+    assert found["fma"] > 1e12
+    assert found["fma"] < 2 * 256 * properties.multi_processor_count * 3e9

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from brickwork import __main__, bench
-from brickwork.bench import command, glance, page
+from brickwork.bench import command, glance, page, surroundings
 from brickwork.bench.findings import Findings
 
 
@@ -144,6 +144,15 @@ def test_two_runs_are_compared(ask, undrawn, tmp_path):
     assert "sine, rate, against the earlier run" in said
     assert said.count(" faster") == 3, "two cells, and their number"
     assert "2 faster, 0 slower, 0 same" in (tmp_path / "now" / "report.html").read_text()
+
+
+def test_records_are_kept_by_the_kind_of_machine(ask, undrawn, monkeypatch, tmp_path):
+    monkeypatch.setattr(surroundings.os, "cpu_count", lambda: 7)
+    monkeypatch.setattr(command, "find_suite", lambda: dataclasses.replace(SUITE, records=tmp_path))
+    status, said = ask("sine", "--record")
+    assert status == 0
+    assert str(tmp_path / "cpu-7core" / "report.html") in said
+    assert (tmp_path / "cpu-7core" / "sine.json").exists()
 
 
 def test_without_names_it_lists_what_there_is(ask):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from brickwork.bench import page, views
+from brickwork.bench import page, surroundings, views
 from brickwork.bench.asking import ask
 from brickwork.bench.display import Display, shown
 from brickwork.bench.findings import Findings
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--peers", metavar="a,b", help="the systems beside brickwork, or none (default: all that are installed)"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write tables (JSON), plots and report.html")
+    parser.add_argument("--record", action="store_true", help="keep them as the repository's records of such a machine")
     parser.add_argument("--against", type=Path, metavar="DIR", help="the --out of an earlier run to compare with")
     parser.add_argument(
         "--seconds", type=float, default=0.5, metavar="S", help="for a contender and case, about (default: 0.5)"
@@ -120,7 +121,8 @@ class _Asked:
         run = Run(
             device=options.device, peers=_peers(options.peers, suite), seconds=options.seconds, small=options.small
         )
-        _refuse(run, options.out)
+        _refuse(run, writes=options.record or options.out is not None)
+        recorded = suite.records / surroundings.machine(run.device) if options.record and suite.records else None
         chosen = _chosen(options.questions, suite)
         here = tuple(each for each in chosen if run.device in each.devices)
         if not here:
@@ -129,7 +131,7 @@ class _Asked:
         return _Asked(
             questions=here,
             run=run,
-            out=options.out,
+            out=recorded or options.out,
             earlier=_earlier(options.against, here),
             skipped=(
                 *(f"{each.name} is not measured on {run.device}" for each in chosen if each not in here),
@@ -144,13 +146,13 @@ def _without(absent: Mapping[str, str]) -> tuple[str, ...]:
     return (f"without {said}",) if said else ()
 
 
-def _refuse(run: Run, out: Path | None) -> None:
+def _refuse(run: Run, *, writes: bool) -> None:
     """Refuse a run that cannot be carried out here."""
     if run.device == "cuda" and not torch.cuda.is_available():
         raise CannotMeasureError("there is no NVIDIA GPU here that PyTorch can use: torch.cuda.is_available() is False")
     if run.seconds <= 0:
         raise CannotMeasureError(f"--seconds is {run.seconds:g}; it must be more than 0")
-    needed = ("rich", *(("matplotlib",) if out is not None else ()))
+    needed = ("rich", *(("matplotlib",) if writes else ()))
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise CannotMeasureError(f"{' and '.join(missing)} must be installed for this: pip install 'brickwork[bench]'")

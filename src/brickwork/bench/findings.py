@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from brickwork.bench.against import Changes
 from brickwork.bench.table import Table
@@ -51,6 +52,12 @@ class Findings:
             failures=data["failures"],
         )
 
+    @staticmethod
+    def holds(path: Path) -> bool:
+        """Whether a JSON file is one that `load` reads."""
+        data: object = json.loads(path.read_text(encoding="utf-8"))
+        return isinstance(data, dict) and {"format", "question", "tables"} <= {*map(str, cast("dict[str, Any]", data))}
+
     def troubles(self) -> list[str]:
         """Return, a line each, what could not be measured: tables, and contenders of tables."""
         found = [f"{self.question}, {name}: {why}" for name, why in self.failures.items()]
@@ -67,3 +74,9 @@ class Findings:
         """Compare those tables that an earlier run has, too."""
         both = [name for name in self.tables if name in earlier.tables]
         return {name: self.tables[name].against(earlier.tables[name]) for name in both}
+
+
+def common(tables: Sequence[Table]) -> dict[str, str]:
+    """Return what is said alike of how each of several tables was measured."""
+    first, *rest = [dict(table.sheet().facts) for table in tables] or [dict[str, str]()]
+    return {key: value for key, value in first.items() if all(each.get(key) == value for each in rest)}

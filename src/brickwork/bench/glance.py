@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from brickwork.bench.report import ratio
-from brickwork.bench.table import Table
+from brickwork.bench.report import duration, ratio
+from brickwork.bench.table import Table, X
+from brickwork.bench.views import digits
 
 _OURS = "brickwork"
 
@@ -51,3 +52,18 @@ def glance(table: Table) -> Glance | None:
         return None
     mean = math.exp(sum(map(math.log, found)) / len(found))
     return Glance(mean=mean, least=min(found), most=max(found), rival=best.most_common(1)[0][0])
+
+
+def beside(table: Table, x: X) -> tuple[str, str] | None:
+    """Return what brickwork takes at one x, and how many times as long the others do; None where it was not timed."""
+    ours = table.timing(x, _OURS)
+    if ours is None:
+        return None
+    value = table.value(x, _OURS)
+    rate = f", {digits(value)} {table.metric}" if value is not None and table.metric.endswith("/s") else ""
+    others = [
+        f"{line} {ratio(timing.median / ours.median)}"
+        for line in table.lines
+        if line != _OURS and (timing := table.timing(x, line)) is not None
+    ]
+    return f"{duration(ours.median)}{rate}", ", ".join(others)

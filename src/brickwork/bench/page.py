@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from brickwork.bench.against import Changes
-from brickwork.bench.findings import Findings
+from brickwork.bench.findings import Findings, common
 from brickwork.bench.glance import glance
 from brickwork.bench.record import Record
 from brickwork.bench.sheets import machine_of, versions_of
@@ -40,9 +40,9 @@ def write(
 def page(found: Sequence[Findings], *, against: Compared, skipped: Sequence[str] = ()) -> str:
     """Return the report as HTML."""
     tables = [table for findings in found for table in findings.tables.values()]
-    common = _common(tables)
-    sections = "\n".join(_section(findings, against.get(findings.question, {}), common) for findings in found)
-    head = _head(tables[0].record if tables else None, common, skipped)
+    alike = common(tables)
+    sections = "\n".join(_section(findings, against.get(findings.question, {}), alike) for findings in found)
+    head = _head(tables[0].record if tables else None, alike, skipped)
     return (
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
@@ -64,21 +64,13 @@ def _text(words: object) -> str:
 # ---------------------------------------------------------------- the top
 
 
-def _common(tables: Sequence[Table]) -> dict[str, str]:
-    """Return the facts that are the same for all tables."""
-    if not tables:
-        return {}
-    facts = [dict(table.sheet().facts) for table in tables]
-    return {key: value for key, value in facts[0].items() if all(each.get(key) == value for each in facts)}
-
-
-def _head(record: Record | None, common: Mapping[str, str], skipped: Sequence[str]) -> str:
+def _head(record: Record | None, alike: Mapping[str, str], skipped: Sequence[str]) -> str:
     """Return the title, the machine, the versions, and what holds of all tables."""
     title = "<h1><b>brickwork</b>, measured</h1>"
     if record is None:
         return title
     commit = {"commit": record.commit} if record.commit else {}
-    facts = {"versions": versions_of(record), **commit, **common}
+    facts = {"versions": versions_of(record), **commit, **alike}
     facts |= {"left out": "; ".join(skipped)} if skipped else {}
     return (
         f"{title}\n<p class='machine'>{_text(machine_of(record))} · {_text(record.date)}</p>\n{_facts(facts, 'card')}"
@@ -130,11 +122,11 @@ def _anchor(findings: Findings, name: str) -> str:
     return _text(f"{findings.question}-{_file_name(name)}")
 
 
-def _section(findings: Findings, changes: Mapping[str, Changes], common: Mapping[str, str]) -> str:
+def _section(findings: Findings, changes: Mapping[str, Changes], alike: Mapping[str, str]) -> str:
     """Return a question with its tables, and what could not be measured."""
     failures = "".join(f"<p class='failed'>{_text(name)} {_text(why)}</p>" for name, why in findings.failures.items())
     articles = "\n".join(
-        f"<article class='card' id='{_anchor(findings, name)}'>{_article(table, changes.get(name), common)}</article>"
+        f"<article class='card' id='{_anchor(findings, name)}'>{_article(table, changes.get(name), alike)}</article>"
         for name, table in findings.tables.items()
     )
     return (
@@ -143,12 +135,12 @@ def _section(findings: Findings, changes: Mapping[str, Changes], common: Mapping
     )
 
 
-def _article(table: Table, changes: Changes | None, common: Mapping[str, str]) -> str:
+def _article(table: Table, changes: Changes | None, alike: Mapping[str, str]) -> str:
     """Return a table with its plot, notes, and how it was measured where that is not common to all."""
     sheet = table.sheet()
     drawn = base64.b64encode(table.drawing().encode()).decode("ascii")
     picture = f"<img alt='{_text(table.title)}' src='data:image/svg+xml;base64,{drawn}'>"
-    own = {key: value for key, value in sheet.facts if key not in common}
+    own = {key: value for key, value in sheet.facts if key not in alike}
     remarks = "".join(f"<li>{_text(remark)}</li>" for remark in sheet.remarks)
     parts = [
         f"<h3>{_text(sheet.title)}</h3>",

@@ -9,6 +9,8 @@ import base64
 import html as markup
 import io
 import math
+import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +25,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
     from matplotlib.figure import Figure
 
-_OURS, _LIMIT = "#b3472e", "#5b666e"
+_OURS = ("#b3472e", "#de8f75", "#7a2c1a", "#e9b9a6")
+_LIMITS = ("#5b666e", "#9aa5ad", "#c2c9ce")
+_SYSTEMS = {
+    "torch": "#4c78a8",
+    "torch.sin": "#4c78a8",
+    "torch.compile": "#59a14f",
+    "CUDA": "#e0a030",
+    "triton": "#8c6bb1",
+    "numba": "#3fa6a0",
+    "taichi": "#c9a227",
+    "quadrants": "#d37295",
+    "warp": "#8f7347",
+    "helion": "#6f7f2f",
+}
+"""The colours of known systems, by the first word of a contender's label."""
 _OTHERS = ("#4c78a8", "#59a14f", "#e0a030", "#8c6bb1", "#76b7b2", "#9aa5ad", "#d37295", "#8f7347")
+_KINDS = ("-", "--", "-.", ":")
+"""The kinds of line of the variants of one system."""
+_BESIDE = 6
+"""From more curves than these on, their names stand beside the plot."""
 _FEW = 10
 """As many values of x are written at the axis."""
 
@@ -120,48 +140,131 @@ def inline(curves: Sequence[Curve], axes: Axes) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How a curve is drawn."""
+
+    colour: str
+    kind: str
+    width: float
+    mark: float
+    order: int
+
+
+def _looks(curves: Sequence[Curve]) -> list[_Look]:
+    """Return how each curve is drawn: those of one system in its colour, in every plot the same one."""
+    systems = [_system(curve) for curve in curves]
+    colours = {system: _SYSTEMS[system] for system in systems if system in _SYSTEMS}
+    free = iter([*(colour for colour in _OTHERS if colour not in colours.values()), *_OTHERS * len(curves)])
+    seen: Counter[str] = Counter()
+    found: list[_Look] = []
+    for curve in curves:
+        system = _system(curve)
+        variant = seen[system]
+        seen[system] += 1
+        if curve.bound:
+            found.append(_Look(curve.colour or _LIMITS[variant % len(_LIMITS)], curve.kind, 1.3, 0, 1))
+        elif curve.name.startswith("brickwork"):
+            colour = curve.colour or _OURS[variant % len(_OURS)]
+            found.append(_Look(colour, curve.kind, 1.8 if variant else 2.6, 4, 4 if variant else 5))
+        else:
+            colours[system] = colours.get(system) or next(free)
+            kind = curve.kind if curve.kind != "-" else _KINDS[variant % len(_KINDS)]
+            found.append(_Look(curve.colour or colours[system], kind, 1.5, 3, 2))
+    return found
+
+
+def _system(curve: Curve) -> str:
+    """Return what a contender is a variant of: the first word of its label; nothing for bounds."""
+    return "" if curve.bound else curve.name.partition(",")[0].partition(" ")[0]
+
+
 def _drawn(curves: Sequence[Curve], axes: Axes) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7.6, 4.2), layout="constrained")
     panel = figure.subplots()
     xs = list(dict.fromkeys(x for curve in curves for x in curve.x))
     words = any(isinstance(x, str) for x in xs)
-    places: dict[float | str, float] = {x: xs.index(x) if isinstance(x, str) or words else x for x in xs}
-    colours = iter(_OTHERS * (1 + len(curves) // len(_OTHERS)))
-    for curve in curves:
-        at = [places[x] for x in curve.x]
-        ours = curve.name.startswith("brickwork")
-        colour = curve.colour or (_LIMIT if curve.bound else _OURS if ours else next(colours))
-        order, width, mark = (3, 2.5, 4) if ours else (1, 1.2, 0) if curve.bound else (2, 1.5, 3)
-        panel.plot(
-            at,
-            curve.y,
-            curve.kind,
-            marker="o",
-            markersize=mark,
-            label=curve.name,
-            color=colour,
-            linewidth=width,
-            zorder=order,
-        )
-        if curve.lower:
-            panel.fill_between(at, curve.lower, curve.upper, color=colour, alpha=0.15, linewidth=0, zorder=order)
-    _scaled(panel, axes, list(places.values()) if words else [], xs)
-    panel.set_title(axes.title, fontsize=10, loc="left")
-    panel.legend(frameon=False, fontsize=8)
+    if words:
+        _bars(panel, curves, xs)
+    else:
+        _lines(panel, curves)
+    _scaled(panel, axes, xs, words=words)
+    if axes.title:
+        panel.set_title(axes.title, fontsize=10, loc="left")
+    if len(curves) > _BESIDE:
+        panel.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        panel.legend(frameon=False, fontsize=8)
     return figure
 
 
-def _scaled(panel: Panel, axes: Axes, places: list[float], xs: Sequence[float | str]) -> None:
-    """Label and scale the axes; `places` are those of the x that are words."""
-    if axes.x_log and not places:
+def _lines(panel: Panel, curves: Sequence[Curve]) -> None:
+    """Draw curves over numbers, each with the band between its quartiles."""
+    for curve, look in zip(curves, _looks(curves), strict=True):
+        panel.plot(
+            curve.x,
+            curve.y,
+            look.kind,
+            marker="o",
+            markersize=look.mark,
+            label=curve.name,
+            color=look.colour,
+            linewidth=look.width,
+            zorder=look.order,
+        )
+        if curve.lower:
+            lower, upper = curve.lower, curve.upper
+            panel.fill_between(curve.x, lower, upper, color=look.colour, alpha=0.15, linewidth=0, zorder=look.order)
+
+
+def _bars(panel: Panel, curves: Sequence[Curve], xs: Sequence[float | str]) -> None:
+    """Draw curves over words as bars side by side; what is a bound, as a mark across them."""
+    shown = [curve for curve in curves if not curve.bound]
+    width = 0.8 / max(1, len(shown))
+    for curve, look in zip(curves, _looks(curves), strict=True):
+        if curve.bound:
+            panel.scatter(
+                [xs.index(x) for x in curve.x],
+                curve.y,
+                s=900,
+                marker="_",
+                label=curve.name,
+                color=look.colour,
+                zorder=6,
+            )
+            continue
+        left = (shown.index(curve) + 0.5) * width - 0.4
+        below = [max(0.0, y - low) for y, low in zip(curve.y, curve.lower, strict=False)]
+        above = [max(0.0, high - y) for y, high in zip(curve.y, curve.upper, strict=False)]
+        panel.bar(
+            [xs.index(x) + left for x in curve.x],
+            curve.y,
+            width * 0.92,
+            yerr=(below, above) if below else None,
+            error_kw={"elinewidth": 0.8, "ecolor": _LIMITS[0]},
+            label=curve.name,
+            color=look.colour,
+        )
+
+
+def _scaled(panel: Panel, axes: Axes, xs: Sequence[float | str], *, words: bool) -> None:
+    """Label and scale the axes."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    if axes.x_log and not words:
         panel.set_xscale("log", base=2)
-    if places or len(xs) <= _FEW:
-        panel.set_xticks(places or list(xs), [f"{x:g}" if isinstance(x, float) else str(x) for x in xs])
+    if words:
+        panel.set_xticks(range(len(xs)), [textwrap.fill(str(x), 14) for x in xs])
+    elif len(xs) <= _FEW:
+        panel.set_xticks(list(xs), [f"{x:g}" if isinstance(x, float) else str(x) for x in xs])
         panel.tick_params(axis="x", which="minor", bottom=False)
     if axes.y_log:
         panel.set_yscale("log")
+        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        panel.yaxis.set_minor_formatter(NullFormatter())
     else:
         panel.set_ylim(bottom=0)
     panel.set_xlabel(axes.x)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from brickwork.bench.plan import Options
@@ -87,3 +88,5 @@ class Suite:
     peers: tuple[str, ...] = ()
     absent: Callable[[str], Mapping[str, str]] = lambda _device: {}
     """Returns the peers that are not there for a device, and why."""
+    records: Path | None = None
+    """Where the records are kept from which documents are made, in a folder for each kind of machine."""

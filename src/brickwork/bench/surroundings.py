@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,14 @@ def warnings_for(device: str) -> tuple[str, ...]:
 def load() -> float:
     """Return how many processes wanted to run during the last minute, on average."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
+def machine(device: str) -> str:
+    """Return a name of the kind of machine, for folders: the GPU's, or how many cores there are."""
+    if device == "cpu":
+        return f"cpu-{os.cpu_count() or 1}core"
+    current: Any = torch.cuda
+    return re.sub(r"[^a-z0-9]+", "-", current.get_device_name().lower()).strip("-")
 
 
 def clocks(device: str) -> str:

@@ -191,8 +191,8 @@ class Table:
         return views.html(self.sheet(), plots.inline(self._curves(), self._axes()))
 
     def drawing(self) -> str:
-        """Return the plot as the text of an SVG file."""
-        return plots.drawing(self._curves(), self._axes())
+        """Return the plot, without its title, as the text of an SVG file."""
+        return plots.drawing(self._curves(), replace(self._axes(), title=""))
 
     def sheet(self) -> views.Sheet:
         """Return what stands in the printed form."""

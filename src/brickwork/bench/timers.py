@@ -4,7 +4,8 @@ All contenders of one comparison are timed in one process, turn by turn in each 
 machine for a while slows all of them: ratios within one run can be trusted, absolute times drift. Each is called until
 it is warm, and once before each sample, so that none is timed with the caches and thread pools as the one before left
 them; short calls are repeated within a sample until a sample lasts long enough for the clock. Where a budget is given,
-rounds go on until every median is known as well as was asked, or the budget is spent.
+rounds go on until every median is known as well as was asked, or the budget is spent; and a contender that has spent
+several times its part of it, three samples at least, takes no further turns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Call = Callable[[], object]
+_LONG = 0.3
+"""Seconds of a call that needs no other call before it to be as it is."""
+_LEAST = 3
+_PATIENCE = 4
+"""How many times its part of the budget a contender may take for its samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +66,27 @@ def measure(
             progress(f"warming up {name}")
         counts[name] = max(1, round(sample / warm(call, warm_up)))
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    patience = _PATIENCE * budget / max(1, len(contenders))
+    running = dict(contenders)
     begun = time.perf_counter()
     number = 0
-    while number < rounds or (time.perf_counter() - begun < budget and not known(seconds, precision)):
+    while running and (number < rounds or (time.perf_counter() - begun < budget and not known(seconds, precision))):
         number += 1
         if progress is not None:
             progress(f"round {number} of {max(rounds, number)}")
-        for name, call in contenders.items():
-            call()
+        for name, call in running.items():
+            if not seconds[name] or seconds[name][-1] < _LONG:
+                call()
             seconds[name].append(once(call, counts[name]))
+        if patience:
+            done = [name for name in running if _spent(seconds[name], counts[name], patience)]
+            running = {name: call for name, call in running.items() if name not in done}
     return {name: summary(values, counts[name]) for name, values in seconds.items()}
+
+
+def _spent(values: list[float], count: int, patience: float) -> bool:
+    """Whether a contender's samples have taken more seconds than there is patience for."""
+    return len(values) >= _LEAST and sum(values) * count > patience
 
 
 def known(seconds: Mapping[str, list[float]], precision: float) -> bool:
@@ -78,11 +95,11 @@ def known(seconds: Mapping[str, list[float]], precision: float) -> bool:
 
 
 def warm(call: Call, seconds: float) -> float:
-    """Call until `seconds` have passed, three times at least; return the time of the fastest call."""
+    """Call until `seconds` have passed, three times at least unless that takes long; return the fastest call's time."""
     start = time.perf_counter()
     fastest = float("inf")
     calls = 0
-    while calls < 3 or time.perf_counter() - start < seconds:
+    while not calls or (passed := time.perf_counter() - start) < seconds or (calls < 3 and passed < _LONG):
         fastest = min(fastest, once(call, 1))
         calls += 1
     return max(fastest, 1e-9)
