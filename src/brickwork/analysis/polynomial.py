@@ -26,12 +26,20 @@ class SizeAtom:
     tensor: Tensor
     axis: int
 
+    def __hash__(self) -> int:
+        """Return one that other atoms do not have."""
+        return 4 * (8 * self.tensor.number + self.axis)
+
 
 @dataclass(frozen=True, slots=True)
 class ScalarAtom:
     """An integer argument of the kernel."""
 
     symbol: Symbol
+
+    def __hash__(self) -> int:
+        """Return one that other atoms do not have."""
+        return 4 * self.symbol.number + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,10 @@ class IndexAtom:
     number: int
     depth: int
 
+    def __hash__(self) -> int:
+        """Return one that other atoms do not have."""
+        return 4 * self.number + 2
+
 
 @dataclass(frozen=True, slots=True)
 class UnknownAtom:
@@ -49,6 +61,10 @@ class UnknownAtom:
 
     number: int
     depth: int
+
+    def __hash__(self) -> int:
+        """Return one that other atoms do not have."""
+        return 4 * self.number + 3
 
 
 Atom: TypeAlias = SizeAtom | ScalarAtom | IndexAtom | UnknownAtom

@@ -28,6 +28,10 @@ class DType:
     kind: Kind
     bits: int
 
+    def __hash__(self) -> int:
+        """Return that of the name."""
+        return hash(self.name)
+
     def __str__(self) -> str:
         """Return torch's name without the module."""
         return self.name

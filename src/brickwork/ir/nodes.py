@@ -38,6 +38,10 @@ class Symbol:
     number: int
     dtype: DType
 
+    def __hash__(self) -> int:
+        """Return the number: sets of variables are made often."""
+        return self.number
+
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
@@ -64,6 +68,10 @@ class Tensor:
     number: int
     type: TensorType
     sizes: tuple[int, ...] = ()
+
+    def __hash__(self) -> int:
+        """Return the number, made so that variables have others."""
+        return ~self.number
 
     @property
     def is_local(self) -> bool:

@@ -34,6 +34,10 @@ class Operator:
     operands: tuple[DType, ...]
     result: Result = Result.SAME
 
+    def __hash__(self) -> int:
+        """Return that of the name."""
+        return hash(self.name)
+
     def __str__(self) -> str:
         """Return the operator's name."""
         return self.name

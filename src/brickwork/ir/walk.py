@@ -42,6 +42,7 @@ def _child_fields(kind: type[Node]) -> tuple[str, ...]:
 
 
 _FIELDS = {kind: _child_fields(kind) for kind in (*STATEMENTS, *EXPRESSIONS, Kernel, Program)}
+_LAST_FIRST = {kind: names[::-1] for kind, names in _FIELDS.items()}
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -60,7 +61,12 @@ def walk(root: Node | Iterable[Node]) -> Iterator[Node]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend([*children(node)][::-1])
+        for name in _LAST_FIRST[type(node)]:
+            value = getattr(node, name)
+            if type(value) is tuple:
+                stack += cast("tuple[Node, ...]", value)[::-1]
+            elif value is not None:
+                stack.append(value)
 
 
 def rebuild(node: NodeType, change: Callable[[Node], Node]) -> NodeType:

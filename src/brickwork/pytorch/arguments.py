@@ -111,9 +111,9 @@ def check_written(operator: str, name: str, tensor: torch.Tensor) -> None:
 
 def refuse_overlaps(definition: Defined | Declared, values: Sequence[object]) -> None:
     """Refuse a call to differentiate in which a tensor that is written shares memory with another one, or in itself."""
-    groups = [tensors_of([value]) for value in values]
-    if not all(_is_in_memory(tensor) for group in groups for tensor in group):
+    if not are_in_memory(values):
         return
+    groups = [tensors_of([value]) for value in values]
     names = [item.name for item in definition.parameters]
     stored = [name in definition.mutated for name, group in zip(names, groups, strict=False) for _ in group]
     placements = [_placement(tensor) for group in groups[: len(names)] for tensor in group]
@@ -199,6 +199,11 @@ def _placement(tensor: torch.Tensor) -> Placement:
 
 def _has_data(tensor: torch.Tensor) -> bool:
     return tensor.device.type != "meta" and not isinstance(tensor, FakeTensor)
+
+
+def are_in_memory(values: Sequence[object]) -> bool:
+    """Whether all tensors among arguments have elements of their own."""
+    return all(map(_is_in_memory, tensors_of(values)))
 
 
 def _is_in_memory(tensor: torch.Tensor) -> bool:

@@ -18,7 +18,7 @@ import torch
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.parameters import argument_type
 from brickwork.ir.signature import Signature
-from brickwork.pytorch.arguments import device_kind, signature_of_call
+from brickwork.pytorch.arguments import are_in_memory, device_kind, signature_of_call
 from brickwork.pytorch.autograd import Differentiation, Plan
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.kept import Values
@@ -159,10 +159,14 @@ class DerivedOperators:
         floats = tuple(output.is_floating_point() for output in outputs)
         made = self._derived(Backward(wanted), values, floats)
         grads = [output for output, is_float in zip(outputs, floats, strict=True) if is_float]
-        taken = (*values[: len(self.definition.parameters)], *grads)
+        count = len(self.definition.parameters)
+        taken = (*values[:count], *grads)
         types = tuple(map(argument_type, made.parameters, taken))
+        key = values[count : count + 1] if self.definition.draws_random else ()
+        call = (*taken, *key)
+        laid = _signature_of(made, call) if are_in_memory(call) else None
         try:
-            read = elements_read(made, Signature(types, device=device_kind(tensors_of(values))))
+            read = elements_read(made, Signature(types, device=device_kind(tensors_of(values))), laid)
         except CompileError:
             read = made.read
         return self._operator(replace(made, read=read))
@@ -184,6 +188,11 @@ class DerivedOperators:
                     name = f"{self._name}__{made.suffix}"
                     found = self._made[made.suffix] = NativeOperator(name, made, self._tools)
         return found
+
+
+def _signature_of(definition: Defined, values: Sequence[object]) -> Signature:
+    """Return the signature of a call with the values of all arguments."""
+    return signature_of_call(definition, derive(definition.name, definition).default.arguments, values)
 
 
 def _kind(value: Any) -> object:

@@ -78,14 +78,18 @@ def compile_operator(
     return Compilation(artifact, cached, time.perf_counter() - start)
 
 
-def elements_read(derived: Derived, signature: Signature) -> tuple[bool, ...]:
-    """Return for each parameter of what an operator is derived from whether its elements are looked at."""
+def elements_read(derived: Derived, signature: Signature, laid: Signature | None = None) -> tuple[bool, ...]:
+    """Return for each parameter of what an operator is derived from whether its elements are looked at.
+
+    That does not depend on how tensors lie in memory. `laid` says it of those that are at hand: what is derived then
+    is what is compiled next.
+    """
     text = signature_text(signature)
 
     def make() -> Entry:
         log(f"derives {derived.name}{text}")
         found: tuple[bool, ...] = importlib.import_module("brickwork.transform.derive").elements_read(
-            derived, signature
+            derived, laid or signature
         )
         return Entry({"read": list(found)}, {})
 

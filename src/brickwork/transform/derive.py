@@ -12,6 +12,7 @@ operators are compiled without them.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from typing import assert_never, cast
 
@@ -60,19 +61,28 @@ def program_of(defined: Defined, signature: Signature) -> Program:
     """Return the program of an operator for arguments of these types."""
     if isinstance(defined, Definition):
         return lower(defined, signature)
-    base, derivation = defined.base, defined.derivation
-    program = program_of(base, base_signature(len(base.parameters), derivation, signature))
-    if isinstance(derivation, Batch) and base.mutated and any(isinstance(node, Rebind) for node in walk(program.body)):
-        # Samples exchange elements, which the tensors that the caller holds must not.
-        message = f"`{base.name}` stores into arguments that change places, which is not done for all samples at once"
-        raise CompileError(Diagnostic(code="BW901", message=message, loc=base.loc, help="call it once a sample"))
-    made = derive(program, derivation, signature)
+    base = defined.base
+    made = _made(base, defined.derivation, signature)
     for parameter, given, needed in zip(base.parameters, defined.read, loaded(made), strict=False):
         if needed and not given:
             message = f"`{defined.name}` does not take the elements of `{parameter.name}`, which it needs now"
             advice = "torch has cached a graph of an older source: run once with TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
             raise CompileError(Diagnostic(code="BW301", message=message, loc=defined.loc, help=advice))
     return made
+
+
+@lru_cache(maxsize=8)
+def _made(base: Defined, derivation: Derivation, signature: Signature) -> Program:
+    """Return the program that is made of an operator.
+
+    The last ones are kept: each is asked what it reads, is compiled, and may be derived again.
+    """
+    program = program_of(base, base_signature(len(base.parameters), derivation, signature))
+    if isinstance(derivation, Batch) and base.mutated and any(isinstance(node, Rebind) for node in walk(program.body)):
+        # Samples exchange elements, which the tensors that the caller holds must not.
+        message = f"`{base.name}` stores into arguments that change places, which is not done for all samples at once"
+        raise CompileError(Diagnostic(code="BW901", message=message, loc=base.loc, help="call it once a sample"))
+    return derive(program, derivation, signature)
 
 
 def base_signature(parameters: int, derivation: Derivation, signature: Signature) -> Signature:
