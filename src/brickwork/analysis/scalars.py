@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import (
@@ -71,49 +72,73 @@ def live_before(
     after: Symbols,
     breaks: Symbols = NONE,
     continues: Symbols = NONE,
-    note: Callable[[For, Symbols], None] | None = None,
+    note: _Note | None = None,
 ) -> Symbols:
     """Return the variables whose values at the start of a block may be read later.
 
     `breaks` and `continues` are those that are live where such a statement jumps to. `note` is told of each For what
     is live after it.
     """
-    live = after
-    for statement in reversed(block):
-        live = _live_before(statement, live, breaks, continues, note)
-    return live
+    return _Liveness({}).block(block, after, _Ends(breaks, continues), note)
 
 
-def _live_before(
-    statement: Statement,
-    after: Symbols,
-    breaks: Symbols,
-    continues: Symbols,
-    note: Callable[[For, Symbols], None] | None,
-) -> Symbols:
-    match statement:
-        case Assign(symbol=symbol, value=value):
-            return (after - {symbol}) | read_symbols(value)
-        case If(condition=condition, then=then, otherwise=otherwise):
-            first = live_before(then, after, breaks, continues, note)
-            return read_symbols(condition) | first | live_before(otherwise, after, breaks, continues, note)
-        case For(index=index, body=body):
-            head = live_before(body, after, after, after) - {index}
-            around = after | head
-            head = live_before(body, around, after, around, note) - {index}
-            if note is not None:
-                note(statement, after)
-            return after | head | read_symbols((statement.start, statement.stop))
-        case While(prelude=prelude, condition=condition, body=body):
-            whole = (*prelude, If(condition=condition, then=body, otherwise=(Break(),)))
-            head = live_before(whole, after, after, after)
-            return live_before(whole, after | head, after, after | head, note)
-        case Break():
-            return breaks
-        case Continue():
-            return continues
-        case _:
-            return after | read_symbols(statement)
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """What is live where a `break` and a `continue` jump to."""
+
+    breaks: Symbols = NONE
+    continues: Symbols = NONE
+
+
+_Note: TypeAlias = Callable[[For, Symbols], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Liveness:
+    """Liveness of one tree. What is live before a block is what it reads first, and some of what is live after it.
+
+    So what a turn of a loop reads first is asked once for each loop, however deep it stands; `exposed` remembers it.
+    """
+
+    exposed: dict[int, Symbols]
+
+    def block(self, block: Block, after: Symbols, ends: _Ends, note: _Note | None) -> Symbols:
+        """Return what is live before a block."""
+        live = after
+        for statement in reversed(block):
+            live = self.statement(statement, live, ends, note)
+        return live
+
+    def statement(self, statement: Statement, after: Symbols, ends: _Ends, note: _Note | None) -> Symbols:
+        """Return what is live before a statement."""
+        match statement:
+            case Assign(symbol=symbol, value=value):
+                return (after - {symbol}) | read_symbols(value)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                first = self.block(then, after, ends, note)
+                return read_symbols(condition) | first | self.block(otherwise, after, ends, note)
+            case For(index=index, body=body):
+                around = after | (self.read_first(statement, body) - {index})
+                if note is not None:
+                    self.block(body, around, _Ends(after, around), note)
+                    note(statement, after)
+                return around | read_symbols((statement.start, statement.stop))
+            case While(prelude=prelude, condition=condition, body=body):
+                whole = (*prelude, If(condition=condition, then=body, otherwise=(Break(),)))
+                around = after | self.read_first(statement, whole)
+                return self.block(whole, around, _Ends(after, around), note)
+            case Break():
+                return ends.breaks
+            case Continue():
+                return ends.continues
+            case _:
+                return after | read_symbols(statement)
+
+    def read_first(self, loop: For | While, turn: Block) -> Symbols:
+        """Return the variables that a turn of a loop may read before it sets them."""
+        if id(loop) not in self.exposed:
+            self.exposed[id(loop)] = self.block(turn, NONE, _Ends(), None)
+        return self.exposed[id(loop)]
 
 
 def live_after_loops(block: Block) -> dict[Symbol, Symbols]:

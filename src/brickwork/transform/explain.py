@@ -5,11 +5,14 @@ Only reads what the schedule and the analysis hold; nothing is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 from brickwork.analysis.model import Access, Loop
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
+from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Apply, Cast, Constant, Expression, For, Read, Size, Store, Symbol
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import walk
@@ -43,8 +46,9 @@ def explain(scheduled: ScheduledKernel) -> str:
     lines = [f"kernel {scheduled.kernel.name}"]
     analysis = scheduled.analysis
     alone, skewed = _alone(scheduled), _skewed(scheduled)
+    nests = _nests(analysis.model.loops)
     for loop in analysis.model.loops:
-        lines.extend(_loop_lines(loop, scheduled, alone, skewed))
+        lines.extend(_loop_lines(loop, scheduled, nests, alone, skewed))
     lines.extend(_access_lines(analysis))
     return "\n".join(lines)
 
@@ -70,8 +74,24 @@ def _skewed(scheduled: ScheduledKernel) -> frozenset[Symbol]:
     return frozenset(node.index for nest in nests for node in walk(nest) if isinstance(node, For))
 
 
+@dataclass(frozen=True, slots=True)
+class _Nests:
+    """The loops around each For (by its identity), outermost first, and how many loops stand at each place."""
+
+    around: Mapping[int, Sequence[Loop]]
+    places: Counter[Location]
+
+
+def _nests(loops: Sequence[Loop]) -> _Nests:
+    around: dict[int, list[Loop]] = {}
+    for loop in loops:
+        for inner in dict.fromkeys(id(node) for node in walk(loop.node.body) if isinstance(node, For)):
+            around.setdefault(inner, []).append(loop)
+    return _Nests(around, Counter(loop.node.loc for loop in loops))
+
+
 def _loop_lines(
-    loop: Loop, scheduled: ScheduledKernel, alone: frozenset[Symbol], skewed: frozenset[Symbol]
+    loop: Loop, scheduled: ScheduledKernel, nests: _Nests, alone: frozenset[Symbol], skewed: frozenset[Symbol]
 ) -> Iterator[str]:
     analysis, schedule = scheduled.analysis, scheduled.schedule
     verdict = analysis.loops[loop.node.index]
@@ -80,7 +100,7 @@ def _loop_lines(
     kept = how is not None and loop.node.index in alone
     how = None if kept else how
     yield f"{indent}for {loop.node.index.name} at {loop.node.loc}: {how or 'in order'}"
-    yield from (f"{indent}  {line}" for line in _moves(loop, analysis))
+    yield from (f"{indent}  {line}" for line in _moves(loop, nests))
     for reduction in verdict.reductions:
         if how is not None:
             yield f"{indent}  partial results of '{reduction.symbol.name}' are joined by {_word(reduction.operator)}"
@@ -95,22 +115,21 @@ def _loop_lines(
     elif kept:
         yield f"{indent}  by one thread, since the host cannot tell whether it runs"
     elif how is None:
-        yield f"{indent}  {_why_in_order(loop, scheduled)}"
+        yield f"{indent}  {_why_in_order(loop, scheduled, nests)}"
     elif verdict.claimed and verdict.conflict is not None:
         yield f"{indent}  taken as independent by your word: {verdict.conflict.sentence}"
     if scheduled.grid and how is None and _launches(loop, schedule, alone):
         yield f"{indent}  each iteration launches what runs in parallel in it"
 
 
-def _moves(loop: Loop, analysis: Analysis) -> Iterator[str]:
+def _moves(loop: Loop, nests: _Nests) -> Iterator[str]:
     """Yield what has become of a loop's place in the source."""
-    loops = analysis.model.loops
-    around = [item for item in loops if any(node is loop.node for inner in item.node.body for node in walk(inner))]
+    around = nests.around.get(id(loop.node), ())
     inside = [item.node.index.name for item in around if item.node.loc.line > loop.node.loc.line]
     if inside:
         names = " and ".join(f"'{name}'" for name in inside)
         yield f"moved inside of {names}: each element sees the same values in the same order"
-    if sum(item.node.loc == loop.node.loc for item in loops) > 1:
+    if nests.places[loop.node.loc] > 1:
         lines = sorted({node.loc.line for node in walk(loop.node.body) if isinstance(node, Store)})
         if lines:
             yield f"a part of the loop, with what stores at line {', '.join(map(str, lines))}"
@@ -169,11 +188,11 @@ def _launches(loop: Loop, schedule: Schedule, alone: frozenset[Symbol]) -> bool:
     return any(schedule.parallel(index) or schedule.blocks(index) or schedule.partials(index) for index in inner)
 
 
-def _why_in_order(loop: Loop, scheduled: ScheduledKernel) -> str:
+def _why_in_order(loop: Loop, scheduled: ScheduledKernel, nests: _Nests) -> str:
     analysis, schedule = scheduled.analysis, scheduled.schedule
     if scheduled.kernel.may_alias:
         return "since arguments may share memory"
-    around = [item for item in analysis.model.loops if any(node is loop.node for node in walk(item.node.body))]
+    around = nests.around.get(id(loop.node), ())
     if scheduled.grid:
         return _why_in_a_thread(loop, around, scheduled)
     if analysis.loops[loop.node.index].reductions:

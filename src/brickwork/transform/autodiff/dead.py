@@ -61,13 +61,16 @@ class _Declaration:
 
 _Name: TypeAlias = Symbol | Tensor | _Division | _Declaration
 Live: TypeAlias = frozenset[_Name]
+_Kept = TypeVar("_Kept")
 
 
 def without_dead(block: Block, results: Collection[Tensor]) -> Block:
     """Return what the elements of `results` after the block depend on."""
-    checks = (node.condition for node in walk(block) if isinstance(node, Check))
-    cleaner = _Cleaner(frozenset(divisor for each in checks if (divisor := _divisor(each)) is not None))
-    return cleaner.block(block, frozenset[_Name](results), None)[0]
+    nodes = [*walk(block)]
+    checks = (node.condition for node in nodes if isinstance(node, Check))
+    checked = frozenset(divisor for each in checks if (divisor := _divisor(each)) is not None)
+    cleaner = _Cleaner(checked, any(isinstance(node, Break | Continue) for node in nodes), {})
+    return cleaner.block(block, frozenset[_Name](results), None, ())[0]
 
 
 def without_unused(host: Block) -> Block:
@@ -131,11 +134,21 @@ def _filled(loop: For) -> Tensor | None:
             return None
 
 
+_Place: TypeAlias = tuple[int, ...]
+"""Where a block stands: the place of each statement on the way, of branches which one, of loops whether jumps stay."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Cleaner:
-    """Takes out the dead statements of a block in which these divisors are checked."""
+    """Takes out the dead statements of a block in which these divisors are checked.
+
+    A loop is gone through until nothing more is live around it. What was live the last time is live the next time, too,
+    since that grows with what is live after the loop: so loops in loops are not begun anew. `around` remembers it.
+    """
 
     checked: frozenset[Expression]
+    jumps: bool
+    around: dict[_Place, Live]
 
     def reads(self, *roots: Node) -> Live:
         """Return what expressions depend on."""
@@ -153,17 +166,19 @@ class _Cleaner:
                     pass
         return frozenset(found)
 
-    def block(self, block: Block, after: Live, jumps: _Jumps | None) -> tuple[Block, Live]:
+    def block(self, block: Block, after: Live, jumps: _Jumps | None, at: _Place) -> tuple[Block, Live]:
         """Return what stays of a block, and what is live before it; without `jumps`, no jump stays."""
         kept: list[Statement] = []
         live = after
-        for statement in reversed(block):
-            stays, live = self.statement(statement, live, jumps)
+        for place in range(len(block) - 1, -1, -1):
+            stays, live = self.statement(block[place], live, jumps, (*at, place))
             if stays is not None:
                 kept.append(stays)
-        return tuple(reversed(kept)), live
+        kept.reverse()
+        same = len(kept) == len(block) and all(new is old for new, old in zip(kept, block, strict=True))
+        return block if same else tuple(kept), live
 
-    def statement(self, node: Statement, live: Live, jumps: _Jumps | None) -> tuple[Statement | None, Live]:
+    def statement(self, node: Statement, live: Live, jumps: _Jumps | None, at: _Place) -> tuple[Statement | None, Live]:
         """Return a statement if it stays, and what is live before it."""
         match node:
             case Assign(symbol=symbol, value=value):
@@ -180,11 +195,11 @@ class _Cleaner:
                     return None, live
                 return node, (live - {*targets}) | {*sources}
             case If():
-                return self.branch(node, live, jumps)
+                return self.branch(node, live, jumps, at)
             case For():
-                return self.loop(node, live)
+                return self.loop(node, live, at)
             case While():
-                return self.turns(node, live)
+                return self.turns(node, live, at)
             case Break():
                 return (None, live) if jumps is None else (node, jumps.left)
             case Continue():
@@ -199,54 +214,55 @@ class _Cleaner:
             return None, live
         return node, (live - {own}) | self.reads(node.condition, *node.values)
 
-    def branch(self, node: If, live: Live, jumps: _Jumps | None) -> tuple[Statement | None, Live]:
+    def branch(self, node: If, live: Live, jumps: _Jumps | None, at: _Place) -> tuple[Statement | None, Live]:
         """Return a branch if something in it stays."""
-        then, first = self.block(node.then, live, jumps)
-        otherwise, second = self.block(node.otherwise, live, jumps)
+        then, first = self.block(node.then, live, jumps, (*at, 0))
+        otherwise, second = self.block(node.otherwise, live, jumps, (*at, 1))
         if not then and not otherwise:
             return None, live
-        return replace(node, then=then, otherwise=otherwise), first | second | self.reads(node.condition)
+        if then is not node.then or otherwise is not node.otherwise:
+            node = replace(node, then=then, otherwise=otherwise)
+        return node, first | second | self.reads(node.condition)
 
-    def loop(self, node: For, after: Live) -> tuple[Statement | None, Live]:
+    def loop(self, node: For, after: Live, at: _Place) -> tuple[Statement | None, Live]:
         """Return a loop if it does something besides finding out when it is left."""
 
-        def turn(around: Live, jumps: _Jumps | None) -> tuple[Block, Live]:
-            return self.block(node.body, around, jumps)
+        def turn(around: Live, jumps: _Jumps | None, at: _Place) -> tuple[Block, Live]:
+            return self.block(node.body, around, jumps, at)
 
-        body, before = _repeated(turn, after, jumps=False)
+        body, before = self.repeated(turn, after, at, jumps=False)
         if not body:
             return None, after
-        if any(isinstance(inner, Break | Continue) for inner in walk(node.body)):
-            body, before = _repeated(turn, after, jumps=True)
+        if self.jumps and any(isinstance(inner, Break | Continue) for inner in walk(node.body)):
+            body, before = self.repeated(turn, after, at, jumps=True)
         before = (before - {node.index}) | self.reads(node.start, node.stop)
         filled = _filled(node)
-        return replace(node, body=body), before if filled is None else before - {filled} | {_Declaration(filled)}
+        stays = node if body is node.body else replace(node, body=body)
+        return stays, before if filled is None else before - {filled} | {_Declaration(filled)}
 
-    def turns(self, node: While, after: Live) -> tuple[Statement | None, Live]:
+    def turns(self, node: While, after: Live, at: _Place) -> tuple[Statement | None, Live]:
         """Return a `while` if it does something besides finding out when it ends."""
 
-        def turn(around: Live, jumps: _Jumps | None) -> tuple[tuple[Block, Block], Live]:
-            body, head = self.block(node.body, around, jumps)
+        def turn(around: Live, jumps: _Jumps | None, at: _Place) -> tuple[tuple[Block, Block], Live]:
+            body, head = self.block(node.body, around, jumps, (*at, 0))
             tested = after | head if jumps is None else after | head | self.reads(node.condition)
-            prelude, before = self.block(node.prelude, tested, jumps)
+            prelude, before = self.block(node.prelude, tested, jumps, (*at, 1))
             return (prelude, body), before
 
-        if not any(_repeated(turn, after, jumps=False)[0]):
+        if not any(self.repeated(turn, after, at, jumps=False)[0]):
             return None, after
-        (prelude, body), before = _repeated(turn, after, jumps=True)
+        (prelude, body), before = self.repeated(turn, after, at, jumps=True)
         return replace(node, prelude=prelude, body=body), before
 
-
-_Kept = TypeVar("_Kept")
-
-
-def _repeated(
-    turn: Callable[[Live, _Jumps | None], tuple[_Kept, Live]], after: Live, *, jumps: bool
-) -> tuple[_Kept, Live]:
-    """Return what stays of a turn, which may come again, and what is live before the loop."""
-    around = after
-    while True:
-        kept, before = turn(around, _Jumps(after, around) if jumps else None)
-        if before <= around:
-            return kept, around
-        around = around | before
+    def repeated(
+        self, turn: Callable[[Live, _Jumps | None, _Place], tuple[_Kept, Live]], after: Live, at: _Place, *, jumps: bool
+    ) -> tuple[_Kept, Live]:
+        """Return what stays of a turn, which may come again, and what is live before the loop."""
+        at = (*at, int(jumps))
+        around = after | self.around.get(at, frozenset())
+        while True:
+            kept, before = turn(around, _Jumps(after, around) if jumps else None, at)
+            if before <= around:
+                self.around[at] = around
+                return kept, around
+            around = around | before

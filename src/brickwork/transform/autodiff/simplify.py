@@ -122,44 +122,70 @@ def _without_checks(block: Block, bound: AbstractSet[Symbol], passed: frozenset[
 # ---------------------------------------------------------------- one block after the other
 
 
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """An assignment that waits, the variables that its value reads, and the tensors that it loads from."""
+
+    node: Assign
+    read: AbstractSet[Symbol]
+    loaded: AbstractSet[Tensor]
+
+
 @dataclass(slots=True)
 class _Waiting:
     """What is written of a block so far, and assignments of variables that are read once, still to be written."""
 
-    values: dict[Symbol, Assign] = field(default_factory=dict[Symbol, Assign])
+    values: dict[Symbol, _Value] = field(default_factory=dict[Symbol, _Value])
     out: list[Statement] = field(default_factory=list[Statement])
+
+    def wait(self, node: Assign) -> None:
+        """Let an assignment wait."""
+        nodes = [*walk(node.value)]
+        read = {each.symbol for each in nodes if isinstance(each, Read)}
+        self.values[node.symbol] = _Value(node, read, {each.tensor for each in nodes if isinstance(each, Load)})
 
     def write(self, symbols: Iterable[Symbol]) -> None:
         """Write the assignments of these variables after all."""
-        self.out.extend([self.values.pop(symbol) for symbol in symbols])
+        self.out.extend([self.values.pop(symbol).node for symbol in symbols])
 
     def taken(self, statement: Statement) -> Statement:
         """Return a statement with values in place of what it reads itself; a `while` reads again in each turn."""
 
         def visit(node: Node) -> Node:
             if isinstance(node, Read) and node.symbol in self.values:
-                return self.values.pop(node.symbol).value
+                return self.values.pop(node.symbol).node.value
             return rebuild(node, visit) if isinstance(node, EXPRESSIONS) else node
 
         return rebuild(statement, visit) if self.values and not isinstance(statement, While) else statement
 
     def disturbed(self, statement: Statement) -> list[Symbol]:
         """Return the variables that have to be written before a statement."""
-        nodes = [*walk(statement)]
-        changed = assigned_symbols(nodes)
-        read = {node.symbol for node in nodes if isinstance(node, Read)}
-        stored = {node.tensor for node in nodes if isinstance(node, Store)}
-        exchanges = any(isinstance(node, Rebind) for node in nodes)
+        if not self.values:
+            return []
+        changed, read, stored = set[Symbol](), set[Symbol](), set[Tensor]()
+        exchanges = False
+        for node in walk(statement):
+            match node:
+                case Read(symbol=symbol):
+                    read.add(symbol)
+                case Assign(symbol=symbol) | For(index=symbol):
+                    changed.add(symbol)
+                case Store(tensor=tensor):
+                    stored.add(tensor)
+                case Rebind():
+                    exchanges = True
+                case _:
+                    pass
 
-        def is_disturbed(symbol: Symbol, value: Expression) -> bool:
-            loads = {node.tensor for node in walk(value) if isinstance(node, Load)}
-            return symbol in read or bool(loads & stored or (loads and exchanges) or read_symbols(value) & changed)
+        def is_disturbed(symbol: Symbol, value: _Value) -> bool:
+            moved = not stored.isdisjoint(value.loaded) or (exchanges and bool(value.loaded))
+            return symbol in read or moved or not changed.isdisjoint(value.read)
 
-        return [symbol for symbol, assign in self.values.items() if is_disturbed(symbol, assign.value)]
+        return [symbol for symbol, value in self.values.items() if is_disturbed(symbol, value)]
 
     def begun(self, symbol: Symbol) -> int | None:
         """Return where a variable was set to 0, if nothing has used it since."""
-        if any(symbol in read_symbols(assign.value) for assign in self.values.values()):
+        if any(symbol in value.read for value in self.values.values()):
             return None
         for place in range(len(self.out) - 1, -1, -1):
             match self.out[place]:
@@ -179,7 +205,7 @@ def _with_values(block: Block, counts: _Counts) -> Block:
         if isinstance(changed, Assign):
             symbol = changed.symbol
             if counts.assigned[symbol] == 1 and counts.read[symbol] == 1:
-                waiting.values[symbol] = changed
+                waiting.wait(changed)
                 continue
             changed = _first_term(changed, waiting)
         waiting.write(waiting.disturbed(changed))
