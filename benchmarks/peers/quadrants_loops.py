@@ -1,4 +1,7 @@
-"""The kernels in Quadrants: the same plain loops; its kernels take torch tensors, and read annotations themselves."""
+"""The kernels in Quadrants: the same plain loops; its kernels take torch tensors, and read annotations themselves.
+
+What is tuned for GPUs stands in `quadrants_tiles.py`.
+"""
 
 import functools
 
@@ -6,6 +9,7 @@ import quadrants as qd
 import torch
 from torch import Tensor
 
+from benchmarks.peers import quadrants_tiles
 from benchmarks.peers.written import names, written
 from brickwork.bench.timers import Call
 
@@ -63,7 +67,10 @@ def timex(w: Tensor, k: Tensor, eps: float) -> dict[str, Call]:
         _timex(w, k, out, eps)
         return out
 
-    return {"quadrants": call}
+    found: dict[str, Call] = {"quadrants": call}
+    if k.is_cuda and quadrants_tiles.fits(k):
+        found["quadrants, tuned"] = lambda: quadrants_tiles.timex(w, k, eps)
+    return found
 
 
 @qd.kernel
@@ -84,7 +91,10 @@ def timex_backward(w: Tensor, k: Tensor, gradient: Tensor) -> dict[str, Call]:
         _timex_backward(w, k, gradient, to_w, to_k)
         return to_w, to_k
 
-    return {"quadrants": call}
+    found: dict[str, Call] = {"quadrants": call}
+    if k.is_cuda and quadrants_tiles.fits(k):
+        found["quadrants, tuned"] = lambda: quadrants_tiles.timex_backward(w, k, gradient)
+    return found
 
 
 @qd.kernel

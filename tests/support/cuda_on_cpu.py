@@ -41,7 +41,7 @@ class Emulated:
             )
         source, library = folder / "kernels.cpp", folder / "kernels.so"
         source.write_text("\n".join(parts), encoding="utf-8")
-        command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", str(source), "-o", str(library)]
+        command = ["g++", "-std=c++17", "-w", "-shared", "-fPIC", str(source), "-o", str(library)]
         subprocess.run(command, check=True)
         self._library = ctypes.CDLL(str(library))
 

@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.peers import triton_loops
 from brickwork.bench import answers
-from test_peers import cases, check_samples
+from support.peer_cases import cases, check_samples
 
 for kernel, expected, arguments in cases("cpu"):
     for label, call in getattr(triton_loops, kernel)(*arguments).items():
@@ -26,6 +26,5 @@ print("right")
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
 def test_interpreted(tmp_path, monkeypatch, request):
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    folders = request.path.parent, request.config.rootpath
-    monkeypatch.setenv("PYTHONPATH", ":".join(map(str, folders)))
+    monkeypatch.setenv("PYTHONPATH", str(request.config.rootpath))
     assert script(tmp_path, SOURCE).endswith("right\n")
