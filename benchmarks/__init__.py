@@ -1,1 +1,1 @@
-"""What is measured. `python -m benchmarks [name ...]` runs the benchmarks and writes their records."""
+"""What is measured: questions (`python -m brickwork bench`), and loop programs (`python -m benchmarks programs`)."""

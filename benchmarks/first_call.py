@@ -2,8 +2,8 @@
 
 Each figure is from a process of its own, whose caches lie in a folder that is empty at first and is kept for the second
 process. What is timed is compiling, loading and one call of few elements. Importing is timed apart; starting torch and
-the device is not. Processes take seconds, so that brickwork is asked thrice and each peer once, for two kernels on the
-CPU and one on a GPU.
+the device is not. Processes take seconds, so that brickwork is asked twice or thrice and each peer once, for fewer
+kernels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.targets import Target, reaching
 from brickwork import bench
 from brickwork.bench.question import Parts, Run
 
-ROUNDS = 3
+ROUNDS = {"cpu": 3, "cuda": 2}
 KERNELS = {
     "sin": ("(torch.randn(4, 4), torch.empty(4, 4))", "ops.sin(x[0], out=x[1])"),
     "timex": ("(torch.randn(2, 8), torch.randn(2, 2, 8), 0.1)", "ops.timex(*x)"),
@@ -33,6 +33,7 @@ KERNELS = {
     "sample": ("(torch.randn(4), torch.rand(4), 8)", "ops.sample_normal(*x)"),
 }
 """The arguments that peers take, and brickwork's call with them."""
+ASKED = {"cpu": tuple(KERNELS), "cuda": ("sin", "timex")}
 BESIDE_PEERS = {"cpu": ("sin", "timex"), "cuda": ("timex",)}
 KEEPING = ("brickwork", "torch.compile", "triton", "warp", "helion")
 """Systems that keep what they compiled; the others compile anew in each process."""
@@ -132,7 +133,7 @@ def _found(run: Run) -> Found:
     """Run all processes."""
     absent = registry.absent(run.device)
     systems = [system for system in registry.SYSTEMS if run.wants(system) and system not in absent]
-    asked = {(kernel, "brickwork"): ROUNDS for kernel in run.pick(tuple(KERNELS), ("sin",))}
+    asked = {(kernel, "brickwork"): ROUNDS[run.device] for kernel in run.pick(ASKED[run.device], ("sin",))}
     asked |= {(kernel, system): 1 for kernel in BESIDE_PEERS[run.device] for system in systems}
     found: Found = {}
     for number, ((kernel, system), rounds) in enumerate(asked.items()):
@@ -179,7 +180,7 @@ def _seconds(program: str, folder: str) -> tuple[float, float]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=40,
     )
     if done.returncode != 0:
         raise RuntimeError((done.stderr.strip().splitlines() or ["the process ended without a word"])[-1])

@@ -63,7 +63,7 @@ def independent(run: Run) -> bench.Table:
         alone: dict[str, Call] = {"torch.randn alone": lambda: torch.randn(d, N, device=run.device)}
         return {**{label: call for label, call in calls.items() if "fast" not in label}, **alone}
 
-    table = _measured(run, contenders, "independent", "(2 + N) * 4 * d")
+    table = _measured(run, contenders, "independent", "(2 + N) * 4 * d", baseline=reference(run))
     if run.device == "cpu":
         return reaching(table, Target(1 / 3, "torch"), at=(2500,))
     return _reaching_each(table, PRECISE)
@@ -94,10 +94,14 @@ def shared(run: Run) -> bench.Table:
         ours: dict[str, Call] = {"brickwork": lambda: sample_shared(mu, sigma, z)}
         return lineup(run, "sample_shared", mu, sigma, z, ours=ours)
 
-    return _measured(run, contenders, "one z shared, and given", "(2 + N) * 4 * d + 4 * N", check=True)
+    return _measured(
+        run, contenders, "one z shared, and given", "(2 + N) * 4 * d + 4 * N", baseline=reference(run), check=True
+    )
 
 
-def _measured(run: Run, contenders: Contenders, kind: str, moved: str, *, check: bool = False) -> bench.Table:
+def _measured(
+    run: Run, contenders: Contenders, kind: str, moved: str, *, baseline: str = "", check: bool = False
+) -> bench.Table:
     return bench.compare(
         contenders,
         run.pick(COUNTS[run.device], (10,)),
@@ -105,7 +109,7 @@ def _measured(run: Run, contenders: Contenders, kind: str, moved: str, *, check:
         x_name="d",
         title=f"{N} samples of each of d normal distributions, {kind}",
         moved=moved.replace("N", str(N)),
-        baseline=reference(run),
+        baseline=baseline,
         x_log=True,
         y_log=True,
         **paced(run, check=check),
