@@ -18,10 +18,10 @@ COLOURS = ("#d9b8a8", "#b3472e", "#4c78a8")
 def sheet(
     pictures: Mapping[str, Tensor], path: Path, columns: int = 3, curves: Mapping[str, Sequence[float]] | None = None
 ) -> Path:
-    """Write pictures of any sizes, (h, w) or (h, w, 3) from 0 to 1; `curves` are drawn in a last panel, as losses."""
+    """Write pictures of any sizes, (h, w) or (h, w, 3) from 0 to 1, as PNG or JPEG; `curves`, losses, stand last."""
     count = len(pictures) + bool(curves)
     rows = -(-count // columns)
-    figure = Figure(figsize=(3 * columns, 2.6 * rows), layout="constrained")
+    figure = Figure(figsize=(2.8 * columns, 2.3 * rows), layout="constrained")
     panels: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for panel in panels:
         panel.set_axis_off()

@@ -25,8 +25,8 @@ def main() -> None:
     console = Console(highlight=False, soft_wrap=True)
     laid: dict[str, Tensor] = {}
     for name, tile, skew in (("gradient", tiles.gradient(), 24), ("photograph", tiles.photograph(96), 48)):
-        laid[f"a {name}, {tile.shape[1]} x {tile.shape[0]}"] = tile
-        laid[f"a wall of it, skewed by {skew}"] = Bond(skew).wall(tile, HEIGHT, WIDTH, ORIGIN)
+        laid[f"a {name}"] = tile
+        laid[f"a wall, skewed by {skew}"] = Bond(skew).wall(tile, HEIGHT, WIDTH, ORIGIN)
     brick = tiles.brick()
     bond = Bond(skew=brick.shape[1] // 2)
     pictures = Pictures(brick, bond, count=chosen.updates * chosen.batch)
@@ -40,9 +40,9 @@ def main() -> None:
     took = duration(time.perf_counter() - start)
     apart = (found - brick).abs().mean().item()
     console.print(f"{chosen.updates} updates in {took}; the brick is found to within {apart:.4f}")
-    laid |= {"one of the pictures": pictures[0][0], "the brick, learned": found}
-    laid["a wall of it"] = bond.wall(found, HEIGHT, WIDTH, ORIGIN)
-    console.print(f"{sheet(laid, OUTPUT / 'brick-wall.png', columns=2)}")
+    laid |= {"one of the pictures of a wall": pictures[0][0], "its brick": brick, "the brick, learned": found}
+    laid["a wall of what was learned"] = bond.wall(found, HEIGHT, WIDTH, ORIGIN)
+    console.print(f"{sheet(laid, OUTPUT / 'brick-wall.jpg', columns=4)}")
 
 
 def arguments() -> argparse.Namespace:

@@ -35,12 +35,15 @@ def main() -> None:
         for name, mix in MIXES.items():
             told = partial(tell, shown, shown.add_task(name, total=settings.updates), name)
             runs[name] = train(text, mix, settings, told)
-    report(console, runs)
+    report(console, runs, settings.batch * settings.steps)
     OUTPUT.mkdir(exist_ok=True)
     plots.curves(
-        {name: run.losses for name, run in runs.items()}, OUTPUT / "losses.png", "updates", "loss, nats a character"
+        {name: run.losses for name, run in runs.items()},
+        OUTPUT / "language-model.png",
+        "updates",
+        "loss, nats a character",
     )
-    console.print(f"{OUTPUT / 'losses.png'}: both losses")
+    console.print(f"{OUTPUT / 'language-model.png'}: both losses")
     first = next(iter(runs.values()))
     beginning = torch.tensor(list(b"def "), device=text.device)
     said = written(first.model.write(beginning, chosen.written, torch.Generator().manual_seed(settings.seed)))
@@ -52,12 +55,12 @@ def tell(shown: Progress, task: TaskID, name: str, number: int, loss: float) -> 
     shown.update(task, completed=number + 1, description=f"{name}: loss {loss:.3f}")
 
 
-def report(console: Console, runs: dict[str, Run]) -> None:
-    """Print the loss and the time of an update of each run, and how far the losses are apart."""
+def report(console: Console, runs: dict[str, Run], characters: int) -> None:
+    """Print the loss of each run and the time of an update of so many characters, and how far the losses are apart."""
     for name, run in runs.items():
         beside = ratio(run.update / next(iter(runs.values())).update)
-        text = f"{name:16} loss {run.losses[0]:.3f} -> {run.loss():.3f}, {duration(run.update)} an update ({beside})"
-        console.print(text)
+        speed = f"{duration(run.update)} an update ({beside}), {characters / run.update:,.0f} characters a second"
+        console.print(f"{name:16} loss {run.losses[0]:.3f} -> {run.loss():.3f}, {speed}")
     for (one, first), (other, second) in itertools.combinations(runs.items(), 2):
         apart = max(abs(a - b) for a, b in zip(first.losses, second.losses, strict=True))
         console.print(f"largest difference of the losses of {one} and {other}: {apart:.4f}")

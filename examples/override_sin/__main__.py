@@ -68,7 +68,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--backend", default="inductor", help="of torch.compile, in the table")
     parser.add_argument("--seconds", type=float, default=1.0, help="to time each contender of the table")
-    for name, value in {"size": 96, "width": 64, "updates": 300}.items():
+    for name, value in {"size": 64, "width": 64, "updates": 300}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     return parser.parse_args()
 

@@ -20,7 +20,7 @@ class Settings:
     width: int = 64
     layers: int = 4
     updates: int = 300
-    rate: float = 2e-3
+    rate: float = 1e-3
     seed: int = 0
 
 
@@ -66,12 +66,14 @@ def fit(picture: Tensor, settings: Settings, told: Callable[[int, float], None])
     found = Fit(made(settings, picture.device))
     x, colours = places(*picture.shape[:2]).to(picture.device), picture.reshape(-1, 3)
     optimizer = torch.optim.Adam(found.model.parameters(), lr=settings.rate)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=settings.updates)
     for number in range(settings.updates):
         start = time.perf_counter()
         loss, *gradients = loss_and_gradients(found.model, x, colours)
         for parameter, gradient in zip(found.model.parameters(), gradients, strict=True):
             parameter.grad = gradient
         optimizer.step()
+        schedule.step()
         found.losses.append(loss.item())
         found.seconds.append(time.perf_counter() - start)
         told(number, found.losses[-1])

@@ -25,11 +25,11 @@ from examples.tour.places import OUTPUT, picture_of
 
 DRAWN = {
     "mandelbrot": "the Mandelbrot set",
-    "bodies": "ways of 400 bodies that attract one another",
-    "life": "the Game of Life after 200 generations",
+    "bodies": "trails of 400 bodies",
+    "life": "Game of Life, generation 200",
     "wave": "rings on a membrane",
-    "neighbours": "cells around the nearest of 40 points",
-    "resampling": "a picture, shifted, and what is left of it",
+    "neighbours": "cells around 40 points",
+    "resampling": "a picture, shifted, and found",
 }
 STATIONS = (mandelbrot, bodies, life, wave, counting, neighbours, resampling, sparse, normalising)
 

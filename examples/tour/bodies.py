@@ -41,7 +41,7 @@ def seen(x: torch.Tensor, pixels: int = 240, reach: float = 2.0) -> torch.Tensor
 
 
 def main(size: int = 400, steps: int = 200) -> str:
-    """Let a cloud fall together, and draw its ways; return how well its energy is kept."""
+    """Let a cloud fall together, and draw its trails; return how well its energy is kept."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(size, 3, generator=generator, dtype=torch.float64)
     v = torch.zeros_like(x)
@@ -49,14 +49,14 @@ def main(size: int = 400, steps: int = 200) -> str:
     softening, dt = 0.1, 0.01
     before = energy(x, v, mass, softening)
     a = accelerations(x, mass, softening)
-    ways = seen(x)
+    trails = seen(x)
     for _ in range(steps):
         v += 0.5 * dt * a
         x += dt * v
         a = accelerations(x, mass, softening)
         v += 0.5 * dt * a
-        ways += seen(x)
-    plots.picture((ways / ways[1:-1, 1:-1].max()).sqrt().clamp(0, 1), picture_of("bodies"))
+        trails += seen(x)
+    plots.picture((trails / trails[1:-1, 1:-1].max()).sqrt().clamp(0, 1), picture_of("bodies"))
     drift = abs(energy(x, v, mass, softening) / before - 1)
     assert drift < 1e-2, drift
     return f"{steps} steps of {size} bodies keep the energy to {drift:.1e}"

@@ -12,9 +12,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SMALL = {
-    "brick_wall": "updates, workers = 30, 1",
-    "language_model": "settings, characters = Settings(channels=16, layers=2, steps=32, batch=4, updates=20), 20",
-    "override_sin": "size, settings, backend = 24, Settings(width=32, layers=2, updates=30), 'aot_eager'",
+    "brick_wall": "updates, workers, seconds = 30, 1, 0.005",
+    "language_model": "settings, characters, seconds = Settings(16, 1, 32, 4, 15), 20, 0.005",
+    "override_sin": "size, settings, backend, seconds = 24, Settings(32, 2, 30), 'aot_eager', 0.005",
     "tetris": "settings, count, moves = Settings(controllers=8, games=1, elite=2, most=100), 2, 20",
 }
 PICTURES = {"brick_wall": 3, "language_model": 1, "override_sin": 1, "tetris": 2}
