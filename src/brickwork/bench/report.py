@@ -26,56 +26,9 @@ def ratio(value: float) -> str:
     return f"{value:.2f} x" if value < 10 else f"{value:.1f} x" if value < 100 else f"{value:.0f} x"
 
 
-def show(case: Case) -> None:
-    """Print a case as a table in the terminal."""
-    from rich.console import Console
-    from rich.table import Table
-
-    if not case.timings:
-        print(f"{case.title}: {'; '.join(case.notes.values())}")  # noqa: T201  # prints
-        return
-    table = Table(title=case.title, title_justify="left", title_style="bold")
-    table.add_column("contender")
-    headings = ("median", "quartiles", *(("rate",) if case.moved else ()), f"against {case.reference}")
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for name, timing in case.timings.items():
-        style = "bold green" if name.startswith("brickwork") else None
-        spread = f"{duration(timing.lower)} to {duration(timing.upper)}"
-        speed = (rate(case, name),) if case.moved else ()
-        table.add_row(name, duration(timing.median), spread, *speed, ratio(case.ratio(name)), style=style)
-    console = Console()
-    console.print(table)
-    for name, note in case.notes.items():
-        console.print(f"  {name}: {note}", highlight=False, markup=False)
-    if case.target:
-        console.print(f"  to reach: {case.target}\n", highlight=False, markup=False)
-
-
 def rate(case: Case, name: str) -> str:
     """Return how fast a contender moves the bytes that the case is about, or nothing."""
     return f"{case.moved / case.timings[name].median / 1e9:.0f} GB/s" if case.moved else ""
-
-
-def verdicts(cases: list[Case]) -> None:
-    """Print, line by line, what brickwork took, the best of the others, what it had to reach and whether it did."""
-    for case in cases:
-        ours = case.timings.get("brickwork")
-        if ours is None:
-            said = [f"{name} {duration(timing.median)} {rate(case, name)}" for name, timing in case.timings.items()]
-            said += [f"{name}: {note}" for name, note in case.notes.items()]
-            print(f"{case.title:48} {', '.join(said)}")  # noqa: T201  # prints
-            continue
-        rest = {name: timing for name, timing in case.timings.items() if not name.startswith("brickwork")}
-        best = min(rest, key=lambda name: rest[name].median) if rest else ""
-        other = f"{best} {duration(rest[best].median)}" if best else ""
-        verdict = "" if not case.at_most else "met" if ours.median <= case.at_most else "MISSED"
-        reach = f"{duration(case.at_most)} ({ratio(ours.median / case.at_most)})" if case.at_most else ""
-        wrong = " WRONG" if "differs" in case.notes.get("brickwork", "") else ""
-        figures = f"{duration(ours.median):>9} {rate(case, 'brickwork'):>9}"
-        words = [f"best other: {other}"] if other else []
-        words += [case.notes["brickwork"]] if "brickwork" in case.notes else []
-        print(f"{case.title:48} {figures}  {reach:>20} {verdict:7}{wrong} {'; '.join(words)}")  # noqa: T201  # prints
 
 
 def markdown(records: list[Record], titles: Container[str] | None = None) -> str:
