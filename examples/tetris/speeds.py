@@ -17,7 +17,7 @@ from examples.tetris.peers import in_numpy
 
 WEIGHTS = (-4.0, 3.0, -3.0, -9.0, -8.0, -3.0, -1.0, -2.0)
 """A controller that plays well; whole numbers, so that sums are exact in any order."""
-MOVES = 50
+MOVES = 30
 BY_HAND = 4
 """As many games does plain Python play."""
 Played = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
