@@ -1,0 +1,82 @@
+"""How much work deriving is, counted and not timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT64, INT64
+from brickwork.ir.nodes import Assign, Block, For, Read, Store, Symbol, Tensor, TensorType
+from brickwork.ir.signature import Signature
+from brickwork.transform import derive
+from brickwork.transform.autodiff import dead
+from brickwork.transform.derivation import Backward, Derived
+from support.kernels_models import root_mean_square
+from support.tensors import argument_type
+
+
+def numbers(*sizes: int) -> torch.Tensor:
+    return torch.zeros(sizes, dtype=torch.float64)
+
+
+def backward_of(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Derived, Signature]:
+    """Return the gradient of a function with one result by all tensors, and its signature.
+
+    The last argument is the gradient that is given.
+    """
+    definition = define(function)
+    wanted = tuple(isinstance(item, torch.Tensor) for item in arguments[:-1])
+    counts = tuple(int(item) for item in wanted)
+    every = (True,) * len(wanted)
+    made = Derived(definition, Backward(wanted), (True,), counts, every)
+    return made, Signature(tuple(map(argument_type, arguments)))
+
+
+def test_a_program_is_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = (numbers(2, 4, 3), numbers(3), numbers(2, 4, 3))
+    derived: list[Signature] = []
+    backward = derive.backward
+
+    def counted(program: Any, wanted: Any, signature: Signature) -> Any:
+        derived.append(signature)
+        return backward(program, wanted, signature)
+
+    monkeypatch.setattr(derive, "backward", counted)
+    made, signature = backward_of(root_mean_square, arguments)
+    assert derive.elements_read(made, signature) == (True, True)
+    derive.program_of(made, signature)
+    again = Derived(made, Backward((True, True, True)), (True, True), (1, 1, 1), (True, True, True))
+    types = tuple(map(argument_type, (*arguments, numbers(2, 4, 3), numbers(3))))
+    derive.program_of(again, Signature(types))
+    assert len(derived) == 2
+
+
+def nest(depth: int) -> tuple[Block, Tensor]:
+    """Return loops in one another around a store of a variable that each turn of each of them changes."""
+    out = Tensor("out", 0, TensorType(FLOAT64, 0))
+    total = Symbol("total", 0, FLOAT64)
+    body: Block = (Store(tensor=out, indices=(), value=Read(symbol=total), access=0),)
+    for level in range(depth):
+        index = Symbol(f"i{level}", level + 1, INT64)
+        more = Assign(symbol=total, value=build.add(Read(symbol=total), build.constant(1.0, FLOAT64)))
+        body = (For(index=index, start=build.integer(0), stop=build.integer(3), body=(*body, more)),)
+    return (Assign(symbol=total, value=build.constant(0.0, FLOAT64)), *body), out
+
+
+def test_nests_are_gone_through_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    statement = dead._Cleaner.statement  # pyright: ignore[reportPrivateUsage]  # counted
+
+    def counted(self: Any, node: Any, *more: Any) -> Any:
+        seen.append(1)
+        return statement(self, node, *more)
+
+    monkeypatch.setattr(dead._Cleaner, "statement", counted)  # pyright: ignore[reportPrivateUsage]  # counted
+    block, out = nest(10)
+    assert dead.without_dead(block, (out,)) == block
+    assert len(seen) < 300
