@@ -35,7 +35,8 @@ def executed(path, environment):
     notebook = nbformat.read(path, as_version=4)
     at = next(number for number, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", ()))
     notebook.cells.insert(at + 1, nbformat.v4.new_code_cell(SMALL[path.stem]))
-    client = nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(path.parent)}})
+    patience = {"timeout": 300, "startup_timeout": 300, "iopub_timeout": 60, "raise_on_iopub_timeout": True}
+    client = nbclient.NotebookClient(notebook, resources={"metadata": {"path": str(path.parent)}}, **patience)
     client.execute(env=environment)
     return notebook.cells
 
