@@ -234,5 +234,7 @@ def test_a_table_at_a_glance(undrawn):
     found = glance.glance(dataclasses.replace(table, measures=("copy",)))
     assert (found.mean, found.least, found.most, found.rival) == (pytest.approx(4.0), 2.0, 8.0, "torch")
     assert glance.glance(bench.tabled({1: {"torch": [1.0]}}, title="t")) is None
-    text = page.page([Findings(question="q", asks="Is it?", tables={"t": table})], against={})
+    busy = [dataclasses.replace(table, warnings=(f"the machine is busy (load {load})",)) for load in (7.1, 6.9)]
+    text = page.page([Findings(question="q", asks="Is it?", tables=dict(zip("ab", busy, strict=True)))], against={})
     assert "Is it?" in text
+    assert text.count("the machine is busy") == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import html as markup
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from brickwork.bench.views import Cell, Rows, Sheet
 
 _STYLE = Path(__file__).with_name("page.css")
 _OURS = "brickwork"
+_NUMBER = re.compile(r"[\d.]+")
 Compared = Mapping[str, Mapping[str, Changes]]
 """How the tables of questions differ from an earlier run."""
 
@@ -83,9 +85,10 @@ def _facts(facts: Mapping[str, str], kind: str = "") -> str:
 
 
 def _troubles(found: Iterable[Findings]) -> str:
-    """Return what falsifies figures of this run, and what could not be measured."""
-    warnings = dict.fromkeys(text for each in found for table in each.tables.values() for text in table.warnings)
-    lines = [f"<p class='warning'>Warning: {_text(text)}. Do not keep these figures.</p>" for text in warnings]
+    """Return what falsifies figures of this run; what differs in numbers alone, such as the load, once."""
+    said = [text for each in found for table in each.tables.values() for text in table.warnings]
+    alike = {_NUMBER.sub("", text): text for text in reversed(said)}
+    lines = [f"<p class='warning'>Warning: {_text(text)}. Do not keep these figures.</p>" for text in alike.values()]
     return "".join(lines)
 
 

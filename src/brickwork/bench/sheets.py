@@ -21,6 +21,8 @@ class Columns:
     x_name: str
     xs: tuple[float | str, ...]
     lines: tuple[str, ...]
+    measures: tuple[str, ...]
+    """The lines that are no rivals, so that none of them is the best."""
     metric: str
     value: Callable[[float | str, str], float | None]
     timing: Callable[[float | str, str], Timing | None]
@@ -111,7 +113,7 @@ def _targets(cases: Sequence[Case]) -> list[str]:
 def _row(x: float | str, case: Case, columns: Columns) -> list[Cell]:
     least = columns.metric in {"ms", "us", "host us", "kernels", "MiB"}
     values = {line: columns.value(x, line) for line in columns.lines}
-    known = [value for value in values.values() if value is not None]
+    known = [value for line, value in values.items() if value is not None and line not in columns.measures]
     best = (min(known) if least else max(known)) if len(known) > 1 else None
     counted = columns.metric in {"kernels", "MiB"}
     cells: list[Cell] = []
@@ -120,7 +122,8 @@ def _row(x: float | str, case: Case, columns: Columns) -> list[Cell]:
         spread = "" if timing is None else f" ±{100 * timing.spread:.0f}%"
         shown = "" if value is None else f"{digits(value)}{spread}"
         refused = "" if line in case.timings else case.notes.get(line, "").partition(":")[0]
-        manner: Manner = "bad" if refused else "good" if value is not None and value == best else "plain"
+        leads = value is not None and value == best and line not in columns.measures
+        manner: Manner = "bad" if refused else "good" if leads else "plain"
         cells.append(Cell(refused or shown, manner))
     return cells
 

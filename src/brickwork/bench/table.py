@@ -200,6 +200,7 @@ class Table:
             x_name=self.x_name,
             xs=self.x_values,
             lines=self.lines,
+            measures=self.measures,
             metric=self.metric,
             value=self.value,
             timing=self.timing,
