@@ -6,7 +6,7 @@ docs/guide/programs.md the loop programs. The registers that kernels take are in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,14 +75,16 @@ def headlines(found: list[Findings]) -> str:
         said = beside(table, x)
         if said is not None:
             lines.append(f"| {row.words}, {table.x_name} = {x} | {said[0]} | {said[1]} |")
-    return "\n".join([*lines, "", about(tables(found)[0].record)])
+    return "\n".join([*lines, "", about(tables(found))])
 
 
-def about(record: Record) -> str:
-    """Return a line on the machine and the versions."""
+def about(found: Sequence[Table]) -> str:
+    """Return a line on the machine, the versions and the commits that were measured."""
+    record = found[0].record
     threads = f"{record.threads} threads; " if all(case.device == "cpu" for case in record.cases) else ""
+    commits = ", ".join(dict.fromkeys(table.record.commit for table in found))
     return (
-        f"{machine_of(record)}; {threads}{versions(record)}; commit {record.commit}; {record.date}. "
+        f"{machine_of(record)}; {threads}{versions(record)}; commit {commits}; {record.date}. "
         "Medians; contenders take turns in one process."
     )
 
@@ -96,7 +98,7 @@ def everything(found: list[Findings], machine: str) -> str:
     """Return every table of a machine with its plot, which is drawn, and first what holds of all of them."""
     every = tables(found)
     alike = common(every)
-    lines = [about(every[0].record), "", *(f"- {key}: {value}" for key, value in alike.items()), ""]
+    lines = [about(every), "", *(f"- {key}: {value}" for key, value in alike.items()), ""]
     for findings in found:
         lines += [f"### {findings.question}: {findings.asks}", ""]
         for name, table in findings.tables.items():

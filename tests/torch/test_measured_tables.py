@@ -26,7 +26,7 @@ def copied(monkeypatch, tmp_path):
     return root, tmp_path, drawn
 
 
-@pytest.mark.parametrize("name", DOCUMENTS[:2])
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents_show_the_records(copied, name):
     root, copy, _ = copied
     table.main()
