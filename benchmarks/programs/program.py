@@ -15,7 +15,7 @@ from typing import Any, Literal, cast, get_args
 
 import torch
 
-Verdict = Literal["parallel", "reduction", "accumulates", "wavefront", "distributed", "in order"]
+Verdict = Literal["parallel", "reduction", "accumulates", "copies", "wavefront", "distributed", "in order"]
 """How a loop may run.
 
 `accumulates`: it adds to elements that other loops run over, in order if those are parallel, else as a reduction.

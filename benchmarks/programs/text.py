@@ -171,7 +171,7 @@ PROGRAMS = (
         arguments=lambda n: (integers(26, n), 26),
         small=((2,), (3,), (30,)),
         large=(100_000_000,),
-        loops=loops("i in order"),
+        loops=loops("i copies"),
         bound="order",
     ),
     LoopProgram(

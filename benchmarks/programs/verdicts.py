@@ -32,6 +32,8 @@ def _below(lines: list[str], place: int) -> list[str]:
 def _verdict(how: str, more: list[str]) -> str:
     if "diagonal" in how or any(text.startswith("its diagonals") for text in more):
         return "wavefront"
+    if how.startswith("in pieces"):
+        return "copies"
     if how != "in order":
         return "reduction" if any(text.startswith("partial results") for text in more) else "parallel"
     if any(text.startswith("since it accumulates") for text in more):
