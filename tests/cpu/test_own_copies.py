@@ -56,6 +56,13 @@ def ragged(first: torch.Tensor, index: torch.Tensor, out: torch.Tensor) -> None:
             out[index[e]] -= e
 
 
+def skewed(index: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(len(index)):
+        for j in range(3):
+            for k in range(i - 1, i + 2):
+                out[index[i]] += k + j
+
+
 def both(index: torch.Tensor, out: torch.Tensor, total: torch.Tensor) -> None:
     for i in range(len(index)):
         out[index[i]] += 1
@@ -77,6 +84,7 @@ CASES = {
     "extremes": (extremes, lambda n: (indices(n, 3), indices(n, 99), torch.full((3,), 50), torch.full((3,), 50))),
     "again": (again, lambda n: (indices(n, 4), torch.arange(4), 3)),
     "ragged": (ragged, lambda n: (torch.tensor([0, n // 2, n]), indices(n, 3), torch.zeros(3, dtype=torch.int64))),
+    "skewed": (skewed, lambda n: (indices(n, 4), torch.zeros(4, dtype=torch.int64))),
     "both": (both, lambda n: (indices(n, 3), torch.arange(3), torch.ones(1, dtype=torch.int64))),
 }
 COPIED = CASES.keys() - {"both"}

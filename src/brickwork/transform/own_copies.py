@@ -154,9 +154,8 @@ class _Copier:
 
     def is_fit(self, loop: For) -> bool:
         """Whether the host knows how long a loop is, and pieces of it may run at once."""
-        places = Places(assigned_symbols(self.kernel.body))
         shared = any(isinstance(node, For) and node.role is Role.PARALLEL and node.reductions for node in walk(loop))
-        return places.is_known(loop.start, loop.stop) and not shared and not any(map(jumps_out, loop.body))
+        return self.places().is_known(loop.start, loop.stop) and not shared and not any(map(jumps_out, loop.body))
 
     # ------------------------------------------------------------ the loops that do as one
 
@@ -189,7 +188,7 @@ class _Copier:
         counts = [_elements(tensor) for tensor in updated]
         least = build.mul(reduce(build.add, counts), build.integer(PER_ELEMENT * PIECES))
         least = build.apply("maximum", least, build.integer(LEAST))
-        is_long = build.apply("ge", _turns(loop), least)
+        is_long = build.apply("ge", _turns(loop, self.places()), least)
         pieces = build.select(is_long, build.integer(PIECES), build.integer(0))
         own: dict[Tensor, Tensor] = {}
         for tensor in updated:
@@ -234,6 +233,10 @@ class _Copier:
         inner = _over(tensor, indices, self.names.store(tensor, *places, both))
         return For(index=piece, start=build.integer(0), stop=Size(tensor=copy, axis=0), body=(inner,))
 
+    def places(self) -> Places:
+        """Return what is the same in all of the kernel, which is what the host knows."""
+        return Places(assigned_symbols(self.kernel.body))
+
     def operator(self, tensor: Tensor, loop: For) -> Operator:
         """Return the operator that updates a tensor in a loop."""
         stores = (node for node in walk(loop) if isinstance(node, Store) and node.tensor == tensor)
@@ -265,10 +268,9 @@ def _elements(tensor: Tensor) -> Expression:
     return reduce(build.mul, (build.size(tensor, axis) for axis in range(tensor.type.rank)), build.integer(1))
 
 
-def _turns(loop: For) -> Expression:
-    """Return about how many updates a loop makes: its iterations times those of a loop in it of fixed length."""
-    changing = assigned_symbols(loop)
+def _turns(loop: For, places: Places) -> Expression:
+    """Return about how many updates a loop makes: its iterations times those of a loop in it that the host knows."""
     for node in loop.body:
-        if isinstance(node, For) and Places(changing).is_known(node.start, node.stop):
-            return build.mul(count_of(loop), _turns(node))
+        if isinstance(node, For) and places.is_known(node.start, node.stop):
+            return build.mul(count_of(loop), _turns(node, places))
     return count_of(loop)
