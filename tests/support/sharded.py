@@ -5,6 +5,8 @@ torch.distributed.tensor is imported in functions: operators are defined before 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import multiprocessing
@@ -25,6 +27,7 @@ from torch.distributed.device_mesh import init_device_mesh
 import brickwork as bw
 from brickwork.config import config
 from brickwork.ops.timex import timex
+from support.documents import ROOT, outputs, program
 
 GRADIENTS: Any = torch.autograd.grad
 COMPILE: Any = attrgetter("compile")(torch)
@@ -369,6 +372,16 @@ def _compiled(machines: Any) -> None:
     torch.testing.assert_close(gradient.full_tensor(), wanted)
 
 
+def _the_guide(machines: Any) -> None:
+    """Run the program of the guide's page on these machines."""
+    page = ROOT / "docs" / "guide" / "sharding.md"
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(program(page).replace('"cpu"', f'"{machines.device_type}"'), {})
+    (expected,) = outputs(page)
+    assert expected in said.getvalue(), said.getvalue()
+
+
 SCENES: dict[str, Callable[[Any], None]] = {
     "tensors by keyword": _by_keyword,
     "defined anew": _defined_anew,
@@ -378,6 +391,7 @@ SCENES: dict[str, Callable[[Any], None]] = {
     "noise with a gradient": _noise_with_a_gradient,
     "gradients of gradients": _gradients_of_gradients,
     "compiled": _compiled,
+    "the guide": _the_guide,
 }
 """What is not a single call, by name."""
 NAMES = (*CALLS, *SCENES)
