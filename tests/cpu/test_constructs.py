@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from support.fourfold import agree
+import brickwork as bw
+from support.fourfold import agree, failure
 
 TABLE = ((1.0, 2.0), (3.0, 4.0))
+NAMES, MODE = ("mean", "sum"), "sum"
+WEIGHTS = (("mean", 2.0), ("sum", 3.0))
 
 
 def walrus(x: torch.Tensor) -> torch.Tensor:
@@ -62,6 +65,29 @@ def membership(x: torch.Tensor) -> torch.Tensor:
     for i in range(x.shape[0]):
         v: Any = x[i]
         out[i] = (1 if (v, i) < (0.5, 2) else 2) + (i in (2, 4)) + (i not in (1, 2)) + (-1 < v <= 1)
+    return out
+
+
+def equal_shapes(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    n = x.shape[0]
+    assert x.shape == out.shape == (n,), "lengths differ"
+    for i in range(n):
+        pair = (x[i], i)
+        out[i] = (pair == (x[i], i) == pair) + 2 * ((0, 1) <= (i, n) < (3, 0) != (3, 1))
+        out[i] += 4 * (x.dtype == torch.float64 != torch.int32) if i == 0 else 8 * (x[i] == x[i - 1] == x[0])
+    return out
+
+
+def texts(x: torch.Tensor) -> torch.Tensor:
+    assert len(NAMES) < len(x)
+    assert MODE in NAMES
+    assert "none" not in NAMES
+    out = torch.zeros_like(x)
+    for i in range(len(NAMES)):
+        out[i] = x[i]
+    for i, (name, weight) in enumerate(WEIGHTS):
+        out[3] += weight * x[i] if name == MODE else i
     return out
 
 
@@ -147,6 +173,29 @@ def helpers(x: torch.Tensor) -> torch.Tensor:
 X = torch.randn(9, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("function", [walrus, stars, tuples, membership, returns_in_loops, helpers])
+@pytest.mark.parametrize(
+    "function", [walrus, stars, tuples, membership, equal_shapes, texts, returns_in_loops, helpers]
+)
 def test_it_means_what_python_means(function: Callable[..., Any]) -> None:
     agree(function, X, plain=function is not walrus)
+
+
+def together(x: torch.Tensor, y: torch.Tensor, n: int) -> torch.Tensor:
+    assert x.shape == y.shape == (n, 2), "not together"
+    out = torch.zeros_like(x)
+    for i in range(n):
+        out[i, 1] = x[i, 0] + y[i, 0]
+    return out
+
+
+@pytest.mark.parametrize(("rows", "columns", "n"), [(2, 2, 3), (3, 2, 2), (2, 3, 2)])
+def test_a_chain_of_shapes_fails_at_any_link(rows: int, columns: int, n: int) -> None:
+    agree(together, torch.ones(2, 2), torch.ones(2, 2), 2)
+    assert failure(together, torch.ones(2, 2), torch.ones(rows, columns), n)[0] is AssertionError
+
+
+def test_a_text_that_is_rebound_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    operator = agree(texts, X)
+    monkeypatch.setitem(texts.__globals__, "NAMES", ("sum", "mean"))
+    with pytest.warns(bw.BrickworkWarning, match="NAMES"):
+        operator(X)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from brickwork.frontend.environment import helper, is_number, number_items
+from brickwork.frontend.environment import constant_items, helper, is_number
 from brickwork.frontend.source import SourceFunction, bound_values
 
 
@@ -49,7 +49,7 @@ def _probes(source: SourceFunction) -> Iterator[Probe]:
     inner = {item.name for item in source.inner.values()}
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for name, value in source.captured.items():
-        if not (is_number(value) or isinstance(value, str) or number_items(value) or helper(value)):
+        if not (is_number(value) or isinstance(value, str) or constant_items(value) or helper(value)):
             continue
         if bound_values(value) or name in inner:
             continue

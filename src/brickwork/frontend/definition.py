@@ -17,7 +17,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
-from brickwork.frontend.environment import DRAWS, MISSING, intrinsic, number_items, resolve, torch_dtype
+from brickwork.frontend.environment import DRAWS, MISSING, constant_items, intrinsic, resolve, torch_dtype
 from brickwork.frontend.inner import with_inner
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
@@ -174,7 +174,7 @@ def _describe(found: object) -> str:
     dtype = torch_dtype(found)
     if dtype is not None:
         return dtype
-    items = number_items(found)
+    items = constant_items(found)
     if items is not None or isinstance(found, int | float | bool | str):
         return repr(items if items is not None else found)
     name = getattr(found, "__qualname__", getattr(found, "__name__", type(found).__qualname__))

@@ -99,11 +99,11 @@ def is_number(value: object) -> bool:
     return isinstance(value, bool | int | float)
 
 
-def number_items(value: object) -> tuple[object, ...] | None:
-    """Return the items of a list or tuple of numbers (nested ones too), or None."""
+def constant_items(value: object) -> tuple[object, ...] | None:
+    """Return the items of a list or tuple of numbers and texts (nested ones too), or None."""
     if not isinstance(value, tuple | list):
         return None
     items = tuple(cast("tuple[object, ...]", value))
-    if all(is_number(item) or number_items(item) is not None for item in items):
+    if all(is_number(item) or isinstance(item, str) or constant_items(item) is not None for item in items):
         return items
     return None

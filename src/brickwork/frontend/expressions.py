@@ -13,11 +13,11 @@ from brickwork.frontend.arithmetic import BINARY, COMPARE, binary, compare, meet
 from brickwork.frontend.calls import call
 from brickwork.frontend.environment import (
     MISSING,
+    constant_items,
     helper,
     intrinsic,
     is_number,
     is_tensor,
-    number_items,
     resolve,
     torch_dtype,
 )
@@ -101,7 +101,7 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
 
 def captured_operand(found: object, name: str, loc: Location) -> Operand:
     """Return a literal or a captured value."""
-    items = number_items(found)
+    items = constant_items(found)
     if items is not None:
         return Items(tuple(captured_operand(item, name, loc) for item in items))
     if is_number(found):
@@ -200,7 +200,7 @@ def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Va
     while isinstance(owner, ast.Subscript):
         nodes.insert(0, owner.slice)
         owner = owner.value
-    captured = number_items(resolve(owner, frame.source.captured, frame.local))
+    captured = constant_items(resolve(owner, frame.source.captured, frame.local))
     if len(nodes) == 1 or captured is None or any(isinstance(item, ast.Tuple | ast.Slice) for item in nodes):
         return None
     items = captured_operand(captured, "table", loc)
@@ -388,18 +388,19 @@ def _comparison(state: State, frame: Frame, node: ast.Compare, loc: Location) ->
     """Lower a chain of comparisons; each operand is evaluated at most once."""
     if len(node.ops) == 1:
         return _compare_one(state, frame, node, loc)
-    return _chain(state, frame, value(state, frame, node.left), list(zip(node.ops, node.comparators, strict=True)), loc)
+    left = _fixed(state, operand(state, frame, node.left), loc)
+    return _chain(state, frame, left, list(zip(node.ops, node.comparators, strict=True)), loc)
 
 
-def _chain(state: State, frame: Frame, left: Value, links: list[tuple[ast.cmpop, ast.expr]], loc: Location) -> Value:
+def _chain(state: State, frame: Frame, left: Operand, links: list[tuple[ast.cmpop, ast.expr]], loc: Location) -> Value:
     operator, right_node = links[0]
     position = len(state.block)
-    right = value(state, frame, right_node)
-    left = scalar(state, _kept(state, left, position, loc), loc)
+    right = operand(state, frame, right_node)
+    left = _kept(state, left, position, loc)
     if len(links) == 1:
-        return _link(operator, left, right, loc)
-    right = Value(state.fix(right.expression), right.weak)
-    first = _link(operator, left, right, loc)
+        return _link(state, operator, left, right, loc)
+    right = _fixed(state, right, loc)
+    first = _link(state, operator, left, right, loc)
     block: list[Statement] = []
     with state.perhaps(block):
         rest = _chain(state, frame, right, links[1:], loc)
@@ -408,9 +409,26 @@ def _chain(state: State, frame: Frame, left: Value, links: list[tuple[ast.cmpop,
     return merge(state, first.expression, (block, rest), ([], Value(constant(False, BOOL, loc))), loc)
 
 
+def _fixed(state: State, item: Operand, loc: Location) -> Operand:
+    """Return an operand that is used twice, with the value that it has now; tuples item by item."""
+    match item:
+        case Items():
+            return Items(tuple(_fixed(state, one, loc) for one in item.items))
+        case View() if item.is_element:
+            return _fixed(state, load(state, item, loc), loc)
+        case Value():
+            return Value(state.fix(item.expression), item.weak)
+        case _:
+            return item
+
+
 def _compare_one(state: State, frame: Frame, node: ast.Compare, loc: Location) -> Operand:
-    operator = node.ops[0]
     left, right = _ordered_operands(state, frame, node.left, node.comparators[0])
+    return _link(state, node.ops[0], left, right, loc)
+
+
+def _link(state: State, operator: ast.cmpop, left: Operand, right: Operand, loc: Location) -> Value:
+    """Return one comparison, of numbers, tuples, element types or None."""
     if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
         equal = isinstance(operator, ast.Eq | ast.Is)
         if is_none(left) or is_none(right):
@@ -424,17 +442,21 @@ def _compare_one(state: State, frame: Frame, node: ast.Compare, loc: Location) -
         return _contained(state, left, right, loc, present=isinstance(operator, ast.In))
     if isinstance(left, Items) and isinstance(right, Items):
         return Value(_ordered_items(state, COMPARE[type(operator)], left.items, right.items, loc))
-    return _link(operator, scalar(state, left, loc), scalar(state, right, loc), loc)
+    one, other = scalar(state, left, loc), scalar(state, right, loc)
+    name = COMPARE.get(type(operator))
+    if name is None:
+        raise error("BW003", "`is` is not part of the language", loc, "compare with ==")
+    return compare(name, one, other, loc)
 
 
 def _contained(state: State, item: Operand, items: Operand, loc: Location, *, present: bool) -> Value:
-    """Return whether a number is one of a tuple's."""
+    """Return whether a number or text is one of a tuple's."""
     if not isinstance(items, Items):
         raise error("BW003", f"`in` takes a tuple, not {describe(items)}", loc, "compare with ==, or write a loop")
-    wanted = scalar(state, item, loc)
+    wanted = load(state, item, loc) if isinstance(item, View) and item.is_element else item
     found: Expression = constant(False, BOOL, loc)
     for one in items.items:
-        equal = compare("eq", wanted, scalar(state, one, loc), loc).expression
+        equal = _link(state, ast.Eq(), wanted, one, loc).expression
         found = apply("logical_or", found, equal, loc=loc)
     return Value(found if present else logical_not(found, loc))
 
@@ -463,13 +485,6 @@ def _equal_items(state: State, left: Items, right: Items, loc: Location) -> Expr
             link = compare("eq", scalar(state, one, loc), scalar(state, other, loc), loc).expression
         result = apply("logical_and", result, link, loc=loc)
     return result
-
-
-def _link(operator: ast.cmpop, left: Value, right: Value, loc: Location) -> Value:
-    name = COMPARE.get(type(operator))
-    if name is None:
-        raise error("BW003", "`in` and `is` are not part of the language", loc, "compare with ==, or write a loop")
-    return compare(name, left, right, loc)
 
 
 def over_items(node: ast.Call) -> ast.Call:

@@ -69,7 +69,8 @@ SUPPORTED = (
 )
 """Advice where another function is called."""
 INSTEAD = {
-    "builtins.print": "leave it out; to look inside, print in the function before it is decorated",
+    "builtins.print": "leave it out, and step through `.python(...)` of the operator in a debugger; or print in the"
+    " function before it is decorated",
     "builtins.str": "write an f-string as the message of the `assert`",
     "builtins.isinstance": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
     "builtins.sorted": "write the loops of a sort",
