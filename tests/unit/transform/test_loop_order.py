@@ -149,10 +149,19 @@ def triangular_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> Non
                 c[i, j] += a[i, k] * b[k, j]
 
 
-def test_rows_of_different_lengths_do_not_run_in_jam() -> None:
+def steep_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for i in range(c.shape[0]):
+        for j in range(8 * i, c.shape[1]):
+            for k in range(a.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+def test_rows_run_in_jam_where_their_lengths_hardly_differ() -> None:
     given = arguments(6, 9, 3)
-    assert schedule_of(triangular_product, *given) == ["parallel(i)", "vectorise(j, 32)"]
+    assert schedule_of(triangular_product, *given) == ["jam(i, 4)", "parallel(i)", "vectorise(j, 16)"]
     agree(triangular_product, *given)
+    assert schedule_of(steep_product, *given) == ["parallel(i)", "vectorise(j, 32)"]
+    agree(steep_product, *given)
 
 
 def first_above(out: torch.Tensor, x: torch.Tensor, limit: float) -> None:

@@ -1,12 +1,21 @@
 """Iterations that run together compute what they compute one by one, also where their number is not a multiple."""
 
-import pytest
+from dataclasses import replace
+from itertools import count
 
-from brickwork.ir.nodes import For, Launch
-from brickwork.ir.walk import walk
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brickwork.ir.dtypes import FLOAT64
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import For, Launch, Node, Program
+from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.schedule.unroll_jam import unroll_jam
 from support.causal import timex
-from support.lowering import memory, program_of
+from support.lowering import memory, nested, program_of
 from support.scheduling import AVX2, agree
 
 
@@ -36,3 +45,102 @@ def test_the_copies_share_one_accumulating_loop():
     (jammed,) = [node for node in walk(scheduled.kernel.body) if isinstance(node, For) and node.index.name == "b_block"]
     (accumulating,) = [node for node in walk(jammed.body) if isinstance(node, For) and node.index.name == "u"]
     assert len(accumulating.body) == 4
+
+
+def drifting(x: torch.Tensor, n: int, a: int, b: int, c: int, d: int):
+    """Sum, in an order that counts, over iterations that lie elsewhere for each i."""
+    sums = torch.empty(n, dtype=torch.float64)
+    for i in range(n):
+        s = 1.0
+        for u in range(a * i + b, c * i + d):
+            s = 0.5 * s + x[u + 60]
+        sums[i] = s
+    return sums
+
+
+def wedge(x: torch.Tensor, n: int, a: int, b: int, c: int, d: int):
+    """Fill what lies between two lines; each row has a place of its own."""
+    y = torch.zeros(n, 120, dtype=torch.float64)
+    for i in range(n):
+        y[i, 0] = x[i]
+        for u in range(a * i + b, c * i + d):
+            for v in range(2):
+                y[i, u + 60] += x[u + 60] * x[v]
+    return y
+
+
+def jammed(program: Program, factor: int) -> Program:
+    """Return the program with the loop over i jammed, whatever a schedule would say."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Launch):
+            return node
+        numbers = count(1000)
+        body = [unroll_jam(item, factor, numbers) if isinstance(item, For) else (item,) for item in node.kernel.body]
+        return Launch(kernel=replace(node.kernel, body=sum(body, ())))
+
+    return rewrite(program, visit)
+
+
+SLOPES, OFFSETS = st.integers(-3, 3), st.integers(-20, 20)
+
+
+@pytest.mark.parametrize("function", [drifting, wedge])
+@settings(max_examples=25)
+@given(st.integers(0, 10), SLOPES, OFFSETS, SLOPES, OFFSETS, st.sampled_from([2, 3, 4]))
+def test_inner_loops_that_drift_apart_run_as_they_did(function, n, a, b, c, d, factor):
+    x = memory([0.1 * number for number in range(120)], FLOAT64)
+    program = program_of(function, x, n, a, b, c, d)
+    plain, fast = (run_program(each, [x, n, a, b, c, d]) for each in (program, jammed(program, factor)))
+    assert nested(plain[0]) == nested(fast[0])
+
+
+def test_what_drifting_loops_have_in_common_is_one_loop():
+    program = program_of(drifting, memory([0.0], FLOAT64), 8, 1, 0, 1, 9)
+    (launch,) = [node for node in walk(jammed(program, 4)) if isinstance(node, Launch)]
+    (block,) = [node for node in walk(launch.kernel.body) if isinstance(node, For) and node.index.name == "i_block"]
+    assert sorted(len(item.body) for item in block.body if isinstance(item, For)) == [1] * 8 + [4]
+
+
+def test_heads_without_variables_are_written_once():
+    program = program_of(wedge, memory([0.0], FLOAT64), 8, 1, 0, 0, 9)
+    (launch,) = [node for node in walk(jammed(program, 4)) if isinstance(node, Launch)]
+    (block,) = [node for node in walk(launch.kernel.body) if isinstance(node, For) and node.index.name == "i_block"]
+    heads, common, tails = (item for item in block.body if isinstance(item, For))
+    for apart in (heads, tails):
+        assert [node.index.name for node in walk(apart) if isinstance(node, For)] == ["i", "u", "v"]
+    assert len([node for node in walk(common) if isinstance(node, For)]) == 2
+
+
+def triangular_product(a: torch.Tensor, b: torch.Tensor):
+    """The lower half of a, times b."""
+    n, m = b.shape
+    out = torch.empty(n, m, dtype=torch.float64)
+    for i in range(n):
+        for j in range(m):
+            s = 0.0
+            for k in range(i + 1):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+def upper_gram(a: torch.Tensor):
+    """The products of columns, those on one side of the diagonal."""
+    n, m = a.shape
+    out = torch.zeros(m, m, dtype=torch.float64)
+    for i in range(m):
+        for j in range(i, m):
+            for k in range(n):
+                out[i, j] += a[k, i] * a[k, j]
+    return out
+
+
+@pytest.mark.parametrize("size", [1, 4, 7, 10])
+def test_triangles_run_in_jam(size):
+    rows = [[float((3 * i + 5 * j) % 7) for j in range(size)] for i in range(size)]
+    a, b = memory(rows, FLOAT64), memory(rows[::-1], FLOAT64)
+    for function, arguments in ((triangular_product, (a, b)), (upper_gram, (a,))):
+        (launch,) = [node for node in walk(program_of(function, *arguments)) if isinstance(node, Launch)]
+        assert "jam(i, 4)" in str(schedule_kernel(launch.kernel, AVX2).schedule)
+        agree(function, *arguments)

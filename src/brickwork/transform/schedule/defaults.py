@@ -146,15 +146,16 @@ class _Processor(Planner):
             yield Vectorise(vector.index, width)
 
     def sharing(self, band: list[For], vector: For) -> For | None:
-        """Return the outer loop worth running in jam: its iterations all run the same ones of the loops inside."""
+        """Return the outer loop worth running in jam: its iterations run mostly the same ones of the loops inside."""
         outer = Planner.sharing(self, band, vector) if self.target.vector_bytes else None
         if outer is None:
             return None
-        changing = (assigned_symbols(outer.body) | {outer.index}) - {vector.index}
-        inner = [vector, *(node for node in walk(vector.body) if isinstance(node, For))]
+        inner = [node for node in walk(outer.body) if isinstance(node, For)]
         bounds = [bound for node in inner for bound in (node.start, node.stop)]
-        fixed = not read_symbols(bounds) & changing and not any(isinstance(node, Load) for node in walk(bounds))
-        return outer if fixed else None
+        data = any(isinstance(node, Load) for node in walk(bounds))
+        changing = assigned_symbols(outer.body) - {node.index for node in inner}
+        steady = not data and not read_symbols(bounds) & changing
+        return outer if steady and all(self.leans_little(node, outer) for node in inner) else None
 
     def order(self, band: list[For], vector: For) -> tuple[Symbol, ...]:
         """Return an order of a band in which the loop that runs in lanes is innermost; empty if it is, or cannot be."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brickwork.analysis.model import Access, depth_of
-from brickwork.analysis.polynomial import Atom, IndexAtom
+from brickwork.analysis.polynomial import Atom, IndexAtom, UnknownAtom, cofactor
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.nodes import (
@@ -53,6 +53,8 @@ LONG_OPERATORS = frozenset(
 )
 """The operators that take many instructions."""
 FEWEST_ITERATIONS = 4
+MOST_LEAN = 2
+"""How far bounds may move from one iteration of an outer loop to the next, where such iterations run together."""
 DEPTH_WEIGHT = 16.0
 """How often an inner loop is taken to run."""
 
@@ -124,6 +126,18 @@ class Planner:
             for access in self.analysis.accesses
             if any(around.node.index == loop.index for around in access.loops)
         )
+
+    def leans_little(self, loop: For, outer: For) -> bool:
+        """Whether a loop's bounds move by few iterations from one iteration of an outer loop to the next."""
+        around = {item.node.index: item for item in self.analysis.model.loops}
+        atom, inner = around[outer.index].atom, around[loop.index]
+        for bound in (inner.start, inner.stop):
+            move = cofactor(bound, atom)
+            if move is None or not move.is_constant or abs(move.constant) > MOST_LEAN:
+                return False
+            if any(isinstance(item, UnknownAtom) and _varies(item, atom) for item in bound.atoms()):
+                return False
+        return True
 
     def only_moves_apart(self, loop: For) -> bool:
         """Whether a loop does no more than move elements that are apart, one by one: lanes of it would gain nothing."""

@@ -10,15 +10,23 @@
                                              for i in range(n // 2 * 2, n): the loop as it was
 
 Legal for a loop whose iterations are independent: every order of their statements is right then. Inner loops with the
-same bounds in all copies become one loop, branches on the same condition one branch; the rest is copied one by one.
-What each iteration computes, and in which order, stays as it was. The caller (`defaults.py`) decides whether the loop
-is independent and worth it.
+same bounds in all copies become one loop, branches on the same condition one branch. Of inner loops with other bounds
+in each copy, what all of them run becomes one loop: each copy runs its own head before it and its own tail after it.
+
+    for u in range(i, m): s += ...           for u in range(i, min(i + 1, m)): s += ...
+    for u in range(i + 1, m): t += ...  ->   for u in range(i + 1, min(i + 1, m)): t += ...
+                                             for u in range(i + 1, m): s += ...; t += ...
+
+Where no variable passes into such a loop or out of it, the heads of all copies are written once, in a loop over them.
+The rest is copied one by one. What each iteration computes, and in which order, stays as it was. The caller
+(`defaults.py`) decides whether the loop is independent and worth it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -30,13 +38,15 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
+    Load,
     Node,
     Read,
     Reduction,
+    Role,
     Statement,
     Symbol,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, substitute, walk
 
 
 def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> Block:
@@ -48,24 +58,55 @@ def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> Block:
     blocks = build.apply("floordiv", trips, build.integer(factor))
     block_index = Symbol(f"{loop.index.name}_block", next(numbers), INT64)
     first = build.add(loop.start, build.mul(build.read(block_index), build.integer(factor)))
-    copies = [_renamed(loop, build.add(first, build.integer(offset)), numbers) for offset in range(factor)]
-    jammed = replace(loop, index=block_index, start=build.integer(0), stop=blocks, body=_jam(copies))
+    copies = tuple(_copy(loop, build.add(first, build.integer(offset)), numbers) for offset in range(factor))
+    body = _jam(loop.body, _Group(loop, first, copies, numbers))
+    jammed = replace(loop, index=block_index, start=build.integer(0), stop=blocks, body=body)
     rest_index = Symbol(loop.index.name, next(numbers), INT64)
     done = build.mul(blocks, build.integer(factor))
-    rest_body = _renamed(loop, build.read(rest_index), numbers)
+    rest_body = _copy(loop, build.read(rest_index), numbers).block(loop.body)
     rest = replace(loop, index=rest_index, start=build.add(loop.start, done), body=rest_body)
     return (jammed, rest)
 
 
-def _renamed(loop: For, index: Expression, numbers: Iterator[int]) -> Block:
-    """Return the loop's body for the iteration `index`, with variables of its own."""
-    private = {
-        symbol: Symbol(symbol.name, next(numbers), symbol.dtype)
-        for symbol in sorted(assigned_symbols(loop.body), key=lambda symbol: symbol.number)
-    }
-    values: dict[Symbol, Expression] = {old: Read(symbol=new) for old, new in private.items()}
-    values[loop.index] = index
-    return tuple(_rename_targets(substitute(statement, values), private) for statement in loop.body)
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """How one iteration is written: the value of the loop's index, and names of its own for variables."""
+
+    index: Symbol
+    value: Expression
+    private: Mapping[Symbol, Symbol]
+
+    def block(self, block: Block) -> Block:
+        return tuple(self.statement(statement) for statement in block)
+
+    def expression(self, expression: Expression) -> Expression:
+        return substitute(expression, self.values())
+
+    def statement(self, statement: Statement) -> Statement:
+        return _rename_targets(substitute(statement, self.values()), self.private)
+
+    def values(self) -> dict[Symbol, Expression]:
+        return {**{old: Read(symbol=new) for old, new in self.private.items()}, self.index: self.value}
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Iterations of a loop that run together: the value of the index in the first, and how each is written."""
+
+    loop: For
+    first: Expression
+    copies: tuple[_Copy, ...]
+    numbers: Iterator[int]
+
+    def of(self, expression: Expression) -> list[Expression]:
+        """Return an expression as each iteration has it."""
+        return [copy.expression(expression) for copy in self.copies]
+
+
+def _copy(loop: For, index: Expression, numbers: Iterator[int]) -> _Copy:
+    """Return how the loop's body is written for the iteration `index`, with variables of its own."""
+    assigned = sorted(assigned_symbols(loop.body), key=lambda symbol: symbol.number)
+    return _Copy(loop.index, index, {each: Symbol(each.name, next(numbers), each.dtype) for each in assigned})
 
 
 def _rename_targets(statement: Statement, private: Mapping[Symbol, Symbol]) -> Statement:
@@ -86,36 +127,80 @@ def _rename_targets(statement: Statement, private: Mapping[Symbol, Symbol]) -> S
     return rewrite(statement, visit)
 
 
-def _jam(copies: Sequence[Block]) -> Block:
-    """Return one block that does what the copies do; they are alike but for names."""
+def _jam(block: Block, group: _Group) -> Block:
+    """Return one block that does what the iterations do in a block of theirs."""
     result: list[Statement] = []
-    for statements in zip(*copies, strict=True):
-        loops = [statement for statement in statements if isinstance(statement, For)]
-        choices = [statement for statement in statements if isinstance(statement, If)]
-        if len(choices) == len(statements) and all(choice.condition == choices[0].condition for choice in choices):
-            then = _jam([choice.then for choice in choices])
-            otherwise = _jam([choice.otherwise for choice in choices])
-            result.append(replace(choices[0], then=then, otherwise=otherwise))
-        elif len(loops) == len(statements) and _can_share(loops):
-            result.append(_shared(loops))
-        else:
-            result.extend(statements)
+    for statement in block:
+        match statement:
+            case If() if _are_alike(conditions := group.of(statement.condition)):
+                then, otherwise = _jam(statement.then, group), _jam(statement.otherwise, group)
+                result.append(replace(statement, condition=conditions[0], then=then, otherwise=otherwise))
+            case For() if not any(isinstance(node, Break | Continue) for node in walk(statement.body)):
+                result.extend(_shared(statement, group))
+            case _:
+                result.extend(copy.statement(statement) for copy in group.copies)
     return tuple(result)
 
 
-def _can_share(loops: Sequence[For]) -> bool:
-    """Say whether the loops run the same iterations and none leaves or skips on its own."""
-    first = loops[0]
-    same = all((loop.start, loop.stop) == (first.start, first.stop) for loop in loops)
-    return same and not any(isinstance(node, Break | Continue) for node in walk(first.body))
+def _shared(loop: For, group: _Group) -> Block:
+    """Return what runs an inner loop for all iterations: what they have in common in one loop."""
+    starts, stops = group.of(loop.start), group.of(loop.stop)
+    if _are_alike(starts) and _are_alike(stops):
+        return (_together(loop, group, starts[0], stops[0]),)
+    if not _can_be_cut(loop):
+        return tuple(copy.statement(loop) for copy in group.copies)
+    first, last = _extreme("maximum", starts), _extreme("minimum", stops)
+    head = replace(loop, stop=build.apply("minimum", first, loop.stop))
+    tail = replace(loop, start=build.apply("maximum", first, last))
+    heads = () if _are_alike(starts) else _apart(head, group)
+    tails = () if _are_alike(stops) else _apart(tail, group)
+    return (*heads, _together(loop, group, first, last), *tails)
 
 
-def _shared(loops: Sequence[For]) -> For:
-    """Return one loop that runs the bodies of all."""
-    index = Read(symbol=loops[0].index)
-    bodies = [
-        tuple(substitute(statement, {loop.index: index}) for statement in loop.body) if number else loop.body
-        for number, loop in enumerate(loops)
-    ]
-    reductions = tuple(item for loop in loops for item in loop.reductions)
-    return replace(loops[0], body=_jam(bodies), reductions=reductions)
+def _can_be_cut(loop: For) -> bool:
+    """Say whether a loop can be run in pieces: its bounds stay, and lanes join nothing in an order of their own."""
+    bounds = (loop.start, loop.stop)
+    fixed = not any(isinstance(node, Load) for node in walk(bounds))
+    in_order = loop.role is Role.SEQUENTIAL or not loop.reductions
+    return fixed and in_order and not read_symbols(bounds) & assigned_symbols(loop.body)
+
+
+def _are_alike(expressions: Iterable[Expression]) -> bool:
+    return len({*expressions}) == 1
+
+
+def _extreme(name: str, bounds: Sequence[Expression]) -> Expression:
+    """Return the least or greatest of bounds."""
+    return reduce(lambda left, right: build.apply(name, left, right), dict.fromkeys(bounds))
+
+
+def _together(loop: For, group: _Group, start: Expression, stop: Expression) -> For:
+    """Return one loop that runs the bodies of all iterations between the bounds."""
+    index = group.copies[0].private[loop.index]
+    copies = tuple(replace(copy, private={**copy.private, loop.index: index}) for copy in group.copies)
+    reductions = tuple(
+        Reduction(copy.private.get(item.symbol, item.symbol), item.operator)
+        for copy in copies
+        for item in loop.reductions
+    )
+    body = _jam(loop.body, replace(group, copies=copies))
+    return replace(loop, index=index, start=start, stop=stop, body=body, reductions=reductions)
+
+
+def _apart(loop: For, group: _Group) -> Block:
+    """Return what runs an inner loop for one iteration after the other: as a loop over them, where none needs names."""
+    around = rewrite_statements(group.loop.body, lambda each: () if _is_of(each, loop.index) else (each,))
+    if assigned_symbols(group.loop.body) & _touched(around) & _touched((loop,)):
+        return tuple(copy.statement(loop) for copy in group.copies)
+    index = Symbol(group.loop.index.name, next(group.numbers), INT64)
+    body = _copy(group.loop, build.read(index), group.numbers).block((loop,))
+    stop = build.add(group.first, build.integer(len(group.copies)))
+    return (For(index=index, start=group.first, stop=stop, body=body, loc=loop.loc),)
+
+
+def _is_of(statement: Statement, index: Symbol) -> bool:
+    return isinstance(statement, For) and statement.index == index
+
+
+def _touched(block: Block) -> frozenset[Symbol]:
+    return read_symbols(block) | assigned_symbols(block)
