@@ -14,7 +14,7 @@ from typing import Literal
 
 from brickwork.diagnostics.diagnostic import Diagnostic, in_order
 from brickwork.diagnostics.errors import CompileError
-from brickwork.diagnostics.location import Location
+from brickwork.diagnostics.location import Location, in_any_session
 from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
 from brickwork.frontend.environment import DRAWS, MISSING, constant_items, intrinsic, resolve, torch_dtype
@@ -59,6 +59,11 @@ class Definition:
     def loc(self) -> Location:
         """Where the function begins."""
         return self.source.location(self.source.node)
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The files that the function and its helpers stand in."""
+        return frozenset(source.file for source in (self.source, *self.helpers.values()))
 
 
 def define(function: Callable[..., object]) -> Definition:
@@ -159,7 +164,7 @@ def _fingerprint(sources: tuple[SourceFunction, ...]) -> str:
     """Return a digest of everything the operator is made of; the same in every process."""
     digest = hashlib.sha256()
     for source in sources:
-        digest.update(f"{source.file}:{source.node.lineno}\n{source.text}\n".encode())
+        digest.update(f"{in_any_session(source.file)}:{source.node.lineno}\n{source.text}\n".encode())
         digest.update(repr((source.function.__defaults__, source.keyword_defaults)).encode())
         for name, found in sorted(source.captured.items()):
             digest.update(f"{name}={_describe(found)}\n".encode())

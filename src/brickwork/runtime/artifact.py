@@ -13,7 +13,7 @@ from typing import Any
 from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.description import EntryDescription
 from brickwork.diagnostics.diagnostic import Diagnostic
-from brickwork.diagnostics.location import Location
+from brickwork.diagnostics.location import Location, in_this_session, with_cells
 from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.nodes import Failure, FailureKind
 from brickwork.runtime.cache import Entry
@@ -61,7 +61,7 @@ def from_entry(entry: Entry) -> Artifact:
     return Artifact(
         code=entry.blobs[_CODE],
         description=EntryDescription(metadata["operator"], metadata["symbol"], failures),
-        explanation=metadata["explanation"],
+        explanation=with_cells(metadata["explanation"]),
         stages=_Stages(entry.blobs),
         warnings=tuple(_warning_from_json(*each) for each in metadata["warnings"]),
         kernels=tuple(metadata["kernels"]),
@@ -110,7 +110,7 @@ def _location_to_json(loc: Location) -> list[Any]:
 def _location_from_json(data: list[Any]) -> Location:
     file, line, column, end_line, end_column, function, caller = data
     return Location(
-        file=file,
+        file=in_this_session(file),
         line=line,
         column=column,
         end_line=end_line,

@@ -12,6 +12,7 @@ from brickwork.codegen.builder import Module
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.kernel import emit_kernel
 from brickwork.codegen.llvm import compile_module
+from brickwork.diagnostics.location import with_files
 from brickwork.ir.nodes import Program
 from brickwork.ir.parse import parse_program
 from brickwork.ir.signature import Signature
@@ -70,7 +71,7 @@ def explained(
     head = f"{definition.name}{signature_text(signature)}"
     lines = (head, f"host part: {host_text(definition)}", *(explain(kernel) for kernel in kernels))
     told = tuple(warning for kernel in kernels for warning in warnings_of(kernel))
-    return replace(artifact, explanation="\n".join(lines), warnings=told)
+    return replace(artifact, explanation=with_files("\n".join(lines), origin_of(definition).files), warnings=told)
 
 
 def host_text(definition: Defined) -> str:
