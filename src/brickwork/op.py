@@ -75,6 +75,7 @@ Stage: TypeAlias = Literal[
 BACKWARD = "backward "
 
 _any_requires_grad: Callable[..., bool] = private("_C._any_requires_grad")
+_is_grad_enabled = torch.is_grad_enabled
 
 DEVICE = "device"
 """The argument of `warmup`, `inspect` and `explain` that names a device, unless the operator has one of that name."""
@@ -247,10 +248,10 @@ class Op:
 
     def _differentiable(self, *arguments: Any) -> Any:
         """Call an operator of which gradients have been asked for: with a gradient, past the dispatcher."""
-        if _any_requires_grad(*arguments) and torch.is_grad_enabled() and self._registration.behaviour is self:
-            differentiate = self._derivatives.differentiate
-            if differentiate.serves(arguments):
-                return differentiate(arguments)
+        if _any_requires_grad(*arguments) and _is_grad_enabled() and self._registration.behaviour is self:
+            function = self._derivatives.differentiate.plain.function(arguments)
+            if function is not None:
+                return function(*arguments)
         return self._native(*arguments)
 
     def define(self, suffix: str) -> bool:

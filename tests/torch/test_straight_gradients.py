@@ -18,18 +18,38 @@ def scaled(x: Tensor, factor: float, offset: Tensor | None = None) -> Tensor:
     return out
 
 
+@bw.op("bwstraight::extreme")
+def extreme(x: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    largest, place, product = x.new_zeros(()), torch.zeros((), dtype=torch.int64), torch.empty_like(x)
+    for i in range(x.shape[0]):
+        product[i] = x[i] * other[i]
+        if i == 0 or x[i] > largest[()]:
+            largest[()] = x[i]
+            place[()] = i
+    return largest, place, product
+
+
+@bw.op("bwstraight::accumulate")
+def accumulate(x: Tensor, total: Tensor) -> None:
+    for i in range(x.shape[0]):
+        total[i] = total[i] * x[i]
+
+
 @pytest.fixture
 def served(monkeypatch):
-    leaf = torch.randn(3, requires_grad=True)
-    scaled(leaf, 2.0, None).sum().backward()
+    return calls_of_the_dispatcher(scaled, (leaf(), 2.0, None), monkeypatch)
+
+
+def calls_of_the_dispatcher(operator, arguments, monkeypatch):
+    operator(*arguments)
     calls = []
-    native = scaled._native
+    native = operator._native
 
     def counting(*arguments):
         calls.append(arguments)
         return native(*arguments)
 
-    monkeypatch.setattr(scaled, "_native", counting)
+    monkeypatch.setattr(operator, "_native", counting)
     return calls
 
 
@@ -45,6 +65,49 @@ def test_a_plain_call_skips_the_dispatcher(served):
     torch.testing.assert_close(x.grad, 4 * x.detach())
     scaled(torch.nn.Parameter(torch.randn(3)), 2, None)
     assert not served
+
+
+def test_several_results_of_which_not_all_are_floats(monkeypatch):
+    served = calls_of_the_dispatcher(extreme, (leaf(), leaf()), monkeypatch)
+    x, other = leaf(), leaf()
+    largest, place, product = extreme(x, other)
+    assert not served
+    assert (largest.requires_grad, place.requires_grad, product.requires_grad) == (True, False, True)
+    (largest * 2).backward(retain_graph=True)
+    torch.testing.assert_close(x.grad, 2 * torch.nn.functional.one_hot(place, 3).float())
+    assert not other.grad.any()
+    (largest + product.sum()).backward()
+    torch.testing.assert_close(other.grad, x.detach())
+
+
+def test_what_is_stored_into(monkeypatch):
+    served = calls_of_the_dispatcher(accumulate, (leaf(), leaf() * 1), monkeypatch)
+    x, begin = leaf(), leaf()
+    total = begin * 1
+    version = total._version
+    accumulate(x, total)
+    assert not served
+    assert total._version > version
+    total.sum().backward()
+    torch.testing.assert_close((x.grad, begin.grad), (begin.detach(), x.detach()))
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        accumulate(x, leaf())
+
+
+def test_strides_of_gradients_do_not_matter():
+    x = torch.randn(3, 2, requires_grad=True)
+    rows = square_rows(x)
+    for grad in (torch.randn(2, 3).T, torch.randn(()).expand(3, 2), torch.randn(6, 4)[::2, ::2]):
+        torch.testing.assert_close(torch.autograd.grad(rows, x, grad, retain_graph=True)[0], 2 * x * grad)
+
+
+@bw.op("bwstraight::square_rows")
+def square_rows(x: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] * x[i, j]
+    return out
 
 
 def test_others_do_not(served):

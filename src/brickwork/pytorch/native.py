@@ -19,10 +19,11 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.parameters import argument_type
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import are_in_memory, device_kind, signature_of_call
-from brickwork.pytorch.autograd import Differentiation, Plan
+from brickwork.pytorch.autograd import Differentiation
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.kept import Values
 from brickwork.pytorch.placement import tensors_of
+from brickwork.pytorch.recipes import Plan
 from brickwork.pytorch.register import DEFAULT, Registration, register
 from brickwork.pytorch.replaced import Replaced
 from brickwork.pytorch.schema import derive
