@@ -14,6 +14,7 @@ from brickwork.transform.privatise import scratch_of
 from support.lowering import Nested, memory, nested, program_of
 
 AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
+AVX512 = Target(name="cpu", identity="test", vector_bytes=64, vector_registers=32, vector_library="none")
 
 
 def scheduled(program: Program, target: Target = AVX2) -> Program:

@@ -9,9 +9,10 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import Memory
 from brickwork.ir.nodes import Launch
 from brickwork.ir.walk import walk
+from brickwork.target.target import Target
 from brickwork.transform.pipeline import schedule_kernel
 from support.lowering import memory, program_of
-from support.scheduling import AVX2, agree
+from support.scheduling import AVX2, AVX512, agree
 
 
 def rows_columns(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
@@ -67,9 +68,9 @@ def arguments(rows: int, columns: int, depth: int) -> tuple[Memory, Memory, Memo
     return counting(rows, columns), counting(rows, depth), counting(depth, columns)
 
 
-def schedule_of(function: Callable[..., None], *arguments: Memory | float) -> list[str]:
+def schedule_of(function: Callable[..., None], *arguments: Memory | float, target: Target = AVX2) -> list[str]:
     (launch,) = [node for node in walk(program_of(function, *arguments)) if isinstance(node, Launch)]
-    return str(schedule_kernel(launch.kernel, AVX2).schedule).splitlines()
+    return str(schedule_kernel(launch.kernel, target).schedule).splitlines()
 
 
 @pytest.mark.parametrize("product", ORDERS)
@@ -162,6 +163,33 @@ def test_rows_run_in_jam_where_their_lengths_hardly_differ() -> None:
     agree(triangular_product, *given)
     assert schedule_of(steep_product, *given) == ["parallel(i)", "vectorise(j, 32)"]
     agree(steep_product, *given)
+
+
+def row_products(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    for i in range(c.shape[0]):
+        for j in range(c.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[j, k]
+            c[i, j] = s
+
+
+def row_products_below(c: torch.Tensor, a: torch.Tensor) -> None:
+    for i in range(c.shape[0]):
+        for j in range(i + 1):
+            for k in range(a.shape[1]):
+                c[i, j] += a[i, k] * a[j, k]
+
+
+def test_rows_that_lanes_run_along_are_shared_as_far_as_registers_go() -> None:
+    c, a, b = counting(7, 7), counting(7, 40), counting(7, 40)
+    square, below = ["parallel(i)", "parallel(j)", "vectorise(k, 32)"], ["parallel(i)", "vectorise(k, 32)"]
+    assert schedule_of(row_products, c, a, b) == ["jam(i, 2)", *square]
+    assert schedule_of(row_products, c, a, b, target=AVX512) == ["jam(i, 4)", *square]
+    assert schedule_of(row_products_below, c, a, target=AVX512) == ["jam(i, 4)", *below]
+    for target in (AVX2, AVX512):
+        agree(row_products, c, a, b, target=target)
+        agree(row_products_below, c, a, target=target)
 
 
 def first_above(out: torch.Tensor, x: torch.Tensor, limit: float) -> None:

@@ -38,6 +38,7 @@ from brickwork.transform.schedule.planner import (
     is_long_computation,
     trip_count,
     value_bytes,
+    varies_with,
 )
 from brickwork.transform.schedule.schedule import (
     Chunk,
@@ -120,6 +121,12 @@ class _Processor(Planner):
         chosen = self.lanes(band)
         if isinf(self.cost(loop, chosen)):
             chosen = ()
+        rows = self.rows(band, chosen) if self.target.vector_bytes else 0
+        if rows:
+            yield Jam(loop.index, rows)
+            yield from (Parallel(node.index) for node in self.rectangle(loop))
+            yield from (Vectorise(node.index, self.width(node)) for node in chosen)
+            return
         if not chosen or chosen[0] not in band:
             shared = [node for node in chosen if self.sharing(band, node) is band[-1]]
             if shared:
@@ -156,6 +163,28 @@ class _Processor(Planner):
         changing = assigned_symbols(outer.body) - {node.index for node in inner}
         steady = not data and not read_symbols(bounds) & changing
         return outer if steady and all(self.leans_little(node, outer) for node in inner) else None
+
+    def rows(self, band: list[For], chosen: tuple[For, ...]) -> int:
+        """Return how many iterations of a nest's first loop run in jam, so that they share rows that lanes run along.
+
+        Such rows are those that the second loop goes through, as in `a[i, k] * a[j, k]`: each time they come from far.
+        """
+        if len(band) != 2 or len(chosen) != 1 or not self.analysis.loops[chosen[0].index].reductions:
+            return 0
+        (outer, inner), (vector,) = band, chosen
+        if not self.leans_little(inner, outer) or not self.leans_little(vector, outer):
+            return 0
+        reads = [item for item in self.analysis.accesses if item.loops and item.loops[-1].node.index == vector.index]
+        along = [item for item in reads if not item.store and varies_with(item, vector.index)]
+        shared = [item for item in along if not varies_with(item, outer.index) and varies_with(item, inner.index)]
+        if not shared or len(shared) == len(along):
+            return 0
+        # Each iteration has accumulators of its own, which stay in registers beside what is read.
+        summed = sum(item.symbol.dtype.size for item in self.analysis.loops[vector.index].reductions)
+        registers = REDUCTION_LANES * summed // self.target.vector_bytes
+        most = 3 * self.target.vector_registers // 4
+        fitting = (factor for factor in (JAMMED, JAMMED // 2) if factor * registers <= most)
+        return next(fitting, 0)
 
     def order(self, band: list[For], vector: For) -> tuple[Symbol, ...]:
         """Return an order of a band in which the loop that runs in lanes is innermost; empty if it is, or cannot be."""
