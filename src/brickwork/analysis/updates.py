@@ -7,7 +7,7 @@ writes the updated tensors. The sum of floats then depends on the order, which i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from brickwork.analysis.isl import Solver
@@ -93,13 +93,12 @@ def update_operator(loop: For, tensor: Tensor) -> Operator | None:
     return OPERATORS[name] if name is not None and touched == 2 * len(updates) else None
 
 
-def with_updates(loop: For, names: Iterable[str]) -> For:
-    """Return the loop with its updates of the tensors of these names made indivisible."""
-    chosen = frozenset(names)
+def with_updates(loop: For, tensors: Collection[Tensor]) -> For:
+    """Return the loop with its updates of these tensors made indivisible."""
     updates = {id(store): update_of(store, values) for store, values in _stores(loop.body)}
 
     def visit(node: Node) -> Node:
-        if not isinstance(node, Store) or node.tensor.name not in chosen or node.combine is not None:
+        if not isinstance(node, Store) or node.tensor not in tensors or node.combine is not None:
             return node
         update = updates[id(node)]
         if update is None:

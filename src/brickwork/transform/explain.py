@@ -146,7 +146,7 @@ def _how(loop: Loop, schedule: Schedule) -> str | None:
     if chunk := schedule.chunk(index):
         parts.append(f"in parallel by chunks of {chunk}")
     if copies := schedule.copies(index):
-        names = " and ".join(f"'{name}'" for name in sorted(copies))
+        names = " and ".join(f"'{name}'" for name in sorted({tensor.name for tensor in copies}))
         parts.append(f"in pieces that run in parallel, each with its own copy of {names}, if it is long; else in order")
     if factor := schedule.jam(index):
         parts.append(f"{factor} together")

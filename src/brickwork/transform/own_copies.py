@@ -92,7 +92,7 @@ def _in_order(node: Node, schedules: Mapping[str, Schedule]) -> Node:
 
 def _is_copied(node: Node, schedule: Schedule) -> bool:
     """Whether a loop is to have copies; one that is for arguments without proofs has no updates, and runs in order."""
-    chosen = schedule.copies(node.index) if isinstance(node, For) else frozenset[str]()
+    chosen = schedule.copies(node.index) if isinstance(node, For) else frozenset[Tensor]()
     return bool(chosen) and any(isinstance(item, Store) and item.combine is not None for item in walk(node))
 
 
@@ -184,7 +184,7 @@ class _Copier:
         """Return the copies of what a loop updates, which have no elements where it is short."""
         tensors = dict.fromkeys(node.tensor for node in walk(loop) if isinstance(node, Store) and node.combine)
         chosen = self.schedule.copies(loop.index)
-        updated = [tensor for tensor in tensors if tensor.name in chosen]
+        updated = [tensor for tensor in tensors if tensor in chosen]
         counts = [_elements(tensor) for tensor in updated]
         least = build.mul(reduce(build.add, counts), build.integer(PER_ELEMENT * PIECES))
         least = build.apply("maximum", least, build.integer(LEAST))

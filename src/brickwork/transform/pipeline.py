@@ -20,14 +20,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.updates import find_updates
-from brickwork.analysis.verdicts import Analysis
-from brickwork.ir.nodes import Block, Kernel, Launch, Node, Program, Tensor
+from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
+from brickwork.ir.nodes import Block, Expression, Kernel, Launch, Node, Program, Tensor
 from brickwork.ir.walk import rewrite, walk
 from brickwork.target.target import Target
 from brickwork.transform.careful import careful_analysis
@@ -39,6 +39,7 @@ from brickwork.transform.indices import plain_indices
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.known import Known, holds, known_of, narrow_conditions
 from brickwork.transform.own_copies import with_own_copies
+from brickwork.transform.passed import NOTHING, Passed, passed
 from brickwork.transform.pieces import cut
 from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.promote import apart_in, promote
@@ -68,24 +69,28 @@ class ScheduledKernel:
 
 
 def schedule_kernel(
-    kernel: Kernel, target: Target, known: Known | None = None, scratch: frozenset[Tensor] = frozenset()
+    kernel: Kernel,
+    target: Target,
+    known: Known | None = None,
+    scratch: frozenset[Tensor] = frozenset(),
+    before: Passed = NOTHING,
 ) -> ScheduledKernel:
     """Return the kernel as it is to run on `target`; raises RaceError for a refuted `prange`.
 
-    `known` is what is known of its arguments for a grid; `scratch` are the tensors that nothing else uses.
+    `known` is what is known of its arguments for a grid; `scratch` are the tensors that nothing else uses. What is in
+    `before` is checked before each launch.
     """
     written = plain_indices(kernel)
     as_written = cache(lambda: analyse(written))
     kernel, analysis, rests = _rewritten(written, as_written, target, scratch)
     analysis = take_claims(kernel, analysis)
     analysis = find_updates(kernel, analysis, claimed=not target.grid)
-    if target.grid:
-        analysis = _assuming_less(analysis, known)
-        rests = tuple(_assuming_less(each, known) for each in rests)
-        if not kernel.may_alias:
-            kernel = replace(kernel, body=rectangle(sink(kernel.body, analysis), analysis))
+    fixed, less = guards(analysis), known if target.grid else None
+    analysis, *rests = (_assuming_less(each, less, before) for each in (analysis, *rests))
+    if target.grid and not kernel.may_alias:
+        kernel = replace(kernel, body=rectangle(sink(kernel.body, analysis), analysis))
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
-    fast = _fast(kernel.body, analysis, schedule, target)
+    fast = _fast(kernel.body, analysis, schedule, target, fixed)
     conditions = flat_conditions(kernel.body, analysis, schedule)
     if target.grid:
         conditions = (*conditions, *lane_conditions(kernel.body, analysis, schedule))
@@ -96,7 +101,7 @@ def schedule_kernel(
             )
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
-        fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested, target))
+        fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested, target, fixed))
     held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
     if rests and held:
         careful = _careful(written, believe_claims(written, as_written()), target)
@@ -149,10 +154,18 @@ def reordered(
     return exchanged, None, (*rests, analysis)
 
 
-def _assuming_less(analysis: Analysis, known: Known | None) -> Analysis:
-    """Return the analysis without the assumptions that are known to hold."""
-    assumptions = tuple(item for item in analysis.assumptions if known is None or not holds(item, known))
-    return replace(analysis, assumptions=assumptions)
+def _assuming_less(analysis: Analysis, known: Known | None, before: Passed) -> Analysis:
+    """Return the analysis without the assumptions and guards that are known to hold."""
+    left = (item for item in analysis.assumptions if known is None or not holds(item, known))
+    bounds = {place: _guarded_less(verdict, before) for place, verdict in analysis.bounds.items()}
+    return replace(analysis, assumptions=tuple(item for item in left if not before.holds(item)), bounds=bounds)
+
+
+def _guarded_less(verdict: BoundVerdict, before: Passed) -> BoundVerdict:
+    guard = tuple(item for item in verdict.guard if not before.holds(item))
+    if guard == verdict.guard:
+        return verdict
+    return replace(verdict, guard=guard, bound=verdict.bound if guard else Bound.PROVED)
 
 
 def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> Block:
@@ -164,9 +177,10 @@ def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> Block:
     return apply_schedule(body, default_schedule(kernel.body, slow, target, flat=False), slow)
 
 
-def _fast(body: Block, analysis: Analysis, schedule: Schedule, target: Target) -> Block:
+def _fast(body: Block, analysis: Analysis, schedule: Schedule, target: Target, fixed: Sequence[Expression]) -> Block:
+    """Return the body for arguments that satisfy the guards; `fixed` are those, and what was checked of them before."""
     applied = apply_schedule(fast_body(body, analysis), schedule, analysis)
-    return specialise(applied if target.grid else hoist_checks(applied), guards(analysis))
+    return specialise(applied if target.grid else hoist_checks(applied), fixed)
 
 
 def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[ScheduledKernel, ...]]:
@@ -174,10 +188,14 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
 
     Every kernel to emit is one that a launch in the program names.
     """
-    kernels = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
+    nodes = ((place, node) for place, statement in enumerate(program.body) for node in walk(statement))
+    kernels = [(place, node.kernel) for place, node in nodes if isinstance(node, Launch)]
     known = known_of(program)
     scratch = scratch_of(program)
-    scheduled = {kernel.name: schedule_kernel(kernel, target, known, scratch) for kernel in kernels}
+    scheduled = {
+        kernel.name: schedule_kernel(kernel, target, known, scratch, passed(program.body[:place], kernel.body))
+        for place, kernel in kernels
+    }
     if target.grid:
         return cut(program, {name: item.kernel for name, item in scheduled.items()}, known), tuple(scheduled.values())
 

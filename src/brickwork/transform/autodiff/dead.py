@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import walk
+from brickwork.transform.passed import NOTHING, Passed, divisor_of
 
 _DIVISIONS = frozenset({"floordiv", "mod"})
 
@@ -64,12 +65,13 @@ Live: TypeAlias = frozenset[_Name]
 _Kept = TypeVar("_Kept")
 
 
-def without_dead(block: Block, results: Collection[Tensor]) -> Block:
-    """Return what the elements of `results` after the block depend on."""
+def without_dead(block: Block, results: Collection[Tensor], before: Passed = NOTHING) -> Block:
+    """Return what the elements of `results` after the block depend on; `before` was checked before the block."""
     nodes = [*walk(block)]
     checks = (node.condition for node in nodes if isinstance(node, Check))
-    checked = frozenset(divisor for each in checks if (divisor := _divisor(each)) is not None)
-    cleaner = _Cleaner(checked, any(isinstance(node, Break | Continue) for node in nodes), {})
+    checked = frozenset(divisor for each in checks if (divisor := divisor_of(each)) is not None)
+    jumps = any(isinstance(node, Break | Continue) for node in nodes)
+    cleaner = _Cleaner(checked, before.nonzero, jumps, {})
     return cleaner.block(block, frozenset[_Name](results), None, ())[0]
 
 
@@ -108,15 +110,6 @@ class _Jumps:
     again: Live
 
 
-def _divisor(condition: Expression) -> Expression | None:
-    """Return the expression that a check excludes to be 0."""
-    match condition:
-        case Apply(operator=operator, operands=(divisor, zero)) if operator.name == "ne" and build.is_constant(zero, 0):
-            return divisor
-        case _:
-            return None
-
-
 def _filled(loop: For) -> Tensor | None:
     """Return the local that a nest stores each element of, if it does nothing else and loads none of them."""
     bounds: list[tuple[Symbol, Expression]] = []
@@ -140,13 +133,14 @@ _Place: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Cleaner:
-    """Takes out the dead statements of a block in which these divisors are checked.
+    """Takes out the dead statements of a block in which these divisors are checked; those in `nonzero` were before it.
 
     A loop is gone through until nothing more is live around it. What was live the last time is live the next time, too,
     since that grows with what is live after the loop: so loops in loops are not begun anew. `around` remembers it.
     """
 
     checked: frozenset[Expression]
+    nonzero: frozenset[Expression]
     jumps: bool
     around: dict[_Place, Live]
 
@@ -160,7 +154,8 @@ class _Cleaner:
                 case Load(tensor=tensor):
                     found.add(tensor)
                 case Apply(operator=operator, operands=(_, divisor)) if operator.name in _DIVISIONS:
-                    if divisor.dtype.is_integer and not isinstance(divisor, Constant):
+                    known = isinstance(divisor, Constant) or divisor in self.nonzero
+                    if divisor.dtype.is_integer and not known:
                         found.add(_Division(divisor if divisor in self.checked else None))
                 case _:
                     pass
@@ -209,8 +204,9 @@ class _Cleaner:
 
     def check(self, node: Check, live: Live) -> tuple[Statement | None, Live]:
         """Return a check if a division follows that it is for."""
-        own = _Division(_divisor(node.condition))
-        if own not in live and _Division(None) not in live:
+        divisor = divisor_of(node.condition)
+        own = _Division(divisor)
+        if divisor in self.nonzero or (own not in live and _Division(None) not in live):
             return None, live
         return node, (live - {own}) | self.reads(node.condition, *node.values)
 

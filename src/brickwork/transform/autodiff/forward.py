@@ -40,6 +40,7 @@ from brickwork.transform.autodiff.dead import without_dead, without_unused
 from brickwork.transform.autodiff.tangents import Tangents, with_tangents
 from brickwork.transform.autodiff.unwritten import unwritten
 from brickwork.transform.free import kernel_of, names_of
+from brickwork.transform.passed import Passed, passed
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import allocate_like, joined_type, like_type, same_sizes
 
@@ -129,14 +130,14 @@ class _Host:
         for tensor in arguments:
             if tensor in self.tangents.active.found and tensor not in self.tangents.tensors:
                 yield self.zeros(tensor)
-        for node in self.program.body:
+        for place, node in enumerate(self.program.body):
             match node:
                 case Allocate():
                     yield from self.allocated(node)
                 case Rebind():
                     yield from self.rebound(node)
                 case Launch(kernel=kernel):
-                    yield replace(node, kernel=self.kernel(kernel))
+                    yield replace(node, kernel=self.kernel(kernel, passed(self.program.body[:place], kernel.body)))
                 case Return(tensors=tensors):
                     yield from self.returned(
                         node, [item for item in (*self.written, *tensors) if item.type.dtype.is_float]
@@ -180,8 +181,11 @@ class _Host:
             twins.append(self.tangents.of_tensor(tensor))
         yield replace(node, tensors=tuple(twins))
 
-    def kernel(self, kernel: Kernel) -> Kernel:
-        """Return the kernel that computes both, with the sizes of tangents for those of what is made beside them."""
+    def kernel(self, kernel: Kernel, before: Passed) -> Kernel:
+        """Return the kernel that computes both, with the sizes of tangents for those of what is made beside them.
+
+        What is in `before` was checked before it.
+        """
         pairs = self.tangents.tensors
         made = {*pairs} - {*parameter_tensors(self.program.parameters)}
 
@@ -191,7 +195,7 @@ class _Host:
         known = tuple(rewrite(fact, visit) for fact in kernel.facts)
         same = [fact for tensor, twin in pairs.items() for fact in same_sizes(twin, tensor)]
         body = tuple(rewrite(statement, visit) for statement in with_tangents(kernel.body, self.tangents))
-        return kernel_of(kernel, without_dead(body, self.results()), (*known, *same))
+        return kernel_of(kernel, without_dead(body, self.results(), before), (*known, *same))
 
     def results(self) -> set[Tensor]:
         """Return the tangents that are results, and all places where they may be in the end."""

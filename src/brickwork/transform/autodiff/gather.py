@@ -68,6 +68,7 @@ from brickwork.transform.autodiff.slices import Kept, Place, accumulations, adde
 from brickwork.transform.autodiff.sums import without_zeros
 from brickwork.transform.autodiff.turned import Term, Writer
 from brickwork.transform.free import kernel_of
+from brickwork.transform.passed import Passed, passed
 from brickwork.transform.scratch import Names
 
 ELEMENT_NUMBERS = 3_000_000
@@ -84,8 +85,9 @@ def gather(program: Program, names: Names) -> Program:
         fresh = _untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
         results = _needed(program, program.body[place + 1 :])
         source = replace(statement.kernel, body=partial_sums(statement.kernel.body, names))
-        gatherer = _Gatherer(source, names, set(fresh))
-        changed = without_zeros(without_dead(gatherer.block(source.body, 0), results))
+        before = passed(program.body[:place], source.body)
+        gatherer = _Gatherer(source, names, set(fresh), before)
+        changed = without_zeros(without_dead(gatherer.block(source.body, 0), results, before))
         kernel = kernel_of(statement.kernel, changed, (*statement.kernel.facts, *_facts(gatherer.allocated)))
         filled = frozenset(gatherer.covered)
         body = [_unfilled(item, filled) for item in body]
@@ -141,9 +143,12 @@ def _facts(allocated: Sequence[Allocate]) -> Iterator[Expression]:
 
 
 class _Gatherer:
-    """Changes the nests of one kernel. `zero` are the tensors that are known to hold zeros where it has come to."""
+    """Changes the nests of one kernel. `zero` are the tensors that are known to hold zeros where it has come to.
 
-    def __init__(self, kernel: Kernel, names: Names, zero: set[Tensor]) -> None:
+    What is in `before` was checked before the kernel.
+    """
+
+    def __init__(self, kernel: Kernel, names: Names, zero: set[Tensor], before: Passed) -> None:
         """Begin before the first statement."""
         self.model, self.small = model_kernel(kernel)
         self.solver = Solver()
@@ -151,6 +156,7 @@ class _Gatherer:
         self.accesses = {access.number: access for access in self.model.accesses}
         self.names = names
         self.zero = zero
+        self.before = before
         self.covered: set[Tensor] = set()
         self.allocated: list[Allocate] = []
         self.buffers: dict[tuple[Symbol, int], tuple[Tensor, tuple[Range, ...]]] = {}
@@ -373,7 +379,7 @@ class _Gatherer:
         return total
 
     def assumed(self, gathered: Mapping[Tensor, Sequence[Term]]) -> list[Expression]:
-        """Return the conditions under which the nests are right."""
+        """Return the conditions under which the nests are right, but for those that were checked before the kernel."""
         terms = [term for found in gathered.values() for term in found]
         comparisons = dict.fromkeys(item for term in terms for item in term.inverse.assumed)
         scalars = dict.fromkeys(atom for term in terms for atom in _scalars(term.inverse))
@@ -381,7 +387,8 @@ class _Gatherer:
         for atom, interval in self.small.items() if terms else ():
             if interval.high is not None and atom not in scalars:
                 limits.append(Comparison(number(interval.high) - of_atom(atom)))
-        return [comparison_expression(item) for item in (*comparisons, *limits)]
+        conditions = (comparison_expression(item) for item in (*comparisons, *limits))
+        return [item for item in conditions if not self.before.holds(item)]
 
     # ------------------------------------------------------------ what is written
 

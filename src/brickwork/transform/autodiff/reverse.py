@@ -69,6 +69,7 @@ from brickwork.transform.autodiff.sweep import Sweep
 from brickwork.transform.autodiff.tapes import Tapes
 from brickwork.transform.careful import careful_analysis
 from brickwork.transform.free import kernel_of, names_of
+from brickwork.transform.passed import passed, strictest
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import sizes_of
 
@@ -102,12 +103,14 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     code: list[Statement] = []
     sweep.block(kernel.body, Scope({symbol: symbol for symbol in kernel.scalars}), code, NONE)
     gradients = tuple(found.results[tensor] for tensor in asked)
-    body = without_dead((*found.before, *replay.block(kernel.body), *found.begin, *code, *found.end), gradients)
+    code = [*found.before, *replay.block(kernel.body), *found.begin, *code, *found.end]
+    before = passed(host, tuple(code))
+    body = without_dead(tuple(code), gradients, before)
     made = (*found.made, *(item for _, item in replay.copies.values()), *(item.allocation for item in tapes.made))
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
     derived, assumptions = forwards(_kernel(kernel, body, made, sizes), sweep.turned)
     assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
-    derived = _kernel(derived, located(simplified(derived.body, gradients), kernel.loc), (), {})
+    derived = _kernel(derived, located(simplified(derived.body, gradients, before), kernel.loc), (), {})
     _refuse(program, derived, replay.lost)
     whole = Program(
         name=program.name,
@@ -116,7 +119,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
             *map(TensorParameter, given.values()),
             *program.parameters[len(parameters) :],
         ),
-        body=_host(host, derived, (*made, *_limits(program, assumed)), given, gradients),
+        body=_host(host, derived, (*made, *_limits(program, strictest(assumed, before))), given, gradients),
         device=signature.device,
         narrow=signature.narrow,
         aligned=signature.aligned,

@@ -39,13 +39,14 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, read_symbols, rebuild, substitute_block, walk
 from brickwork.transform.autodiff.dead import without_dead
+from brickwork.transform.passed import Passed
 
 
-def simplified(block: Block, results: Collection[Tensor]) -> Block:
-    """Return a block that leaves the same in `results`, with fewer variables."""
+def simplified(block: Block, results: Collection[Tensor], before: Passed) -> Block:
+    """Return a block that leaves the same in `results`, with fewer variables; `before` was checked before it."""
     while True:
         bound = assigned_symbols(block)
-        changed = without_dead(_without_checks(_without_copies(block), bound, frozenset()), results)
+        changed = without_dead(_without_checks(_without_copies(block), bound, before.conditions), results, before)
         changed = _with_values(changed, _counts(changed))
         if changed == block:
             return block

@@ -69,9 +69,9 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For):
             return (statement,)
-        names = schedule.updates(statement.index) | schedule.copies(statement.index)
-        if names:
-            statement = with_updates(statement, names)
+        updated = schedule.updates(statement.index) | schedule.copies(statement.index)
+        if updated:
+            statement = with_updates(statement, updated)
         loops = schedule.flat(statement.index)
         flat = flatten(statement, loops) if loops else statement
         if schedule.partials(statement.index):

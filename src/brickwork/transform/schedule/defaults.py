@@ -114,7 +114,7 @@ class _Processor(Planner):
         joined = all(may_be_copied(tensor, update_operator(loop, tensor)) for tensor in verdict.updates)
         claimed = any(isinstance(node, For) and node.claimed for node in walk(loop))
         if joined and not claimed and not verdict.reductions:
-            yield from (Copy(loop.index, tensor.name) for tensor in verdict.updates)
+            yield from (Copy(loop.index, tensor) for tensor in verdict.updates)
 
     def independent(self, loop: For) -> Iterator[Directive]:
         band = [*self.band(loop)]

@@ -88,7 +88,7 @@ class Planner:
         """Make the updates in a nest indivisible that iterations may meet on."""
         for node in walk(loop):
             if isinstance(node, For):
-                yield from (Update(node.index, tensor.name) for tensor in self.analysis.loops[node.index].updates)
+                yield from (Update(node.index, tensor) for tensor in self.analysis.loops[node.index].updates)
 
     def accumulates(self, loop: For, symbols: set[Symbol]) -> bool:
         """Whether a loop accumulates into these variables and is independent otherwise."""

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from brickwork.ir.nodes import Symbol
+from brickwork.ir.nodes import Symbol, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Update:
     """Make the updates of a tensor's elements in a loop indivisible, so that iterations may meet on an element."""
 
     loop: Symbol
-    tensor: str
+    tensor: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Copy:
     """Run pieces of a loop at once, each with a copy of its own of a tensor that the loop updates."""
 
     loop: Symbol
-    tensor: str
+    tensor: Tensor
 
 
 Directive: TypeAlias = (
@@ -132,7 +132,7 @@ class Schedule:
         return "\n".join(_spell(directive) for directive in self.directives)
 
     def serialise(self) -> str:
-        """Return the schedule as JSON; loops are named by name and number."""
+        """Return the schedule as JSON; loops and tensors are named by name and number."""
         return json.dumps([_fields(directive) for directive in self.directives])
 
     def parallel(self, loop: Symbol) -> bool:
@@ -172,12 +172,12 @@ class Schedule:
         """Return how the nest that begins with a loop is laid over a block of threads, if it is."""
         return next((item for item in self.directives if isinstance(item, Tile) and item.loop == loop), None)
 
-    def updates(self, loop: Symbol) -> frozenset[str]:
-        """Return the names of the tensors that a loop updates indivisibly."""
+    def updates(self, loop: Symbol) -> frozenset[Tensor]:
+        """Return the tensors that a loop updates indivisibly."""
         return frozenset(item.tensor for item in self.directives if isinstance(item, Update) and item.loop == loop)
 
-    def copies(self, loop: Symbol) -> frozenset[str]:
-        """Return the names of the tensors of which pieces of a loop have copies."""
+    def copies(self, loop: Symbol) -> frozenset[Tensor]:
+        """Return the tensors of which pieces of a loop have copies."""
         return frozenset(item.tensor for item in self.directives if isinstance(item, Copy) and item.loop == loop)
 
     def jam(self, loop: Symbol) -> int:
@@ -189,9 +189,9 @@ class Schedule:
         return next((item.size for item in self.directives if isinstance(item, Chunk) and item.loop == loop), 0)
 
 
-def deserialise(text: str, loops: tuple[Symbol, ...]) -> Schedule:
-    """Return the schedule that `serialise` wrote, for a kernel with these loop indices."""
-    named = {_name(loop): loop for loop in loops}
+def deserialise(text: str, loops: tuple[Symbol, ...], tensors: tuple[Tensor, ...] = ()) -> Schedule:
+    """Return the schedule that `serialise` wrote, for a kernel with these loop indices and tensors."""
+    named, told = {_name(loop): loop for loop in loops}, {_name(tensor): tensor for tensor in tensors}
     directives: list[Directive] = []
     for kind, name, *values in json.loads(text):
         loop = named[name]
@@ -217,9 +217,9 @@ def deserialise(text: str, loops: tuple[Symbol, ...]) -> Schedule:
             case "tile":
                 directives.append(Tile(loop, named[values[0]], int(values[1])))
             case "update":
-                directives.append(Update(loop, str(values[0])))
+                directives.append(Update(loop, told[values[0]]))
             case "copy":
-                directives.append(Copy(loop, str(values[0])))
+                directives.append(Copy(loop, told[values[0]]))
             case "flatten":
                 directives.append(Flatten(loop, tuple(named[value] for value in values)))
             case _:
@@ -227,8 +227,8 @@ def deserialise(text: str, loops: tuple[Symbol, ...]) -> Schedule:
     return Schedule(tuple(directives))
 
 
-def _name(loop: Symbol) -> str:
-    return f"{loop.name}#{loop.number}"
+def _name(item: Symbol | Tensor) -> str:
+    return f"{item.name}#{item.number}"
 
 
 def _fields(directive: Directive) -> tuple[str | int, ...]:
@@ -256,9 +256,9 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
         case Tile(loop, across, factor):
             return ("tile", _name(loop), _name(across), factor)
         case Update(loop, tensor):
-            return ("update", _name(loop), tensor)
+            return ("update", _name(loop), _name(tensor))
         case Copy(loop, tensor):
-            return ("copy", _name(loop), tensor)
+            return ("copy", _name(loop), _name(tensor))
 
 
 def _spell(directive: Directive) -> str:
@@ -286,6 +286,6 @@ def _spell(directive: Directive) -> str:
         case Tile(_, across, factor):
             return f"tile({across.name}, {factor})"
         case Update(loop, tensor):
-            return f"update({loop.name}, {tensor})"
+            return f"update({loop.name}, {tensor.name})"
         case Copy(loop, tensor):
-            return f"copy({loop.name}, {tensor})"
+            return f"copy({loop.name}, {tensor.name})"

@@ -8,14 +8,32 @@ from typing import Any
 import pytest
 import torch
 
+from brickwork.analysis.analyse import analyse
 from brickwork.frontend.definition import define
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT64
-from brickwork.ir.nodes import Assign, Block, For, Read, Store, Symbol, Tensor, TensorType
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Check,
+    For,
+    If,
+    Node,
+    Program,
+    Read,
+    Store,
+    Symbol,
+    Tensor,
+    TensorType,
+)
 from brickwork.ir.signature import Signature
+from brickwork.ir.walk import walk
+from brickwork.target.cpu import host_target
 from brickwork.transform import derive
 from brickwork.transform.autodiff import dead
 from brickwork.transform.derivation import Backward, Derived
+from brickwork.transform.guard import guards
+from brickwork.transform.pipeline import schedule_program
 from support.kernels_models import root_mean_square
 from support.tensors import argument_type
 
@@ -80,3 +98,52 @@ def test_nests_are_gone_through_a_few_times(monkeypatch: pytest.MonkeyPatch) -> 
     block, out = nest(10)
     assert dead.without_dead(block, (out,)) == block
     assert len(seen) < 300
+
+
+def strided(x: torch.Tensor, w: torch.Tensor, stride: int, groups: int) -> torch.Tensor:
+    """Divides by one argument that the host checks, and by one that the kernel does."""
+    _channels, length = x.shape
+    out = x.new_empty((w.shape[0], length // stride))
+    for o in range(w.shape[0]):
+        for t in range(length // stride):
+            s = 0.0
+            for c in range(w.shape[1]):
+                for k in range(w.shape[2]):
+                    u = t * stride + k
+                    if 0 <= u < length:
+                        s += w[o, c, k] * x[o // (w.shape[0] // groups), u]
+            out[o, t] = s
+    return out
+
+
+def laid(tile: torch.Tensor, height: int, shift: int) -> torch.Tensor:
+    """Needs limits of the integer arguments, which the derived host part checks."""
+    out = tile.new_empty((height, 8))
+    for i in range(height):
+        y = i - shift
+        for j in range(8):
+            out[i, j] = tile[y - y // tile.shape[0] * tile.shape[0]] * j
+    return out
+
+
+def counted(program: Program, kind: type[Node]) -> int:
+    return sum(isinstance(node, kind) for node in walk(program))
+
+
+def test_loops_that_only_check_divisors_are_not_repeated() -> None:
+    made, signature = backward_of(strided, (numbers(2, 9), numbers(4, 2, 3), 2, 2, numbers(4, 4)))
+    program = derive.program_of(made, signature)
+    assert counted(program, For) <= 9
+    again = Derived(made, Backward((True, True, False, False, True)), (True, True), (1, 1, 0, 0, 1), (True,) * 5)
+    types = (*signature.arguments, *map(argument_type, (numbers(2, 9), numbers(4, 2, 3))))
+    assert counted(derive.program_of(again, Signature(types)), For) <= 40
+
+
+def test_what_the_host_has_checked_has_no_second_body() -> None:
+    made, signature = backward_of(laid, (numbers(4), 9, 2, numbers(9, 8)))
+    program = derive.program_of(made, signature)
+    assert not counted(program, If)
+    _, (scheduled,) = schedule_program(program, host_target())
+    checked = {node.condition for node in program.body if isinstance(node, Check)}
+    assert guards(analyse(scheduled.source))
+    assert not checked & {*guards(scheduled.analysis)}
