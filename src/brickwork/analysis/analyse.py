@@ -16,7 +16,7 @@ from brickwork.analysis.symbolic import model_kernel
 from brickwork.analysis.verdicts import Analysis, BoundVerdict, Conflict, ConflictKind, LoopVerdict, Party
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Expression, Kernel, Rebind, Symbol
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 
 
 def analyse(kernel: Kernel) -> Analysis:
@@ -48,7 +48,7 @@ def _loop_verdict(facts: Facts, loop: Loop, live_after: Symbols, *, may_alias: b
     if loop.leaves:
         sentence = "a 'break' may end it early"
         return LoopVerdict(False, (), Conflict(ConflictKind.EXIT, sentence, (Party("loops", loop.node.loc),)), claimed)
-    exchange = next((node for node in walk(loop.node.body) if isinstance(node, Rebind)), None)
+    exchange = next((node for node in statements(loop.node.body) if isinstance(node, Rebind)), None)
     if exchange is not None:
         return LoopVerdict(False, (), _exchange_conflict(exchange), claimed)
     reductions, carried = scalar_verdict(loop.node, live_after)

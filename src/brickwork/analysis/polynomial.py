@@ -148,11 +148,23 @@ class Polynomial:
 
     def __add__(self, other: Polynomial) -> Polynomial:
         """Return the sum."""
-        return combine((*self.terms, *other.terms))
+        return self._plus(other, 1)
 
     def __sub__(self, other: Polynomial) -> Polynomial:
         """Return the difference."""
-        return self + other.scale(-1)
+        return self._plus(other, -1)
+
+    def _plus(self, other: Polynomial, sign: int) -> Polynomial:
+        """Return the sum with a multiple; terms stay in order where no new product of atoms joins them."""
+        if not other.terms:
+            return self
+        total = dict(self.terms)
+        for monomial, factor in other.terms:
+            total[monomial] = total.get(monomial, 0) + sign * factor
+        kept = [(monomial, factor) for monomial, factor in total.items() if factor]
+        if len(total) > len(self.terms):
+            kept.sort(key=_place)
+        return Polynomial(tuple(kept))
 
     def __mul__(self, other: Polynomial) -> Polynomial:
         """Return the product."""
@@ -162,18 +174,20 @@ class Polynomial:
 
     def scale(self, factor: int) -> Polynomial:
         """Return a multiple."""
-        return combine((monomial, factor * value) for monomial, value in self.terms)
+        return Polynomial(tuple((monomial, factor * value) for monomial, value in self.terms)) if factor else number(0)
 
     def substitute(self, values: Mapping[Atom, Polynomial]) -> Polynomial:
         """Return the polynomial with atoms replaced."""
-        if not any(atom in values for atom in self.atoms()):
+        kept = [term for term in self.terms if not any(atom in values for atom in term[0])]
+        if len(kept) == len(self.terms):
             return self
-        total = number(0)
+        total = Polynomial(tuple(kept))
         for monomial, factor in self.terms:
-            product = number(factor)
-            for atom in monomial:
-                product = product * values.get(atom, of_atom(atom))
-            total = total + product
+            if any(atom in values for atom in monomial):
+                product = number(factor)
+                for atom in monomial:
+                    product = product * values.get(atom, of_atom(atom))
+                total = total + product
         return total
 
 
@@ -196,8 +210,14 @@ def combine(terms: Iterable[tuple[Monomial, int]]) -> Polynomial:
     for monomial, factor in terms:
         total[monomial] = total.get(monomial, 0) + factor
     kept = [(monomial, factor) for monomial, factor in total.items() if factor]
-    kept.sort(key=lambda term: (len(term[0]), [order_of(atom) for atom in term[0]]))
+    if len(kept) > 1:
+        kept.sort(key=_place)
     return Polynomial(tuple(kept))
+
+
+def _place(term: tuple[Monomial, int]) -> tuple[int, list[tuple[int, int, int]]]:
+    """Return a key that puts terms in a fixed order."""
+    return len(term[0]), [order_of(atom) for atom in term[0]]
 
 
 def cofactor(polynomial: Polynomial, atom: Atom) -> Polynomial | None:

@@ -29,7 +29,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, walk
+from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements, walk
 
 Symbols = frozenset[Symbol]
 NONE: Symbols = frozenset()
@@ -58,7 +58,7 @@ def scalar_verdict(loop: For, live_after: Symbols) -> tuple[tuple[Reduction, ...
     for symbol in sorted(exposed | outlives, key=lambda item: item.number):
         operator = _reduction(loop.body, symbol) if symbol in exposed else None
         if operator is None:
-            loc = next(node.loc for node in walk(loop.body) if isinstance(node, Assign) and node.symbol == symbol)
+            loc = next(node.loc for node in statements(loop.body) if isinstance(node, Assign) and node.symbol == symbol)
             return (), Carried(symbol, loc, symbol not in exposed)
         reductions.append(Reduction(symbol, OPERATORS[operator]))
     return tuple(reductions), None

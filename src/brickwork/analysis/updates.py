@@ -32,7 +32,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import OPERATORS, Operator
-from brickwork.ir.walk import read_symbols, rewrite, substitute, walk
+from brickwork.ir.walk import read_symbols, rewrite, statements, substitute, walk
 
 _COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
 
@@ -66,7 +66,7 @@ def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor
 
     What else is in the way of a `prange` is its writer's word.
     """
-    stores = (node for node in walk(loop.node.body) if isinstance(node, Store))
+    stores = (node for node in statements(loop.node.body) if isinstance(node, Store))
     stored = dict.fromkeys(node.tensor for node in stores if not node.tensor.is_local)
     updated = [tensor for tensor in stored if update_operator(loop.node, tensor) is not None]
     found = tuple(tensor for tensor in updated if not _apart(loop, analysis, solver, {tensor}))
@@ -113,9 +113,9 @@ Values = dict[Symbol, Expression]
 
 def _stores(block: Block) -> Iterator[tuple[Store, Values]]:
     """Yield the stores in a block, each with what the variables hold that its own block has set before it, once."""
-    counts = Counter(node.symbol for node in walk(block) if isinstance(node, Assign))
-    changing = counts.keys() | {node.index for node in walk(block) if isinstance(node, For)}
-    written = {node.tensor for node in walk(block) if isinstance(node, Store)}
+    counts = Counter(node.symbol for node in statements(block) if isinstance(node, Assign))
+    changing = counts.keys() | {node.index for node in statements(block) if isinstance(node, For)}
+    written = {node.tensor for node in statements(block) if isinstance(node, Store)}
     values: Values = {}
     for statement in block:
         match statement:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from brickwork.ir.nodes import Kernel, Rebind, Symbol, Tensor
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 
 RECORD_WORDS = 13
 RECORD_LOCK = 0
@@ -75,7 +75,9 @@ def context_layout(kernel: Kernel, *, device: bool = False) -> ContextLayout:
     scalars = {symbol: slot + offset for offset, symbol in enumerate(kernel.scalars)}
     owner = 1 if device else None
     slot += len(scalars)
-    moved = dict.fromkeys(tensor for node in walk(kernel.body) if isinstance(node, Rebind) for tensor in node.targets)
+    moved = dict.fromkeys(
+        tensor for node in statements(kernel.body) if isinstance(node, Rebind) for tensor in node.targets
+    )
     handles = {tensor: slot + offset for offset, tensor in enumerate(moved)}
     length = slot + len(handles)
     return ContextLayout(record=0, tensors=tensors, scalars=scalars, length=length, owner=owner, handles=handles)

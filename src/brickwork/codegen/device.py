@@ -31,7 +31,7 @@ from brickwork.codegen.vectors import emit_lanes, lane_state
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 from brickwork.target.target import Target
 
 _SIZE = Known(0, 2**48 - 1)
@@ -80,7 +80,7 @@ def _parameters(kernel: Kernel, layout: ContextLayout, grid: Grid) -> tuple[tupl
     """Return the types and names of the parameters, by slot."""
     kinds = ["i64"] * layout.length
     kinds[layout.record] = "ptr noalias"
-    written = {node.tensor for node in walk(kernel.body) if isinstance(node, Store)}
+    written = {node.tensor for node in statements(kernel.body) if isinstance(node, Store)}
     narrow = {item for item in kernel.narrow if isinstance(item, Tensor)}
     for tensor, slots in layout.tensors.items():
         kinds[slots.data] = _pointer(kernel, tensor, stored=tensor in written, shared=grid.form is Form.BLOCK)
@@ -233,7 +233,7 @@ def _emit_iteration(state: State, grid: Grid) -> None:
 
 def _declare(state: State, grid: Grid) -> None:
     """Give memory to the variables that need it."""
-    assigned = {node.symbol for node in walk(grid.body) if isinstance(node, Assign)}
-    assigned |= {item.symbol for node in walk(grid.body) if isinstance(node, For) for item in node.reductions}
+    assigned = {node.symbol for node in statements(grid.body) if isinstance(node, Assign)}
+    assigned |= {item.symbol for node in statements(grid.body) if isinstance(node, For) for item in node.reductions}
     for symbol in sorted(assigned - state.bound, key=lambda symbol: symbol.number):
         state.slots[symbol] = Slot(state.writer.alloca(scalar_type(symbol.dtype)), symbol.dtype, varying=False)

@@ -19,7 +19,7 @@ from brickwork.codegen.grid import (
     grid_of,
 )
 from brickwork.ir.nodes import Expression, For, Kernel, Load, Random, Role
-from brickwork.ir.walk import read_symbols, walk
+from brickwork.ir.walk import read_symbols, statements, walk
 
 UNKNOWN_STEPS = 512
 """Steps taken for a loop whose length is known on the device only."""
@@ -145,7 +145,7 @@ def _teams(scalar: Scalar, writer: FunctionWriter, kernel: Kernel, total: str) -
 def _longest(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> str:
     """Return the steps of the longest shared loop of a kernel, as i64."""
     longest = "1"
-    for loop in (node for node in walk(kernel.body) if isinstance(node, For) and node.role is Role.THREAD):
+    for loop in (node for node in statements(kernel.body) if isinstance(node, For) and node.role is Role.THREAD):
         steps = _steps(scalar, writer, loop, loop.width) if known_to_host(kernel, loop) else str(UNKNOWN_STEPS)
         longest = writer.emit(f"call i64 @llvm.smax.i64(i64 {longest}, i64 {steps})")
     return longest

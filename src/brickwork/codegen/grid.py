@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from brickwork.ir.nodes import Block, Check, For, Kernel, Load, Random, Role, While
-from brickwork.ir.walk import read_symbols, walk
+from brickwork.ir.walk import read_symbols, statements, walk
 
 PARALLEL_THREADS = 256
 """Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""
@@ -55,7 +55,7 @@ class Grid:
 
         Long bodies, which are those with loops and checks, need the registers that this takes.
         """
-        light = not any(isinstance(node, Check | For | While) for node in walk(self.body))
+        light = not any(isinstance(node, Check | For | While) for node in statements(self.body))
         return self.form is Form.PARALLEL and len(self.loops) > 1 and light
 
 

@@ -54,15 +54,15 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 
 _CONTEXT_ALIGNMENT = 8
 
 
 def given_tensors(program: Program) -> tuple[Tensor, ...]:
     """Return the caller's result tensors in the order in which they are returned."""
-    given = {node.tensor for node in walk(program.body) if isinstance(node, Allocate) and node.given}
-    for node in walk(program.body):
+    given = {node.tensor for node in statements(program.body) if isinstance(node, Allocate) and node.given}
+    for node in statements(program.body):
         if isinstance(node, Return):
             return tuple(dict.fromkeys(tensor for tensor in node.tensors if tensor in given))
     return ()
@@ -87,8 +87,8 @@ def prepare(host: Host, program: Program) -> None:
     """Make room for every tensor that the program makes, with a null handle, before anything can fail."""
     writer = host.state.writer
     cells = [parameter.cell for parameter in program.parameters if isinstance(parameter, KeyParameter)]
-    made = [node.tensor for node in walk(program.body) if isinstance(node, Allocate) and not node.given]
-    places = {tensor: None for node in walk(program.body) if isinstance(node, Rebind) for tensor in node.targets}
+    made = [node.tensor for node in statements(program.body) if isinstance(node, Allocate) and not node.given]
+    places = {tensor: None for node in statements(program.body) if isinstance(node, Rebind) for tensor in node.targets}
     for tensor in dict.fromkeys((*cells, *made, *places)):
         if tensor is None:
             continue

@@ -13,7 +13,7 @@ from brickwork.codegen.statements import emit_block
 from brickwork.codegen.values import scalar_type
 from brickwork.codegen.variables import bound_symbols
 from brickwork.ir.nodes import Assign, For, Kernel
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 from brickwork.target.target import Target
 
 
@@ -33,8 +33,8 @@ def emit_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         order="0",
         bound=bound_symbols(kernel.body),
     )
-    assigned = {node.symbol for node in walk(kernel.body) if isinstance(node, Assign)}
-    assigned |= {item.symbol for node in walk(kernel.body) if isinstance(node, For) for item in node.reductions}
+    assigned = {node.symbol for node in statements(kernel.body) if isinstance(node, Assign)}
+    assigned |= {item.symbol for node in statements(kernel.body) if isinstance(node, For) for item in node.reductions}
     for symbol in sorted(assigned - state.bound, key=lambda symbol: symbol.number):
         state.slots[symbol] = Slot(writer.alloca(scalar_type(symbol.dtype)), symbol.dtype, varying=False)
     if not target.grid:

@@ -22,7 +22,7 @@ from brickwork.codegen.variables import private_symbols
 from brickwork.codegen.vectors import emit_vector, identity
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Store, Symbol, Tensor
-from brickwork.ir.walk import read_symbols, walk
+from brickwork.ir.walk import read_symbols, statements, walk
 
 CHUNK_COST = 65536
 """Least work of a thread's share, in units of `cost.py`."""
@@ -88,7 +88,7 @@ def emit_parallel(state: State, loop: For, emit_block: EmitBlock) -> None:
     name = state.module.fresh(f"{state.kernel.name}.parallel")
     _emit_function(state, nest, name, emit_block)
     _run(state, name, closure, (chunks, grain))
-    if any(isinstance(node, Check) for node in walk(nest.last.body)):
+    if any(isinstance(node, Check) for node in statements(nest.last.body)):
         emit_leave_if_failed(state)
     if nest.reductions:
         _combine(state, nest, chunks, partials)

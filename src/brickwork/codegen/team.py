@@ -23,7 +23,7 @@ from brickwork.codegen.variables import private_symbols, statement_count
 from brickwork.codegen.vectors import emit_lanes, fold_lanes, identity, lane_state, reduction_slot
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import For, Load, Reduction, Store, Tensor, While
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements, walk
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 _WARP_BARRIER = "llvm.nvvm.bar.warp.sync"
@@ -166,7 +166,7 @@ def _not_far_behind(writer: FunctionWriter, start: str, stop: str) -> str:
 
 def _is_light(loop: For) -> bool:
     """Return whether several steps of a loop may be written out."""
-    if any(isinstance(node, For | While) for node in walk(loop.body)):
+    if any(isinstance(node, For | While) for node in statements(loop.body)):
         return False
     return statement_count(loop.body) < LIGHT_BODY
 

@@ -27,7 +27,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, children, walk
+from brickwork.ir.walk import assigned_symbols, children, statements, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def may_vary(expression: Expression, varying: Names) -> bool:
 
 def varying_symbols(loop: For) -> Names:
     """Return what may differ between lanes, each of which runs an iteration of `loop`."""
-    locals_ = {node.tensor for node in walk(loop.body) if isinstance(node, Local) and not node.values}
+    locals_ = {node.tensor for node in statements(loop.body) if isinstance(node, Local) and not node.values}
     found: Names = frozenset({loop.index, *(reduction.symbol for reduction in loop.reductions), *locals_})
     while (more := found | _assigned_varying(loop.body, found, divergent=False)) != found:
         found = more

@@ -63,7 +63,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.scalars import Number, cast, evaluate, narrow
-from brickwork.ir.walk import assigned_symbols, walk
+from brickwork.ir.walk import assigned_symbols, statements
 
 EXCEPTIONS: dict[FailureKind, type[Exception]] = {
     FailureKind.ASSERTION: AssertionError,
@@ -139,7 +139,7 @@ def run_program(
             state.values[parameter.symbol] = cast(key, INT64)
             if parameter.cell is not None:
                 state.memories[parameter.cell] = Memory([cast(key, INT64)], (1,), (1,), INT64)
-    returned = next((node.tensors for node in walk(program) if isinstance(node, Return)), ())
+    returned = next((node.tensors for node in statements(program) if isinstance(node, Return)), ())
     if out:
         state.given = dict(zip(returned, out, strict=True))
     _block(program.body)(state)

@@ -41,8 +41,14 @@ def _child_fields(kind: type[Node]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind) if any(mark in str(item.type) for mark in marks))
 
 
+def _block_fields(kind: type[Node]) -> tuple[str, ...]:
+    marks = ("Block", "Kernel")
+    return tuple(item.name for item in fields(kind) if any(mark in str(item.type) for mark in marks))
+
+
 _FIELDS = {kind: _child_fields(kind) for kind in (*STATEMENTS, *EXPRESSIONS, Kernel, Program)}
 _LAST_FIRST = {kind: names[::-1] for kind, names in _FIELDS.items()}
+_BLOCKS = {kind: _block_fields(kind)[::-1] for kind in (*STATEMENTS, *EXPRESSIONS, Kernel, Program)}
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -62,6 +68,20 @@ def walk(root: Node | Iterable[Node]) -> Iterator[Node]:
         node = stack.pop()
         yield node
         for name in _LAST_FIRST[type(node)]:
+            value = getattr(node, name)
+            if type(value) is tuple:
+                stack += cast("tuple[Node, ...]", value)[::-1]
+            elif value is not None:
+                stack.append(value)
+
+
+def statements(root: Node | Iterable[Node]) -> Iterator[Node]:
+    """Yield the nodes of a tree or a block that are in no expression, each before those in it, in source order."""
+    stack: list[Node] = [root] if isinstance(root, Node) else [*root][::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        for name in _BLOCKS[type(node)]:
             value = getattr(node, name)
             if type(value) is tuple:
                 stack += cast("tuple[Node, ...]", value)[::-1]
@@ -134,7 +154,9 @@ def substitute_block(block: Block, values: Mapping[Symbol, Expression]) -> Block
 def assigned_symbols(root: Node | Iterable[Node]) -> frozenset[Symbol]:
     """Return the variables that are assigned anywhere in the tree, loop indices included."""
     return frozenset(
-        node.symbol if isinstance(node, Assign) else node.index for node in walk(root) if isinstance(node, Assign | For)
+        node.symbol if isinstance(node, Assign) else node.index
+        for node in statements(root)
+        if isinstance(node, Assign | For)
     )
 
 

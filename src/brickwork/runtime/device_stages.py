@@ -15,7 +15,7 @@ from brickwork.codegen.support import kernel_cell
 from brickwork.ir.nodes import Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.crash import surprises
 from brickwork.runtime.libdevice import device_library
@@ -51,7 +51,7 @@ def emit(
     program, kernels = schedule_program(program, target)
     pieces = steps.reach("pieces", print_program(program))
     steps.reach("schedule", "\n".join((*(str(each.schedule) for each in kernels), pieces)))
-    launches = [node.kernel for node in walk(program.body) if isinstance(node, Launch)]
+    launches = [node.kernel for node in statements(program.body) if isinstance(node, Launch)]
     names = tuple(emit_device_kernel(module, kernel, target).removeprefix("@") for kernel in launches)
     text = steps.reach("device", module.text())
     steps.reach("ptx", compile_device(text, target, device_library(text, target)))

@@ -68,7 +68,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.scalars import Number, cast, evaluate
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements, walk
 
 Argument: TypeAlias = tuple[int, ...] | list["Argument"] | int | float | None
 """The sizes of a tensor, the items of a list, a number, or what is absent."""
@@ -128,7 +128,7 @@ def bytes_allocated(program: Program, arguments: Sequence[Argument]) -> dict[Ten
     _run(known, tuple(statement for statement in program.body if not isinstance(statement, Launch)))
     sizes = {
         node.tensor: [known.sizes.get((node.tensor, axis)) for axis in range(node.tensor.type.rank)]
-        for node in walk(program.body)
+        for node in statements(program.body)
         if isinstance(node, Allocate)
     }
     return {
@@ -278,7 +278,7 @@ def _table(grid: Grid, rows: int, columns: int) -> int:
 
 def _threads(known: _Known, kernel: Kernel, total: int) -> int:
     """Return the threads that share one of `total` iterations out, as `codegen.geometry` has them."""
-    loops = [node for node in walk(kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
+    loops = [node for node in statements(kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
     lengths = [(_length(known, loop) if known_to_host(kernel, loop) else None, loop.width) for loop in loops]
     steps = [UNKNOWN_STEPS if length is None else -(-length // width) for length, width in lengths]
     longest = max((1, *steps))

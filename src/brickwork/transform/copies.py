@@ -30,7 +30,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import read_symbols, rewrite, walk
+from brickwork.ir.walk import read_symbols, rewrite, statements, walk
 from brickwork.transform.places import Places
 from brickwork.transform.scratch import Names
 from brickwork.transform.split import count_of, flat_place, nested
@@ -56,7 +56,7 @@ class Copies:
 def copies(levels: Sequence[For], places: Places, names: Names) -> Copies | None:
     """Return nests that do as one of these levels; None if it does not count into a small tensor."""
     last = levels[-1]
-    stores = [node for node in walk(last.body) if isinstance(node, Store)]
+    stores = [node for node in statements(last.body) if isinstance(node, Store)]
     if last.role is not Role.PARALLEL or len(stores) != 1 or not _counts(stores[0], last):
         return None
     bounds = [bound for level in levels for bound in (level.start, level.stop)]

@@ -22,7 +22,7 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Load, Parameter, Program, Rebind, TensorListParameter, TensorParameter, TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements, walk
 from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, Forward
 
 
@@ -78,7 +78,11 @@ def _made(base: Defined, derivation: Derivation, signature: Signature) -> Progra
     The last ones are kept: each is asked what it reads, is compiled, and may be derived again.
     """
     program = program_of(base, base_signature(len(base.parameters), derivation, signature))
-    if isinstance(derivation, Batch) and base.mutated and any(isinstance(node, Rebind) for node in walk(program.body)):
+    if (
+        isinstance(derivation, Batch)
+        and base.mutated
+        and any(isinstance(node, Rebind) for node in statements(program.body))
+    ):
         # Samples exchange elements, which the tensors that the caller holds must not.
         message = f"`{base.name}` stores into arguments that change places, which is not done for all samples at once"
         raise CompileError(Diagnostic(code="BW901", message=message, loc=base.loc, help="call it once a sample"))

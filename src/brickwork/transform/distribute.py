@@ -37,7 +37,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.transform.places import jumps_out
 from brickwork.transform.schedule.in_step import runs_in_step
 from brickwork.transform.schedule.planner import trip_count
@@ -50,7 +50,7 @@ FEW = 32
 
 def may_distribute(kernel: Kernel) -> bool:
     """Whether a kernel has a loop that could be cut, so that its analysis as it stands is worth making."""
-    loops = [node for node in walk(kernel.body) if isinstance(node, For)]
+    loops = [node for node in statements(kernel.body) if isinstance(node, For)]
     return not kernel.may_alias and any(_is_candidate(loop) for loop in loops)
 
 
@@ -71,7 +71,9 @@ def distribute(kernel: Kernel, analysis: Analysis, *, grid: bool = False) -> Ker
 
 def _is_candidate(loop: For) -> bool:
     """Whether a loop has several parts that do something, and nothing that ends an iteration early."""
-    effects = [statement for statement in loop.body if any(isinstance(node, For | Store) for node in walk(statement))]
+    effects = [
+        statement for statement in loop.body if any(isinstance(node, For | Store) for node in statements(statement))
+    ]
     barred = any(isinstance(node, Check | Random | Rebind) for node in walk(loop.body))
     return len(effects) > 1 and not loop.claimed and not barred and not any(map(jumps_out, loop.body))
 
@@ -176,7 +178,7 @@ class _Cutter:
 
         A block of threads for each iteration could do that, too, unless it reads at once what it stores into.
         """
-        inner = [item for item in body if any(isinstance(node, For) for node in walk(item))]
+        inner = [item for item in body if any(isinstance(node, For) for node in statements(item))]
         if len(inner) != 1 or not isinstance(loop := inner[0], For) or any(isinstance(item, For) for item in loop.body):
             return False
         count = trip_count(loop)

@@ -15,7 +15,7 @@ from brickwork.analysis.verdicts import Analysis, Bound, Conflict
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Apply, Cast, Constant, Expression, For, Read, Size, Store, Symbol
 from brickwork.ir.operators import Operator
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.places import launched, places_of
 from brickwork.transform.predicate import predicate
@@ -60,7 +60,7 @@ def _alone(scheduled: ScheduledKernel) -> frozenset[Symbol]:
     """Return the indices of loops that one thread runs, since the host cannot tell whether they run."""
     if not scheduled.grid:
         return frozenset()
-    every = frozenset(node.index for node in walk(scheduled.kernel.body) if isinstance(node, For))
+    every = frozenset(node.index for node in statements(scheduled.kernel.body) if isinstance(node, For))
     body = predicate(scheduled.kernel.body, count(_UNUSED_NUMBER))
     return every - launched(body, places_of(body))
 
@@ -70,8 +70,8 @@ def _skewed(scheduled: ScheduledKernel) -> frozenset[Symbol]:
     if scheduled.grid:
         return frozenset()
     outer = diagonals(scheduled.source, scheduled.analysis)
-    nests = [node for node in walk(scheduled.source.body) if isinstance(node, For) and node.index in outer]
-    return frozenset(node.index for nest in nests for node in walk(nest) if isinstance(node, For))
+    nests = [node for node in statements(scheduled.source.body) if isinstance(node, For) and node.index in outer]
+    return frozenset(node.index for nest in nests for node in statements(nest) if isinstance(node, For))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class _Nests:
 def _nests(loops: Sequence[Loop]) -> _Nests:
     around: dict[int, list[Loop]] = {}
     for loop in loops:
-        for inner in dict.fromkeys(id(node) for node in walk(loop.node.body) if isinstance(node, For)):
+        for inner in dict.fromkeys(id(node) for node in statements(loop.node.body) if isinstance(node, For)):
             around.setdefault(inner, []).append(loop)
     return _Nests(around, Counter(loop.node.loc for loop in loops))
 
@@ -130,7 +130,7 @@ def _moves(loop: Loop, nests: _Nests) -> Iterator[str]:
         names = " and ".join(f"'{name}'" for name in inside)
         yield f"moved inside of {names}: each element sees the same values in the same order"
     if nests.places[loop.node.loc] > 1:
-        lines = sorted({node.loc.line for node in walk(loop.node.body) if isinstance(node, Store)})
+        lines = sorted({node.loc.line for node in statements(loop.node.body) if isinstance(node, Store)})
         if lines:
             yield f"a part of the loop, with what stores at line {', '.join(map(str, lines))}"
 
@@ -184,7 +184,7 @@ def _how_on_grid(loop: Loop, schedule: Schedule) -> str | None:
 
 
 def _launches(loop: Loop, schedule: Schedule, alone: frozenset[Symbol]) -> bool:
-    inner = [node.index for node in walk(loop.node.body) if isinstance(node, For) and node.index not in alone]
+    inner = [node.index for node in statements(loop.node.body) if isinstance(node, For) and node.index not in alone]
     return any(schedule.parallel(index) or schedule.blocks(index) or schedule.partials(index) for index in inner)
 
 

@@ -37,7 +37,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, walk
+from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements, walk
 from brickwork.transform.guard import conjunction
 
 LEAF = 2**40
@@ -75,7 +75,7 @@ def _is_innermost(loop: For) -> bool:
     of_few = loop.role is Role.VECTOR and loop.width == 1
     if loop.role not in {Role.SEQUENTIAL, Role.VECTOR} or of_few or _is_short(loop):
         return False
-    inner = [node for node in walk(loop.body) if isinstance(node, For | While)]
+    inner = [node for node in statements(loop.body) if isinstance(node, For | While)]
     return all(isinstance(node, For) and _is_short(node) for node in inner)
 
 
@@ -117,7 +117,7 @@ class _Pass:
     once: frozenset[Symbol] = frozenset()
 
     def __post_init__(self) -> None:
-        assigned = [node.symbol for node in walk(self.loop.body) if isinstance(node, Assign)]
+        assigned = [node.symbol for node in statements(self.loop.body) if isinstance(node, Assign)]
         self.changing = assigned_symbols(self.loop.body) | {self.loop.index}
         self.once = frozenset(symbol for symbol in assigned if assigned.count(symbol) == 1)
 

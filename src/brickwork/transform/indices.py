@@ -16,12 +16,12 @@ from dataclasses import replace
 
 from brickwork.analysis.scalars import NONE, Symbols, live_after_loops, live_before
 from brickwork.ir.nodes import Assign, Block, For, Kernel, Read, Statement, Symbol
-from brickwork.ir.walk import rewrite_statements, substitute_block, walk
+from brickwork.ir.walk import rewrite_statements, statements, substitute_block
 
 
 def plain_indices(kernel: Kernel) -> Kernel:
     """Return the kernel with indices in place of the variables that repeat them."""
-    if not any(isinstance(node, For) and _copies(node) for node in walk(kernel.body)):
+    if not any(isinstance(node, For) and _copies(node) for node in statements(kernel.body)):
         return kernel
     live = live_after_loops(kernel.body)
 
@@ -43,7 +43,7 @@ def _copies(loop: For) -> list[Symbol]:
 
 def _plain(loop: For, live_after: Symbols) -> For:
     for symbol in _copies(loop):
-        assigned = sum(isinstance(node, Assign) and node.symbol == symbol for node in walk(loop.body))
+        assigned = sum(isinstance(node, Assign) and node.symbol == symbol for node in statements(loop.body))
         if assigned > 1 or symbol in live_after or symbol in live_before(loop.body, NONE):
             continue
         kept = tuple(item for item in loop.body if not (isinstance(item, Assign) and item.symbol == symbol))

@@ -21,7 +21,7 @@ from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import Check, For, Kernel, Load, Local, Rebind, Statement, Symbol, While
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
 from brickwork.transform.places import jumps_out
 from brickwork.transform.schedule.order import Nest, best_order
 from brickwork.transform.schedule.permute import permute
@@ -29,14 +29,16 @@ from brickwork.transform.schedule.permute import permute
 
 def may_interchange(kernel: Kernel) -> bool:
     """Whether a kernel has a nest whose order can be chosen."""
-    return not kernel.may_alias and any(len(_band(node)) > 1 for node in walk(kernel.body) if isinstance(node, For))
+    return not kernel.may_alias and any(
+        len(_band(node)) > 1 for node in statements(kernel.body) if isinstance(node, For)
+    )
 
 
 def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> Kernel:
     """Return the kernel with its nests in the order that is best for the target; `analysis` is of this kernel."""
     if kernel.may_alias:
         return kernel
-    inside = {loop.index for node in walk(kernel.body) if isinstance(node, For) for loop in _band(node)[1:]}
+    inside = {loop.index for node in statements(kernel.body) if isinstance(node, For) for loop in _band(node)[1:]}
     facts = Facts(analysis.model, Solver(), analysis.bounds)
     chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), frozenset(inside), grid)
     body = rewrite_statements(kernel.body, chooser.statement)
@@ -78,14 +80,18 @@ class _Chooser:
         assigned = assigned_symbols(body)
         bounds = [part for loop in band for part in (loop.start, loop.stop)]
         stored = any(isinstance(node, Load) for node in walk(bounds)) or bool(read_symbols(bounds) & assigned)
-        if stored or any(map(jumps_out, body)) or any(isinstance(node, Check | Rebind | While) for node in walk(body)):
+        if (
+            stored
+            or any(map(jumps_out, body))
+            or any(isinstance(node, Check | Rebind | While) for node in statements(body))
+        ):
             return False
         return not (live_before(body, NONE) | self.live.get(band[0].index, NONE)) & assigned
 
     def accesses(self, band: Sequence[For]) -> list[Access]:
         """Return the accesses inside a nest, but for those to what belongs to one iteration."""
         index = band[-1].index
-        own = {node.tensor for node in walk(band[-1].body) if isinstance(node, Local)}
+        own = {node.tensor for node in statements(band[-1].body) if isinstance(node, Local)}
         inside = [item for item in self.analysis.accesses if any(loop.node.index == index for loop in item.loops)]
         return [access for access in inside if access.tensor not in own]
 

@@ -31,7 +31,7 @@ from brickwork.ir.nodes import (
     parameter_tensors,
 )
 from brickwork.ir.signature import NARROW_EXTENT, NARROW_SIZE
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,6 @@ def _interval(expression: Expression, known: Known) -> tuple[int, int] | None:
 def first_scratch(program: Program) -> int:
     """Return the number from which no tensor of a program has one."""
     parameters = parameter_tensors(program.parameters)
-    made = [node.tensor for node in walk(program.body) if isinstance(node, Allocate)]
-    places = [tensor for node in walk(program.body) if isinstance(node, Rebind) for tensor in node.targets]
+    made = [node.tensor for node in statements(program.body) if isinstance(node, Allocate)]
+    places = [tensor for node in statements(program.body) if isinstance(node, Rebind) for tensor in node.targets]
     return 1 + max((tensor.number for tensor in (*parameters, *made, *places)), default=-1)

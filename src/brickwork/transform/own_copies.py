@@ -39,7 +39,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import Operator
-from brickwork.ir.walk import assigned_symbols, rewrite, walk
+from brickwork.ir.walk import assigned_symbols, rewrite, statements
 from brickwork.transform.places import Places, jumps_out
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.scratch import Names, identity, names_of
@@ -68,7 +68,7 @@ def may_be_copied(tensor: Tensor, operator: Operator | None) -> bool:
 
 def with_own_copies(program: Program, schedules: Mapping[str, Schedule]) -> Program:
     """Return the program with copies for the loops that the schedules of its kernels give some."""
-    if not any(isinstance(node, Store) and node.combine is not None for node in walk(program)):
+    if not any(isinstance(node, Store) and node.combine is not None for node in statements(program)):
         return program
     names = names_of((program,), COPY_NUMBERS)
     body: list[Statement] = []
@@ -93,7 +93,7 @@ def _in_order(node: Node, schedules: Mapping[str, Schedule]) -> Node:
 def _is_copied(node: Node, schedule: Schedule) -> bool:
     """Whether a loop is to have copies; one that is for arguments without proofs has no updates, and runs in order."""
     chosen = schedule.copies(node.index) if isinstance(node, For) else frozenset[Tensor]()
-    return bool(chosen) and any(isinstance(item, Store) and item.combine is not None for item in walk(node))
+    return bool(chosen) and any(isinstance(item, Store) and item.combine is not None for item in statements(node))
 
 
 def _plain_loop(loop: Node) -> Node:
@@ -154,7 +154,9 @@ class _Copier:
 
     def is_fit(self, loop: For) -> bool:
         """Whether the host knows how long a loop is, and pieces of it may run at once."""
-        shared = any(isinstance(node, For) and node.role is Role.PARALLEL and node.reductions for node in walk(loop))
+        shared = any(
+            isinstance(node, For) and node.role is Role.PARALLEL and node.reductions for node in statements(loop)
+        )
         return self.places().is_known(loop.start, loop.stop) and not shared and not any(map(jumps_out, loop.body))
 
     # ------------------------------------------------------------ the loops that do as one
@@ -182,7 +184,7 @@ class _Copier:
 
     def make(self, loop: For) -> dict[Tensor, Tensor]:
         """Return the copies of what a loop updates, which have no elements where it is short."""
-        tensors = dict.fromkeys(node.tensor for node in walk(loop) if isinstance(node, Store) and node.combine)
+        tensors = dict.fromkeys(node.tensor for node in statements(loop) if isinstance(node, Store) and node.combine)
         chosen = self.schedule.copies(loop.index)
         updated = [tensor for tensor in tensors if tensor in chosen]
         counts = [_elements(tensor) for tensor in updated]
@@ -239,7 +241,7 @@ class _Copier:
 
     def operator(self, tensor: Tensor, loop: For) -> Operator:
         """Return the operator that updates a tensor in a loop."""
-        stores = (node for node in walk(loop) if isinstance(node, Store) and node.tensor == tensor)
+        stores = (node for node in statements(loop) if isinstance(node, Store) and node.tensor == tensor)
         return next(store.combine for store in stores if store.combine is not None)
 
     def value(self, tensor: Tensor) -> Symbol:

@@ -48,7 +48,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
 from brickwork.transform.copies import copies
 from brickwork.transform.known import Known
 from brickwork.transform.piece import make_kernel
@@ -98,7 +98,7 @@ def unordered(program: Program) -> bool:
         and node.combine is not None
         and node.tensor.type.dtype.is_float
         and node.combine.name in {"add", "mul"}
-        for node in walk(program)
+        for node in statements(program)
     )
 
 
@@ -143,7 +143,7 @@ def _placed(made: tuple[Allocate, ...], body: Block) -> Block:
 
 
 def _uses(block: Block, tensor: Tensor) -> bool:
-    return any(isinstance(node, Kernel) and tensor in node.tensors for node in walk(block))
+    return any(isinstance(node, Kernel) and tensor in node.tensors for node in statements(block))
 
 
 @dataclass(slots=True)
@@ -318,7 +318,7 @@ class _Cutter:
 
 def _refuse_exchanges(block: Block) -> None:
     """Refuse tensors that change places where only the device knows whether: the host holds their addresses."""
-    for node in walk(block):
+    for node in statements(block):
         if isinstance(node, Rebind):
             names = " and ".join(f"`{tensor.name}`" for tensor in node.targets)
             message = f"elements decide whether {names} are exchanged, and nothing on a GPU may wait for them"
@@ -346,7 +346,7 @@ def _mentions(block: Sequence[Statement], symbol: Symbol) -> bool:
 
 
 def _checks(block: Sequence[Statement]) -> bool:
-    return any(isinstance(node, Check) for node in walk(block))
+    return any(isinstance(node, Check) for node in statements(block))
 
 
 def _joins(block: Sequence[Statement]) -> bool:
@@ -355,7 +355,7 @@ def _joins(block: Sequence[Statement]) -> bool:
 
 def _follows(waiting: Sequence[Statement], statement: Statement) -> bool:
     """Whether a statement can be run in step after a loop that joins partial results."""
-    if any(isinstance(node, For | While | Check) for node in walk(statement)):
+    if any(isinstance(node, For | While | Check) for node in statements(statement)):
         return False
     return runs_in_step((*waiting, statement))
 

@@ -28,7 +28,7 @@ from brickwork.analysis.analyse import analyse
 from brickwork.analysis.updates import find_updates
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.ir.nodes import Block, Expression, Kernel, Launch, Node, Program, Tensor
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.target.target import Target
 from brickwork.transform.careful import careful_analysis
 from brickwork.transform.claims import believe_claims, take_claims
@@ -204,5 +204,5 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
 
     schedules = {name: item.schedule for name, item in scheduled.items()}
     program = with_own_copies(rewrite(program, visit), schedules)
-    final = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
+    final = {node.kernel.name: node.kernel for node in statements(program.body) if isinstance(node, Launch)}
     return program, tuple(replace(item, kernel=final[name]) for name, item in scheduled.items())

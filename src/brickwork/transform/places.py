@@ -29,7 +29,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import FLOATS
-from brickwork.ir.walk import children, rewrite, walk
+from brickwork.ir.walk import children, rewrite, statements, walk
 
 Symbols = frozenset[Symbol]
 GRID = frozenset({Role.PARALLEL, Role.BLOCK})
@@ -107,7 +107,7 @@ class Places:
                 return False
 
     def _is_worth(self, statement: Statement, inner: Block) -> bool:
-        if any(isinstance(node, Rebind) for node in walk(statement)):
+        if any(isinstance(node, Rebind) for node in statements(statement)):
             return True
         return self.has_nests(statement) or all(map(self.is_host, inner))
 
@@ -148,7 +148,7 @@ def _assigned(block: Block, places: Places) -> Symbols:
             found |= {item.symbol for item in statement.reductions} if isinstance(statement, For) else set[Symbol]()
         else:
             # Not the indices of loops: the host may run another copy of such a loop, and knows its index.
-            found |= {node.symbol for node in walk(statement) if isinstance(node, Assign)}
+            found |= {node.symbol for node in statements(statement) if isinstance(node, Assign)}
     return frozenset(found)
 
 
@@ -157,7 +157,7 @@ def launched(block: Block, places: Places) -> Symbols:
     found: set[Symbol] = set()
     for statement in block:
         if places.is_nest(statement):
-            found |= {node.index for node in walk(statement) if isinstance(node, For)}
+            found |= {node.index for node in statements(statement) if isinstance(node, For)}
         elif places.is_host(statement):
             match statement:
                 case If(then=then, otherwise=otherwise):
@@ -181,7 +181,7 @@ def _after_check(block: Block, places: Places, checked: bool) -> tuple[bool, boo
         if places.is_nest(statement):
             followed = followed or checked
         elif not places.is_host(statement):
-            checked = checked or any(isinstance(node, Check) for node in walk(statement))
+            checked = checked or any(isinstance(node, Check) for node in statements(statement))
         else:
             parts: list[Block] = []
             match statement:

@@ -35,7 +35,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 from brickwork.transform.places import Places, jumps_out, launched, places_of
 
 Symbols = frozenset[Symbol]
@@ -47,7 +47,7 @@ def predicate(block: Block, numbers: Iterator[int], device: Iterable[Symbol] = (
 
     `numbers` are for new variables; only the device knows `device`.
     """
-    if not any(isinstance(node, If) for node in walk(block)):
+    if not any(isinstance(node, If) for node in statements(block)):
         return block
     found = frozenset(device)
     while True:
@@ -211,7 +211,7 @@ class _Maker:
 
     def note(self, statement: Statement) -> None:
         """Note that the device runs a statement."""
-        assigned = {node.symbol for node in walk(statement) if isinstance(node, Assign)}
+        assigned = {node.symbol for node in statements(statement) if isinstance(node, Assign)}
         self.device |= assigned - self.made
 
     def symbol(self, name: str) -> Symbol:
@@ -229,7 +229,7 @@ def _under(scope: _Scope | None, block: Sequence[Statement]) -> Block:
 
 
 def _exchanges(block: Block) -> bool:
-    return any(isinstance(node, Rebind) for node in walk(block))
+    return any(isinstance(node, Rebind) for node in statements(block))
 
 
 def _jumps_by_elements(block: Block, places: Places) -> bool:

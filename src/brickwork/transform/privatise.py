@@ -52,7 +52,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import children, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import children, rewrite, rewrite_statements, statements, walk
 
 LARGEST = 65536
 """Bytes that an iteration may have of its own, as for lists that a loop makes."""
@@ -166,7 +166,7 @@ class _Finder:
     def is_apart(self, node: For) -> bool:
         """Whether nothing but the tensors in question is in the way of independent iterations."""
         loop = next(item for item in self.facts.model.loops if item.node.index == node.index)
-        if loop.leaves or any(isinstance(item, Rebind) for item in walk(node.body)):
+        if loop.leaves or any(isinstance(item, Rebind) for item in statements(node.body)):
             return False
         if scalar_verdict(node, self.live[node.index])[1] is not None:
             return False
@@ -196,7 +196,9 @@ class _Finder:
         match statement:
             case Store(tensor=stored, access=access) if stored == tensor:
                 yield _Written(self.access(access), alone)
-            case For(index=index, body=body) if not any(isinstance(node, Break | Continue) for node in walk(body)):
+            case For(index=index, body=body) if not any(
+                isinstance(node, Break | Continue) for node in statements(body)
+            ):
                 loop = next(item for item in self.facts.model.loops if item.node.index == index)
                 for inner in body:
                     yield from self.writes(inner, tensor, (*alone, loop))

@@ -41,7 +41,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, walk
+from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements, walk
 
 PROMOTED_NUMBERS = 2_000_000
 """Numbers of the variables made in here start from this."""
@@ -105,9 +105,9 @@ class _Promoter:
 
     def loop(self, loop: For) -> Iterator[Statement]:
         """Yield a loop, and what reads and writes the elements before and after it."""
-        own = {node.tensor for node in walk(loop.body) if isinstance(node, Local)}
-        own |= {tensor for node in walk(loop.body) if isinstance(node, Rebind) for tensor in node.targets}
-        stored = dict.fromkeys(node.tensor for node in walk(loop.body) if isinstance(node, Store))
+        own = {node.tensor for node in statements(loop.body) if isinstance(node, Local)}
+        own |= {tensor for node in statements(loop.body) if isinstance(node, Rebind) for tensor in node.targets}
+        stored = dict.fromkeys(node.tensor for node in statements(loop.body) if isinstance(node, Store))
         before: list[Statement] = []
         after: list[Statement] = []
         runs: dict[Expression, None] = {}
@@ -175,7 +175,7 @@ def _reached(
                 reached = (statement,)
         if any(_reads(node, numbers) for node in reached):
             return ()
-        if isinstance(statement, If) and any(isinstance(node, Break | Continue) for node in walk(statement)):
+        if isinstance(statement, If) and any(isinstance(node, Break | Continue) for node in statements(statement)):
             return None
         if isinstance(statement, For) and _reads(statement, numbers):
             inner = _reached(statement.body, numbers, changing)

@@ -47,7 +47,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.transform.places import jumps_out
 
 RECOGNISED_NUMBERS = 3_500_000
@@ -208,7 +208,7 @@ class _Finder:
         if any(map(jumps_out, loop.body)):
             return found
         for symbol in self.live.get(loop.index, NONE) & assigned_symbols(loop.body):
-            assigns = [node for node in walk(loop.body) if isinstance(node, Assign) and node.symbol == symbol]
+            assigns = [node for node in statements(loop.body) if isinstance(node, Assign) and node.symbol == symbol]
             fixed = not any(isinstance(node, Load | Random) for node in walk(assigns[0].value) if assigns)
             if not assigns or not fixed or read_symbols(assigns[0].value) & changing:
                 continue

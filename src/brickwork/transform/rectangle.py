@@ -16,7 +16,7 @@ from dataclasses import replace
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import Apply, Block, Constant, Expression, For, If, Load, Read, Statement, Symbol, While
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
 from brickwork.transform.schedule.in_step import runs_in_step
 from brickwork.transform.schedule.planner import Planner
 
@@ -45,7 +45,7 @@ def _bounded(loop: For, analysis: Analysis) -> For:
     bounds = (inner.start, inner.stop)
     if loop.index not in read_symbols(bounds) or any(isinstance(node, Load) for node in walk(bounds)):
         return loop
-    long = any(isinstance(node, For | While) for node in walk(inner.body))
+    long = any(isinstance(node, For | While) for node in statements(inner.body))
     if not long or read_symbols(bounds) & assigned_symbols(inner.body):
         return loop
     if inner in Planner(analysis).lanes([loop]) and runs_in_step(loop.body, frozenset({inner.index})):

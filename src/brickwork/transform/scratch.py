@@ -13,7 +13,7 @@ from itertools import count
 from brickwork.ir import build
 from brickwork.ir.dtypes import UINT64, DType, value_dtype
 from brickwork.ir.nodes import Allocate, Expression, Kernel, Load, Node, Reduction, Store, Symbol, Tensor, TensorType
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Names:
 def names_of(roots: Sequence[Node], tensor: int) -> Names:
     """Return names that are not in use in a program and its kernels; tensors are numbered from `tensor` on."""
     symbols = assigned_symbols(roots) | read_symbols(roots)
-    for node in walk(roots):
+    for node in statements(roots):
         if isinstance(node, Kernel):
             symbols |= set(node.scalars)
     accesses = [node.access for node in walk(roots) if isinstance(node, Load | Store)]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from brickwork.ir.nodes import Allocate, Block, For, If, Load, Local, Node, Statement, Store, Tensor, While
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.transform.places import Places
 from brickwork.transform.scratch import Names
 
@@ -75,7 +75,7 @@ def _placed(block: Block, places: Places, tensors: Mapping[Tensor, Tensor]) -> I
         if isinstance(statement, Local) and statement.tensor in tensors:
             seen.add(statement.tensor)
             continue
-        inside = {node.tensor for node in walk(statement) if isinstance(node, Local)}
+        inside = {node.tensor for node in statements(statement) if isinstance(node, Local)}
         changed = _renamed(statement, {tensor: tensors[tensor] for tensor in seen - inside})
         match changed:
             case If(then=then, otherwise=otherwise) if places.is_host(statement):

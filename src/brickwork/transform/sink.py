@@ -33,7 +33,7 @@ from brickwork.ir.nodes import (
     Store,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
 from brickwork.transform.schedule.planner import is_long_computation
 
 CHEAP = 64
@@ -96,7 +96,7 @@ def _sunk(loop: For, analysis: Analysis) -> For:
     if any(isinstance(node, Load) for node in walk((inner.start, inner.stop))):
         return loop
     read = {node.tensor for node in walk(ahead) if isinstance(node, Load)}
-    stored = {node.tensor for node in walk(inner) if isinstance(node, Store)}
+    stored = {node.tensor for node in statements(inner) if isinstance(node, Store)}
     private = not live_before(ahead, NONE) & assigned and not assigned & assigned_symbols(inner)
     if read & stored or not private:
         return loop

@@ -31,7 +31,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.transform.places import Places
 from brickwork.transform.schedule.in_step import runs_in_step
 from brickwork.transform.scratch import Names, identity
@@ -76,7 +76,7 @@ def split(levels: Sequence[For], places: Places, names: Names) -> Split | None:
     place = last.body.index(loop)
     before, after = last.body[:place], last.body[place + 1 :]
     if any(not isinstance(item, Assign) for item in before) or any(
-        isinstance(node, For | While) for node in walk(after)
+        isinstance(node, For | While) for node in statements(after)
     ):
         return None
     limits = THREADS if last.role is Role.PARALLEL else BLOCKS
@@ -184,7 +184,7 @@ def _accumulating(body: Block) -> For | None:
     if len(loops) != 1 or not loops[0].reductions:
         return None
     barred = any(isinstance(node, Check | Random) for node in walk(body))
-    barred = barred or any(isinstance(node, Store) for node in walk(loops[0]))
+    barred = barred or any(isinstance(node, Store) for node in statements(loops[0]))
     return None if barred else loops[0]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from brickwork.analysis.model import Loop
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.ir.nodes import Constant, For
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 from brickwork.transform.pipeline import ScheduledKernel
 
 FEW = 1024
@@ -21,7 +21,7 @@ def warnings_of(scheduled: ScheduledKernel) -> Iterator[Diagnostic]:
     """Yield a warning for each nest of loops that a single thread of a GPU runs."""
     shared = {item.loop for item in scheduled.schedule.directives}
     for loop in scheduled.analysis.model.loops:
-        nest = {loop.node.index, *(node.index for node in walk(loop.node.body) if isinstance(node, For))}
+        nest = {loop.node.index, *(node.index for node in statements(loop.node.body) if isinstance(node, For))}
         if scheduled.grid and loop.depth == 0 and not nest & shared and not _is_short(loop):
             yield Diagnostic(
                 code="BW402",

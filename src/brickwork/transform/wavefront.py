@@ -39,7 +39,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.transform.places import jumps_out
 
 WAVEFRONT_NUMBERS = 3_800_000
@@ -84,7 +84,7 @@ def diagonals(kernel: Kernel, analysis: Analysis) -> dict[Symbol, int]:
     finder = _Finder(Facts(analysis.model, Solver(), analysis.bounds), analysis, live_after_loops(kernel.body))
     found: dict[Symbol, int] = {}
     for node in walk(kernel.body):
-        inside = [inner for inner in walk(node) if isinstance(inner, For)]
+        inside = [inner for inner in statements(node) if isinstance(inner, For)]
         if isinstance(node, For) and len(inside) == DEPTH and (slope := finder.slope(node)):
             found[node.index] = slope
     return found

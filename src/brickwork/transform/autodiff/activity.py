@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from brickwork.ir.nodes import Apply, Assign, Block, Cast, Expression, Load, Read, Rebind, Select, Store, Symbol, Tensor
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 from brickwork.transform.autodiff.rules import RULES
 
 
@@ -27,7 +27,7 @@ class Activity:
 def activity(block: Block, wanted: Collection[Tensor], results: Collection[Tensor]) -> Activity:
     """Return what is active between the wanted tensors and the float results."""
     edges: list[tuple[frozenset[Symbol | Tensor], Symbol | Tensor]] = []
-    for node in walk(block):
+    for node in statements(block):
         match node:
             case Assign(symbol=symbol, value=value) if symbol.dtype.is_float:
                 edges.append((leaves(value), symbol))

@@ -23,7 +23,7 @@ from brickwork.ir.nodes import (
     Store,
     Tensor,
 )
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.transform.autodiff.states import States
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import allocate_like, copied, element_indices, like_type, nest, sizes_of
@@ -64,7 +64,7 @@ def adjoints(
     A gradient belongs to a tensor of that name after the block if it is `returned`, else to that of the name before it.
     """
     found = Adjoints()
-    stores = [node for node in walk(block) if isinstance(node, Store)]
+    stores = [node for node in statements(block) if isinstance(node, Store)]
     for tensor in dict.fromkeys((*active, *asked)):
         plain = [node for node in stores if node.tensor == tensor and node.combine is None and not updates(node)]
         always = tensor in asked or tensor in states.exchanged
@@ -130,7 +130,7 @@ def made_like(tensor: Tensor, name: str, names: Names) -> tuple[Tensor, Allocate
 def _loads(block: Block, tensor: Tensor) -> bool:
     """Whether a block loads elements of a tensor other than to update them."""
     loads = sum(isinstance(node, Load) and node.tensor == tensor for node in walk(block))
-    stores = (node for node in walk(block) if isinstance(node, Store) and node.tensor == tensor)
+    stores = (node for node in statements(block) if isinstance(node, Store) and node.tensor == tensor)
     return loads > sum(updates(node) for node in stores)
 
 

@@ -23,7 +23,7 @@ from brickwork.ir.nodes import (
     Size,
     Tensor,
 )
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Costs:
 def costs(source: Program, derived: Program) -> Costs:
     """Return what a program that is derived from `source` costs."""
     returned = {tensor for node in derived.body if isinstance(node, Return) for tensor in node.tensors}
-    made = (node for node in walk(derived.body) if isinstance(node, Allocate) and node.tensor not in returned)
+    made = (node for node in statements(derived.body) if isinstance(node, Allocate) and node.tensor not in returned)
     return Costs(
         recomputed=tuple(name for name in _assigned(source) if name in _assigned(derived)),
         kept=tuple(Kept(node.tensor, _bytes(node)) for node in made),
@@ -64,8 +64,10 @@ def costs(source: Program, derived: Program) -> Costs:
 
 def _assigned(program: Program) -> dict[str, None]:
     """Return the names of the variables that kernels set."""
-    kernels = (node for node in walk(program.body) if isinstance(node, Kernel))
-    return dict.fromkeys(node.symbol.name for kernel in kernels for node in walk(kernel) if isinstance(node, Assign))
+    kernels = (node for node in statements(program.body) if isinstance(node, Kernel))
+    return dict.fromkeys(
+        node.symbol.name for kernel in kernels for node in statements(kernel) if isinstance(node, Assign)
+    )
 
 
 def _bytes(node: Allocate) -> Expression:

@@ -37,7 +37,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements, walk
 from brickwork.transform.passed import NOTHING, Passed, divisor_of
 
 _DIVISIONS = frozenset({"floordiv", "mod"})
@@ -229,7 +229,7 @@ class _Cleaner:
         body, before = self.repeated(turn, after, at, jumps=False)
         if not body:
             return None, after
-        if self.jumps and any(isinstance(inner, Break | Continue) for inner in walk(node.body)):
+        if self.jumps and any(isinstance(inner, Break | Continue) for inner in statements(node.body)):
             body, before = self.repeated(turn, after, at, jumps=True)
         before = (before - {node.index}) | self.reads(node.start, node.stop)
         filled = _filled(node)

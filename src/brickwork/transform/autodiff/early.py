@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 
 from brickwork.analysis.model import Access
 from brickwork.ir.nodes import Assign, For, Load, Store, Tensor
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements, walk
 
 
 def read_first(
@@ -45,7 +45,7 @@ def read_first(
 def _order(root: For) -> dict[int, int]:
     """Return which of the accesses in a nest stands where: those of a statement's value before what it stores."""
     found: list[int] = []
-    for statement in walk(root):
+    for statement in statements(root):
         if isinstance(statement, Assign | Store):
             found += [node.access for node in walk(statement) if isinstance(node, Load)]
             found += [statement.access] if isinstance(statement, Store) else []

@@ -45,7 +45,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, walk
+from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, statements, walk
 from brickwork.transform.scratch import Names
 
 _TAKEN = {"minimum": "lt", "maximum": "gt"}
@@ -64,7 +64,7 @@ def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterato
                 yield replace(statement, then=first, otherwise=second)
             case For(index=index, body=body):
                 inner = (*around, index)
-                if not any(isinstance(node, For | While) for node in walk(body)):
+                if not any(isinstance(node, For | While) for node in statements(body)):
                     yield from finder.loop(statement, inner)
                 else:
                     yield replace(statement, body=tuple(_block(body, finder, inner)))
@@ -128,7 +128,7 @@ class _Finder:
         noted = [node for node in branch if not _assigns(node, item.best)]
         if item.best in assigned_symbols(others) | read_symbols((*others, item.value, *noted, *bounds)):
             return None
-        if any(isinstance(node, Break | Continue) for node in walk(loop.body)):
+        if any(isinstance(node, Break | Continue) for node in statements(loop.body)):
             return None
         if read_symbols(bounds) & changing or any(isinstance(node, Load) for node in walk(bounds)):
             return None
@@ -142,7 +142,7 @@ class _Finder:
                 return None
         once = len({node.symbol for node in ahead}) == len(ahead)
         read = (*(node.value for node in ahead), item.value)
-        stored = {node.tensor for node in walk(loop.body) if isinstance(node, Store | Local)}
+        stored = {node.tensor for node in statements(loop.body) if isinstance(node, Store | Local)}
         if needed or not once or any(isinstance(node, Random) for node in walk(read)):
             return None
         loads = [node for node in walk(read) if isinstance(node, Load)]
@@ -230,7 +230,7 @@ def _assigns(statement: Statement, symbol: Symbol) -> bool:
 def _is_taken(then: Block, best: Symbol, value: Expression) -> bool:
     """Whether a branch gives a variable a value, and reads it nowhere."""
     values = [node.value for node in then if isinstance(node, Assign) and _assigns(node, best)]
-    assigned = [node for node in walk(then) if isinstance(node, Assign) and node.symbol == best]
+    assigned = [node for node in statements(then) if isinstance(node, Assign) and node.symbol == best]
     same = len(values) == len(assigned) == 1 and without_numbers(values[0]) == without_numbers(value)
     return same and not read_symbols(value) & assigned_symbols(then)
 

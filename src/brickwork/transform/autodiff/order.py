@@ -17,7 +17,7 @@ from dataclasses import replace
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.updates import find_updates
 from brickwork.ir.nodes import Assign, Block, Expression, For, Kernel, Statement, Symbol
-from brickwork.ir.walk import read_symbols, rewrite_statements, walk
+from brickwork.ir.walk import read_symbols, rewrite_statements, statements
 from brickwork.transform.careful import careful_analysis
 
 
@@ -26,7 +26,7 @@ def forwards(kernel: Kernel, turned: Collection[Symbol]) -> tuple[Kernel, tuple[
 
     That rests on the conditions that are returned, too.
     """
-    loops = [node for node in walk(kernel.body) if isinstance(node, For)]
+    loops = [node for node in statements(kernel.body) if isinstance(node, For)]
     if not any(loop.index in turned or loop.claimed for loop in loops):
         return kernel, ()
 

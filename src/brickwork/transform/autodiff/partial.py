@@ -20,7 +20,7 @@ from functools import reduce
 
 from brickwork.ir import build
 from brickwork.ir.nodes import Assign, Block, Expression, For, If, Read, Statement, Store, Symbol, Tensor
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.transform.autodiff.slices import Place, accumulations, loads, slice_of
 from brickwork.transform.scratch import Names
 
@@ -40,7 +40,7 @@ class _Sum:
 
 
 def _nest(root: For, names: Names) -> For:
-    stored = frozenset(node.tensor for node in walk(root) if isinstance(node, Store))
+    stored = frozenset(node.tensor for node in statements(root) if isinstance(node, Store))
     sums: dict[int, list[_Sum]] = {}
     for tensor, updates in accumulations(root).items():
         for place, added in updates:

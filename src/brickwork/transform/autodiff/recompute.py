@@ -39,7 +39,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, walk
+from brickwork.ir.walk import assigned_symbols, statements
 from brickwork.transform.autodiff.activity import Activity
 from brickwork.transform.autodiff.normal import leaving
 from brickwork.transform.autodiff.tapes import Tape, Tapes
@@ -418,5 +418,7 @@ def _carried(node: For | While, scope: Scope) -> tuple[Symbol, ...]:
 
 def _stored_locals(block: Block, scope: Scope) -> tuple[Tensor, ...]:
     """Return the locals from before a block that it stores into."""
-    stored = dict.fromkeys(node.tensor for node in walk(block) if isinstance(node, Store) and node.tensor.is_local)
+    stored = dict.fromkeys(
+        node.tensor for node in statements(block) if isinstance(node, Store) and node.tensor.is_local
+    )
     return tuple(tensor for tensor in stored if tensor in scope.arrays)

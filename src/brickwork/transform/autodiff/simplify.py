@@ -37,7 +37,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, read_symbols, rebuild, substitute_block, walk
+from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, read_symbols, rebuild, statements, substitute_block, walk
 from brickwork.transform.autodiff.dead import without_dead
 from brickwork.transform.passed import Passed
 
@@ -80,7 +80,7 @@ def _without_copies(block: Block) -> Block:
     """Return the block without variables that are, all the time, a literal or another variable."""
     counts = _counts(block)
     copies: dict[Symbol, Expression] = {}
-    for node in walk(block):
+    for node in statements(block):
         match node:
             case Assign(symbol=symbol, value=Constant() as value) if counts.assigned[symbol] == 1:
                 copies[symbol] = value

@@ -33,7 +33,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def _rises(symbol: Symbol, before: Block, around: Sequence[Step]) -> bool:
     if found is None:
         return True
     chosen, left = found
-    if any(isinstance(node, For) for node in walk(chosen)):
+    if any(isinstance(node, For) for node in statements(chosen)):
         return True
     return bool(around) and isinstance(loop := around[-1].into, For) and bool(left & assigned_symbols(loop.body))
 
@@ -231,7 +231,7 @@ def _computed(block: Block, needed: frozenset[Symbol]) -> tuple[Block, frozenset
 
 
 def _indices(statement: Statement) -> frozenset[Symbol]:
-    return frozenset(node.index for node in walk(statement) if isinstance(node, For))
+    return frozenset(node.index for node in statements(statement) if isinstance(node, For))
 
 
 def _bare(statement: Statement) -> Statement | None:

@@ -21,7 +21,7 @@ from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, are_separated, may_coincide, may_meet
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.ir.nodes import Block, For, If, Kernel, Load, Node, Rebind, Store, Tensor, While
-from brickwork.ir.walk import children, walk
+from brickwork.ir.walk import children, statements, walk
 
 
 class Known(Enum):
@@ -62,7 +62,7 @@ class States:
         self.positions: dict[int, _Position] = {}
         self.stores: dict[Tensor, list[int]] = {}
         self.loads: dict[Tensor, list[int]] = {}
-        self.exchanged = {item for node in walk(kernel.body) if isinstance(node, Rebind) for item in node.targets}
+        self.exchanged = {item for node in statements(kernel.body) if isinstance(node, Rebind) for item in node.targets}
         self._note(kernel.body, (), ())
 
     def _note(self, block: Block, branches: _Branches, turns: tuple[int, ...]) -> None:

@@ -30,7 +30,7 @@ from brickwork.ir.nodes import (
     While,
     parameter_tensors,
 )
-from brickwork.ir.walk import children, walk
+from brickwork.ir.walk import children, statements, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _meets(update: _Update, verdict: LoopVerdict) -> bool:
 
 def _is_fixed(update: _Update, loop: For) -> bool:
     """Whether all iterations of a loop add to the same elements."""
-    values = {node.symbol: node.value for node in walk(loop.body) if isinstance(node, Assign)}
+    values = {node.symbol: node.value for node in statements(loop.body) if isinstance(node, Assign)}
     nodes = [*_origins(update.store.indices, values)]
     return not any(isinstance(node, Load) or (isinstance(node, Read) and node.symbol == loop.index) for node in nodes)
 
@@ -116,7 +116,7 @@ def _is_fixed(update: _Update, loop: For) -> bool:
 def _reason(source: Program, tensor: Tensor, update: _Update) -> str:
     """Return why additions to the gradient of a tensor stay where they are."""
     kernels = [node.kernel for node in source.body if isinstance(node, Launch)]
-    values = {node.symbol: node.value for node in walk(kernels) if isinstance(node, Assign)}
+    values = {node.symbol: node.value for node in statements(kernels) if isinstance(node, Assign)}
     loads = [node for node in walk(kernels) if isinstance(node, Load) and node.tensor == tensor]
     for load in loads:
         for node in _origins(load.indices, values):

@@ -42,7 +42,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements, walk
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.schedule import Schedule
@@ -90,15 +90,15 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
 
 def _often_short(block: Block, schedule: Schedule, analysis: Analysis) -> frozenset[Symbol]:
     """Return the indices of the innermost loops that others run again and again, and that may then be short."""
-    around = [node for node in walk(block) if isinstance(node, For | While)]
+    around = [node for node in statements(block) if isinstance(node, For | While)]
     shared = {
         item.index
         for node in around
         if isinstance(node, For) and schedule.parallel(node.index)
-        for item in walk(node.body)
+        for item in statements(node.body)
         if isinstance(item, For)
     }
-    inside = {item.index: item for node in around for item in walk(node.body) if isinstance(item, For)}
+    inside = {item.index: item for node in around for item in statements(node.body) if isinstance(item, For)}
     slow = {
         index
         for index in inside
@@ -113,7 +113,7 @@ def _may_be_short(loop: For) -> bool:
     bounds = (loop.start, loop.stop)
     if all(isinstance(bound, Constant) for bound in bounds) or any(isinstance(node, Load) for node in walk(bounds)):
         return False
-    return not any(isinstance(node, For | While) for node in walk(loop.body))
+    return not any(isinstance(node, For | While) for node in statements(loop.body))
 
 
 def _unless_short(loop: For, applied: For, analysis: Analysis) -> If:
@@ -132,7 +132,7 @@ def _permuted(statement: Statement, schedule: Schedule) -> Statement:
 
 
 def _jammed(loop: For, factor: int, numbers: Iterator[int]) -> Block:
-    if not factor or any(isinstance(node, Break | Check | Continue | Local | While) for node in walk(loop.body)):
+    if not factor or any(isinstance(node, Break | Check | Continue | Local | While) for node in statements(loop.body)):
         return (loop,)
     return unroll_jam(loop, factor, numbers)
 

@@ -25,7 +25,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.own_copies import may_be_copied
@@ -112,7 +112,7 @@ class _Processor(Planner):
         """Give pieces of a loop that only updates keep in order their own copies of what they update."""
         verdict = self.analysis.loops[loop.index]
         joined = all(may_be_copied(tensor, update_operator(loop, tensor)) for tensor in verdict.updates)
-        claimed = any(isinstance(node, For) and node.claimed for node in walk(loop))
+        claimed = any(isinstance(node, For) and node.claimed for node in statements(loop))
         if joined and not claimed and not verdict.reductions:
             yield from (Copy(loop.index, tensor) for tensor in verdict.updates)
 
@@ -157,7 +157,7 @@ class _Processor(Planner):
         outer = Planner.sharing(self, band, vector) if self.target.vector_bytes else None
         if outer is None:
             return None
-        inner = [node for node in walk(outer.body) if isinstance(node, For)]
+        inner = [node for node in statements(outer.body) if isinstance(node, For)]
         bounds = [bound for node in inner for bound in (node.start, node.stop)]
         data = any(isinstance(node, Load) for node in walk(bounds))
         changing = assigned_symbols(outer.body) - {node.index for node in inner}
@@ -205,7 +205,7 @@ class _Processor(Planner):
 
     def worth_lanes(self, loop: For) -> bool:
         """Whether an accumulating loop is worth lanes of its own: it may be long, and holds none that may be."""
-        inside = [node for node in walk(loop.body) if isinstance(node, For | While)]
+        inside = [node for node in statements(loop.body) if isinstance(node, For | While)]
         return not _is_short(loop) and all(isinstance(node, For) and _is_short(node) for node in inside)
 
     def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
@@ -215,7 +215,10 @@ class _Processor(Planner):
     def strays(self, loop: For) -> bool:
         """Whether lanes of a loop would each go their own way through memory: by a `while` that reads elements."""
         return any(
-            isinstance(node, Load) for inner in walk(loop.body) if isinstance(inner, While) for node in walk(inner)
+            isinstance(node, Load)
+            for inner in statements(loop.body)
+            if isinstance(inner, While)
+            for node in walk(inner)
         )
 
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
@@ -230,7 +233,7 @@ class _Processor(Planner):
             return RAGGED_LANES if self.is_ragged(loop) else REDUCTION_LANES
         widest = max((value_bytes(node) for node in walk(loop.body) if isinstance(node, Load | Store)), default=4)
         lanes = max(self.target.vector_bytes // widest, 1)
-        if any(isinstance(node, For) and self.analysis.loops[node.index].reductions for node in walk(loop.body)):
+        if any(isinstance(node, For) and self.analysis.loops[node.index].reductions for node in statements(loop.body)):
             lanes *= accumulators
         elif any(is_long_computation(node) for node in walk(loop.body)):
             lanes *= FUNCTION_VECTORS
@@ -250,7 +253,7 @@ class _Processor(Planner):
         """Return how many iterations make up a piece of work."""
         if self.only_moves_apart(loop):
             return APART_CHUNK
-        return HEAVY_CHUNK if any(isinstance(node, For | While) for node in walk(loop.body)) else LIGHT_CHUNK
+        return HEAVY_CHUNK if any(isinstance(node, For | While) for node in statements(loop.body)) else LIGHT_CHUNK
 
 
 def default_schedule(block: Block, analysis: Analysis, target: Target, *, flat: bool = True) -> Schedule:
@@ -262,7 +265,7 @@ def default_schedule(block: Block, analysis: Analysis, target: Target, *, flat: 
 
 def flat_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[Expression, ...]:
     """Return what must hold for the nests that a schedule runs as one loop."""
-    loops = [node for node in walk(block) if isinstance(node, For) and schedule.flat(node.index)]
+    loops = [node for node in statements(block) if isinstance(node, For) and schedule.flat(node.index)]
     found = [flat for loop in loops if (flat := find_flat(loop, analysis)) is not None]
     return tuple(dict.fromkeys(condition for flat in found for condition in flat.conditions))
 

@@ -16,7 +16,7 @@ from brickwork.analysis.polynomial import of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Load, Random, Size, Store, Symbol, While
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.rectangle import is_rectangle
@@ -175,7 +175,7 @@ class GridPlanner(Planner):
         Such reads begin anywhere, and lanes would make them one by one, each far from those of the next thread.
         `last` is the last loop of the perfect nest that the loop stands in.
         """
-        inner = {node.index for node in walk(last.body) if isinstance(node, For)}
+        inner = {node.index for node in statements(last.body) if isinstance(node, For)}
         reads = [access for access in self.inside(loop) if not access.store and varies_with(access, loop.index)]
         return bool(reads) and all(self.moves_on(access, loop, inner) for access in reads)
 
@@ -248,7 +248,7 @@ def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
     """Return what must hold so that the lanes of a schedule's loops read and write aligned neighbours."""
     found: dict[Expression, None] = {}
     tiles = {item.across: item.factor for item in schedule.directives if isinstance(item, Tile)}
-    for loop in (node for node in walk(block) if isinstance(node, For)):
+    for loop in (node for node in statements(block) if isinstance(node, For)):
         width = max(schedule.width(loop.index), tiles.get(loop.index, 0))
         for access in analysis.accesses:
             kind = access.tensor.type
@@ -262,7 +262,7 @@ def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
 
 def _last(loop: For, index: Symbol) -> For:
     """Return the loop in a nest that has an index."""
-    return next(node for node in walk(loop) if isinstance(node, For) and node.index == index)
+    return next(node for node in statements(loop) if isinstance(node, For) and node.index == index)
 
 
 def _is_direct(access: Access, loop: Symbol) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from brickwork.ir.nodes import Block, For, If, Load, Local, Node, Role, Statement, Store, Symbol, Tensor, While
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements, walk
 
 Tensors = frozenset[Tensor]
 NONE: Tensors = frozenset()
@@ -63,8 +63,10 @@ def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors
 
 def _stores_into_copies(loop: For) -> bool:
     """Return whether a loop stores into a local from outside, of which each thread of the block has a copy."""
-    own = {node.tensor for node in walk(loop.body) if isinstance(node, Local)}
-    return any(isinstance(node, Store) and node.tensor.is_local and node.tensor not in own for node in walk(loop.body))
+    own = {node.tensor for node in statements(loop.body) if isinstance(node, Local)}
+    return any(
+        isinstance(node, Store) and node.tensor.is_local and node.tensor not in own for node in statements(loop.body)
+    )
 
 
 def _loaded(nodes: Iterable[Node]) -> Tensors:
@@ -72,4 +74,4 @@ def _loaded(nodes: Iterable[Node]) -> Tensors:
 
 
 def _stored(nodes: Iterable[Node]) -> Tensors:
-    return frozenset(node.tensor for node in walk(nodes) if isinstance(node, Store))
+    return frozenset(node.tensor for node in statements(nodes) if isinstance(node, Store))

@@ -28,7 +28,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import read_symbols, walk
+from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.transform.schedule.schedule import Directive, Update
 
 LONG_OPERATORS = frozenset(
@@ -86,7 +86,7 @@ class Planner:
 
     def updates(self, loop: For) -> Iterator[Directive]:
         """Make the updates in a nest indivisible that iterations may meet on."""
-        for node in walk(loop):
+        for node in statements(loop):
             if isinstance(node, For):
                 yield from (Update(node.index, tensor) for tensor in self.analysis.loops[node.index].updates)
 
@@ -116,7 +116,7 @@ class Planner:
     def worth_lanes(self, loop: For) -> bool:
         """Whether an accumulating loop is worth lanes of its own: it is as long as an axis and holds no other loop."""
         along = any(isinstance(node, Size) for node in walk(loop.stop))
-        return along and not any(isinstance(node, For | While) for node in walk(loop.body))
+        return along and not any(isinstance(node, For | While) for node in statements(loop.body))
 
     def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
         """Return about how long a nest takes if these loops run in lanes."""
@@ -151,7 +151,7 @@ class Planner:
 
     def sharing(self, band: list[For], vector: For) -> For | None:
         """Return the outer loop whose iterations read the same vectors in the accumulating loops of a vector loop."""
-        inner = {node.index for node in walk(vector.body) if isinstance(node, For)}
+        inner = {node.index for node in statements(vector.body) if isinstance(node, For)}
         accumulating = {index for index in inner if self.analysis.loops[index].reductions}
         if len(accumulating) != 1 or inner != accumulating:
             return None

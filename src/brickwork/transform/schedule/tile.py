@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from brickwork.analysis.model import Access
 from brickwork.ir.nodes import Break, Check, Continue, For, Role, Symbol, While
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import access_cost
 from brickwork.transform.schedule.schedule import Tile
@@ -29,7 +29,7 @@ def find_across(accesses: Sequence[Access], band: Sequence[For], innermost: For)
 
     A body with loops of its own is not for tiles: what those read is what counts.
     """
-    if any(isinstance(node, For | While) for node in walk(band[-1].body)):
+    if any(isinstance(node, For | While) for node in statements(band[-1].body)):
         return None
     jumps = [access for access in accesses if not is_cheap(access, (innermost,))]
     found = [node for node in band if node is not innermost and any(is_cheap(access, (node,)) for access in jumps)]
@@ -49,7 +49,9 @@ def tile(loop: For, directive: Tile, order: tuple[Symbol, ...], numbers: Iterato
     """
     inner = (*(index for index in order if index not in (directive.across, order[-1])), directive.across, order[-1])
     nest = permute(_marked(loop, order[-1]), inner)
-    if directive.factor == 1 or any(isinstance(node, Break | Check | Continue | While) for node in walk(nest.body)):
+    if directive.factor == 1 or any(
+        isinstance(node, Break | Check | Continue | While) for node in statements(nest.body)
+    ):
         return (nest,)
     outer = (directive.across, *(index for index in inner if index != directive.across))
     return tuple(_second_last(part, len(order)) for part in _jammed(permute(nest, outer), directive.factor, numbers))
@@ -80,6 +82,6 @@ def _marked(loop: For, index: Symbol) -> For:
 
 def _second_last(loop: For, depth: int) -> For:
     """Return a nest of so many loops with the outermost one second to last."""
-    found = [node for node in walk(loop) if isinstance(node, For)][:depth]
+    found = [node for node in statements(loop) if isinstance(node, For)][:depth]
     first, *rest = (node.index for node in found)
     return permute(loop, (*rest[:-1], first, rest[-1]))
