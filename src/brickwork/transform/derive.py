@@ -24,6 +24,7 @@ from brickwork.ir.nodes import Load, Parameter, Program, Rebind, TensorListParam
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, Forward
+from brickwork.transform.tensors import dense_type, relaid
 
 
 def derive(program: Program, derivation: Derivation, signature: Signature) -> Program:
@@ -62,13 +63,32 @@ def program_of(defined: Defined, signature: Signature) -> Program:
     if isinstance(defined, Definition):
         return lower(defined, signature)
     base = defined.base
-    made = _made(base, defined.derivation, signature)
+    made = _laid(defined, signature)
     for parameter, given, needed in zip(base.parameters, defined.read, loaded(made), strict=False):
         if needed and not given:
             message = f"`{defined.name}` does not take the elements of `{parameter.name}`, which it needs now"
             advice = "torch has cached a graph of an older source: run once with TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
             raise CompileError(Diagnostic(code="BW301", message=message, loc=defined.loc, help=advice))
     return made
+
+
+def _laid(defined: Derived, signature: Signature) -> Program:
+    """Return the program that is made of an operator, for tensors that lie in memory as in the signature.
+
+    A gradient is derived alike however gradients that are given, and tensors whose elements are not read, lie in
+    memory. So it is derived for row-major ones: what was derived to know what is read is what is compiled.
+    """
+    if not isinstance(defined.derivation, Backward):
+        return _made(defined.base, defined.derivation, signature)
+    read = _may_read(defined)
+    kinds = tuple(
+        item if place < len(read) and read[place] else _row_major(item)
+        for place, item in enumerate(signature.arguments)
+    )
+    made = _made(defined.base, defined.derivation, replace(signature, arguments=kinds))
+    if kinds == signature.arguments:
+        return made
+    return relaid(made, signature.arguments) or _made(defined.base, defined.derivation, signature)
 
 
 @lru_cache(maxsize=8)
@@ -108,6 +128,24 @@ def _sample(argument: ArgumentType) -> ArgumentType:
             return _without_first_axis(argument)
         case TensorListType(items=items):
             return TensorListType(tuple(map(_without_first_axis, items)))
+        case _:
+            return argument
+
+
+def _may_read(defined: Defined) -> tuple[bool, ...]:
+    """Return for each parameter of the base whether its elements may be looked at: not where the base does not."""
+    if isinstance(defined, Definition):
+        return ()
+    before = _may_read(defined.base)
+    return tuple(item and all(before[place : place + 1]) for place, item in enumerate(defined.read))
+
+
+def _row_major(argument: ArgumentType) -> ArgumentType:
+    match argument:
+        case TensorType(dtype=dtype, rank=rank):
+            return dense_type(dtype, rank)
+        case TensorListType(items=items):
+            return TensorListType(tuple(dense_type(item.dtype, item.rank) for item in items))
         case _:
             return argument
 

@@ -5,7 +5,7 @@ Invariant: a type says no more of a tensor than holds of whatever it can stand f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.ir import build
@@ -15,16 +15,22 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
+    Kernel,
     Load,
     Node,
+    Parameter,
+    Program,
     Rebind,
     Size,
     Store,
     Symbol,
     Tensor,
+    TensorListParameter,
+    TensorParameter,
     TensorType,
 )
-from brickwork.ir.walk import NodeType, rewrite
+from brickwork.ir.signature import ArgumentType, TensorListType
+from brickwork.ir.walk import NodeType, rewrite, statements
 from brickwork.transform.scratch import Names
 
 
@@ -94,3 +100,47 @@ def renamed(nodes: tuple[NodeType, ...], tensors: Mapping[Tensor, Tensor]) -> tu
                 return node
 
     return tuple(rewrite(node, visit) for node in nodes)
+
+
+def relaid(program: Program, arguments: Sequence[ArgumentType]) -> Program | None:
+    """Return the program for arguments of these types, which lie in memory in other ways; None where it exchanges them.
+
+    What was made like one of them is made row-major. The program stores into none of them.
+    """
+    moved = dict(_relaid(program.parameters, arguments))
+    if any(isinstance(node, Rebind) and moved.keys() & {*node.sources} for node in statements(program)):
+        return None
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Load() | Size() if node.tensor in moved:
+                return replace(node, tensor=moved[node.tensor])
+            case Allocate(like=like) if like in moved:
+                return replace(node, like=None)
+            case Kernel(tensors=tensors):
+                return replace(node, tensors=tuple(moved.get(tensor, tensor) for tensor in tensors))
+            case _:
+                return node
+
+    def taken(parameter: Parameter) -> Parameter:
+        match parameter:
+            case TensorParameter(tensor=tensor):
+                return replace(parameter, tensor=moved.get(tensor, tensor))
+            case TensorListParameter(tensors=tensors):
+                return replace(parameter, tensors=tuple(moved.get(tensor, tensor) for tensor in tensors))
+            case _:
+                return parameter
+
+    return replace(rewrite(program, visit), parameters=tuple(map(taken, program.parameters)))
+
+
+def _relaid(parameters: Sequence[Parameter], arguments: Sequence[ArgumentType]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the tensors among parameters, each with itself of the type of the argument."""
+    for parameter, argument in zip(parameters, arguments, strict=False):
+        match parameter, argument:
+            case TensorParameter(tensor=tensor), TensorType() if tensor.type != argument:
+                yield tensor, replace(tensor, type=argument)
+            case TensorListParameter(tensors=tensors), TensorListType(items=items):
+                yield from ((tensor, replace(tensor, type=kind)) for tensor, kind in zip(tensors, items, strict=True))
+            case _:
+                pass

@@ -58,9 +58,9 @@ def letter(verdict: LoopVerdict) -> str:
 def test_verdicts(name: str) -> None:
     expected = VERDICTS[name]
     kernel = kernel_of(expected)
-    before = time.perf_counter()
+    before = time.process_time()
     analysis = analyse(kernel)
-    assert time.perf_counter() - before < SECONDS
+    assert time.process_time() - before < SECONDS
     loops = [analysis.loops[loop.node.index] for loop in analysis.model.loops]
     reasons = [verdict.conflict.sentence for verdict in loops if verdict.conflict is not None]
     assert "".join(map(letter, loops)) == expected.letters, reasons

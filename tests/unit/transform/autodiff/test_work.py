@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from brickwork.frontend.definition import define
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.nodes import (
+    Allocate,
     Assign,
     Block,
     Check,
@@ -24,9 +26,11 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
+    TensorParameter,
     TensorType,
 )
 from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cpu import host_target
 from brickwork.transform import derive
@@ -72,6 +76,38 @@ def test_a_program_is_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
     types = tuple(map(argument_type, (*arguments, numbers(2, 4, 3), numbers(3))))
     derive.program_of(again, Signature(types))
     assert len(derived) == 2
+
+
+def scaled(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] * by[j]
+    return out
+
+
+def test_a_gradient_is_derived_once_for_all_layouts_of_what_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    derived: list[Signature] = []
+    backward = derive.backward
+
+    def counted(program: Any, wanted: Any, signature: Signature) -> Any:
+        derived.append(signature)
+        return backward(program, wanted, signature)
+
+    monkeypatch.setattr(derive, "backward", counted)
+    made, dense = backward_of(scaled, (numbers(4, 3), numbers(3), numbers(4, 3)))
+    made = replace(made, derivation=Backward((True, False)))
+    assert derive.elements_read(made, dense) == (False, True)
+    made = replace(made, read=(False, True))
+    apart = argument_type(numbers(1, 1).expand(4, 3))
+    laid = Signature((apart, dense.arguments[1], apart))
+    program = derive.program_of(made, laid)
+    assert len(derived) == 1
+    verify_program(program)
+    kinds = [item.tensor.type for item in program.parameters if isinstance(item, TensorParameter)]
+    assert kinds == [*laid.arguments]
+    assert not any(isinstance(node, Allocate) and node.like for node in walk(program))
+    assert program == backward(derive.program_of(made.base, Signature(laid.arguments[:2])), (True, False), laid)
 
 
 def nest(depth: int) -> tuple[Block, Tensor]:
