@@ -6,7 +6,7 @@ It knows nothing of brickwork's IR. Values are strings (`%12`, `i64 0` without t
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -201,6 +201,24 @@ class FunctionWriter:
         """Write arithmetic of which, if `narrow`, the last result fits 32 bits, whatever happens on the way."""
         del narrow
         yield
+
+    @contextmanager
+    def supposing(self, known: Mapping[str, Known]) -> Generator[None]:
+        """Write code that is run only where this holds of some i64; a plain writer has no use for it."""
+        del known
+        yield
+
+    is_folding = False
+    """Whether constants are added last."""
+
+    @contextmanager
+    def folding(self) -> Generator[None]:
+        """Write sums so that constants are added last, and known as `parts`; a plain writer leaves them as they are."""
+        yield
+
+    def parts(self, text: str) -> tuple[str, int]:
+        """Return an i64 as another one and a constant, which add up to it."""
+        return text, 0
 
     def load(self, kind: str, address: str, note: str = "", *, pointer: str = "ptr") -> str:
         """Emit a load."""

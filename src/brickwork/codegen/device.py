@@ -57,6 +57,7 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         context="",
         order="0",
         bound=bound_symbols(kernel.body),
+        stored=frozenset(node.tensor for node in statements(kernel.body) if isinstance(node, Store)),
         parallel=True,
         failure=begin_failure_path(writer),
     )

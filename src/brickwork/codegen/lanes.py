@@ -6,6 +6,8 @@ operators on scalars and vectors (`operators.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from brickwork.codegen import division
 from brickwork.codegen.builder import Known
 from brickwork.codegen.state import State
@@ -30,6 +32,16 @@ def splat(state: State, kind: str, text: str) -> str:
 def lane_numbers(width: int, kind: str = "i64", stride: int = 1) -> str:
     """Return the constant vector 0, stride, 2 * stride, ... with its elements' types but not its own."""
     return f"<{', '.join(f'{kind} {stride * lane}' for lane in range(width))}>"
+
+
+def gathered(state: State, kind: str, items: Sequence[str]) -> str:
+    """Return scalars as the lanes of a vector; one is itself."""
+    if len(items) == 1:
+        return items[0]
+    whole, result = f"<{len(items)} x {kind}>", "poison"
+    for lane, item in enumerate(items):
+        result = state.writer.emit(f"insertelement {whole} {result}, {kind} {item}, i64 {lane}")
+    return result
 
 
 def wrap_counts(state: State, wraps: Wraps) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from brickwork.codegen import lanes
+from brickwork.codegen import chunks, lanes
 from brickwork.codegen.arrays import keeps_items_apart
+from brickwork.codegen.builder import Known
 from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.operators import apply
 from brickwork.codegen.state import Frame, State, full_unroll, no_unroll
@@ -42,6 +43,8 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
         writer.store("i64", start.text, counter)
         inner, zero = _with_frame(state, frame), Uniform("0", INT64)
         note = _unroll_note(state, loop)
+        if loop.unrolled > 1:
+            _emit_unrolled(inner, loop, emit_block, counter=counter, bounds=(start.text, stop.text), start=zero)
         _emit_iterations(inner, loop, emit_block, counter=counter, stop=stop.text, start=zero, note=note)
         writer.place(leave)
         return
@@ -49,6 +52,9 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
     writer.store("i64", "0", counter)
     if frame.broken is None and statement_count(loop.body) < LARGE_BODY:
         least = _extreme(state, trips, "min")
+        if loop.unrolled > 1:
+            inner = _with_frame(state, frame)
+            _emit_unrolled(inner, loop, emit_block, counter=counter, bounds=("0", least), start=start)
         _emit_iterations(_with_frame(state, frame), loop, emit_block, counter=counter, stop=least, start=start)
     most = _extreme(state, trips, "max")
     inner = _with_frame(state, frame)
@@ -60,7 +66,8 @@ def _unroll_note(state: State, loop: For) -> str:
     """Return what LLVM is told: a loop with one lane is the short version of another, and not worth more code."""
     if keeps_items_apart(loop):
         return full_unroll(state.module)
-    return no_unroll(state.module) if loop.role is Role.VECTOR and loop.width == 1 else ""
+    short = loop.role is Role.VECTOR and loop.width == 1
+    return no_unroll(state.module) if short or (loop.unrolled > 1 and not chunks.rows(state, loop)) else ""
 
 
 def _is_limited(loop: For) -> bool:
@@ -192,6 +199,39 @@ def _emit_iterations(
         live = lanes.both(state, state.mask, _absent(state, frame.broken))
         writer.branch_if(lanes.any_lane(state, live), head, frame.break_label)
     writer.terminate(f"br label %{head}{note}")
+    writer.place(after)
+
+
+def _emit_unrolled(
+    state: State, loop: For, emit_block: EmitBlock, *, counter: str, bounds: tuple[str, str], start: Value
+) -> None:
+    """Run the body from the counter's value, the first bound, on, several iterations a turn, as often as they fit."""
+    writer, frame, factor, (first, stop) = state.writer, state.frame, loop.unrolled, bounds
+    if frame is None:
+        return
+    some = writer.emit(f"icmp slt i64 {first}, {stop}")
+    trips = writer.emit(f"select i1 {some}, i64 {writer.emit(f'sub i64 {stop}, {first}')}, i64 0")
+    end = writer.emit(f"add i64 {first}, {writer.emit(f'and i64 {trips}, {-factor}')}")
+    rows = chunks.rows(state, loop)
+    if rows:
+        end = writer.emit(f"select i1 {chunks.are_whole(state, rows)}, i64 {end}, i64 {first}")
+    head, body, latch, after = (writer.label(stem) for stem in ("turn", "body", "next", "done"))
+    writer.place(head)
+    count = writer.load("i64", counter)
+    least, most = writer.known(first), writer.known(stop)
+    writer.learn(count, Known(least.low, max(least.high, most.high), min(least.multiple, factor)))
+    writer.branch_if(writer.emit(f"icmp slt i64 {count}, {end}"), body, after)
+    writer.place(body)
+    with chunks.read_whole(state, rows):
+        for number in range(factor):
+            following = writer.label("step") if number + 1 < factor else latch
+            inner = _begin_iteration(replace(state, frame=replace(frame, continue_label=following)), None)
+            step = Uniform(writer.emit(f"add i64 {count}, {number}") if number else count, INT64)
+            inner.values[loop.index] = step if start == Uniform("0", INT64) else _sum(state, start, step)
+            emit_block(inner, loop.body)
+            writer.place(following)
+    writer.store("i64", writer.emit(f"add i64 {count}, {factor}"), counter)
+    writer.branch(head)
     writer.place(after)
 
 

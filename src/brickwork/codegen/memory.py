@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from brickwork.codegen import arrays, lane_access, lanes
+from brickwork.codegen import arrays, chunks, lane_access, lanes
 from brickwork.codegen.lane_access import Place
 from brickwork.codegen.operators import constant
 from brickwork.codegen.state import State, metadata
@@ -35,6 +35,9 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
     if (array := arrays.lane_array(state, tensor)) is not None:
         text = arrays.load_item(state, array, tensor, offset)
         return Varying(widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
+    if (items := _from_chunks(state, tensor, offset)) is not None:
+        text = widened(state, lanes.gathered(state, kind, items), tensor.type.dtype, len(items))
+        return (Varying if len(items) > 1 else Uniform)(text, value_dtype(tensor.type.dtype))
     if isinstance(offset, Uniform):
         address = _address(state, tensor, offset.text)
         note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
@@ -110,6 +113,26 @@ def _unknown(state: State, mask: str) -> str:
     if width < bits:
         text = state.writer.emit(f"trunc i{bits} {text} to i{width}")
     return state.writer.emit(f"bitcast i{width} {text} to <{width} x i1>")
+
+
+def _from_chunks(state: State, tensor: Tensor, offset: Value) -> list[str] | None:
+    """Return the elements, lane by lane, out of aligned chunks, where an unrolled loop reads such chunks."""
+    writer, whole = state.writer, ALIGNMENT // tensor.type.dtype.size
+    if not isinstance(offset, Uniform | Strided) or state.mask is not None or not chunks.has_chunks(state, tensor):
+        return None
+    root, constant = writer.parts(offset.text if isinstance(offset, Uniform) else offset.base)
+    steps = [offset.stride * lane for lane in range(state.width)] if isinstance(offset, Strided) else [0]
+    if writer.known(root).multiple % whole or max(map(abs, steps)) >= len(steps):
+        return None
+    kind, start = memory_type(tensor.type.dtype), _address(state, tensor, root, inside=False)
+    note = f", align {ALIGNMENT}{_scope(state, tensor)}"
+    items: list[str] = []
+    for step in steps:
+        place = (constant + step) % whole
+        address = f"getelementptr {kind}, {_pointer(state, tensor)} {start}, i64 {constant + step - place}"
+        chunk = writer.load(f"<{whole} x {kind}>", writer.emit(address), note, pointer=_pointer(state, tensor))
+        items.append(writer.emit(f"extractelement <{whole} x {kind}> {chunk}, i64 {place}"))
+    return items
 
 
 def _is_run(offset: Value) -> bool:

@@ -9,7 +9,7 @@ where it is right modulo 2**32 and extended by its sign.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from math import gcd
 
@@ -17,6 +17,8 @@ from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known, Module
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _LARGEST_MULTIPLE = 1 << 20
+_MOST_FOLDED = 1 << 20
+"""Constants up to this keep offsets into narrow tensors within 32 bits, wherever in a sum they are added."""
 _BINARY = re.compile(
     r"(add|sub|mul|sdiv|udiv|srem|urem|shl|ashr|and) (?:nsw |nuw |exact )*(i64|<\d+ x i64>) (.+), (\S+)$"
 )
@@ -38,6 +40,8 @@ class NarrowingWriter(FunctionWriter):
         self._known: dict[str, Known] = {}
         self._words: dict[str, str] = {}
         self._modular = False
+        self.is_folding = False
+        self._parts: dict[str, tuple[str, int]] = {}
 
     def learn(self, text: str, known: Known) -> None:
         """Note what is known of an i64, on top of what was."""
@@ -56,6 +60,26 @@ class NarrowingWriter(FunctionWriter):
         before, self._modular = self._modular, narrow
         yield
         self._modular = before
+
+    @contextmanager
+    def supposing(self, known: Mapping[str, Known]) -> Generator[None]:
+        """Write code that is run only where this holds of some i64."""
+        before = dict(self._known)
+        for text, more in known.items():
+            self.learn(text, more)
+        yield
+        self._known = {**self._known, **{text: before.get(text, ANYTHING) for text in known}}
+
+    @contextmanager
+    def folding(self) -> Generator[None]:
+        """Write sums so that constants are added last: what differs by constants alone is computed once."""
+        before, self.is_folding = self.is_folding, True
+        yield
+        self.is_folding = before
+
+    def parts(self, text: str) -> tuple[str, int]:
+        """Return an i64 as another one and a constant, which add up to it; modulo 2**32 where that one is."""
+        return ("0", int(text)) if _is_number(text) else self._parts.get(text, (text, 0))
 
     def word(self, text: str) -> str:
         """Return the low half of an i64 as an i32."""
@@ -86,6 +110,8 @@ class NarrowingWriter(FunctionWriter):
             if self._modular and operation in _SIMPLE:
                 return self._modular_lanes(operation, kind, left, right)
             return super().emit(text)
+        if self.is_folding and operation in {"add", "sub"} and (folded := self._folded(operation, left, right)):
+            return folded
         first, second = self.known(left), self.known(right)
         result = _result(operation, first, second)
         if operation in _SIMPLE and (self._modular or (_fits(first, second) and _fits(result))):
@@ -97,6 +123,30 @@ class NarrowingWriter(FunctionWriter):
         if operation == "and":
             return self._extended(f"and i32 {self.word(left)}, {self.word(right)}", result)
         return self._noted(super().emit(text), result)
+
+    def _folded(self, operation: str, left: str, right: str) -> str | None:
+        """Return a sum or difference with its constant added last, where it has one."""
+        (first, before), (second, after) = self.parts(left), self.parts(right)
+        total = before + after if operation == "add" else before - after
+        if not (before or after) or abs(total) > _MOST_FOLDED:
+            return None
+        with self._plain():
+            if second == "0":
+                root = first
+            elif first == "0" and operation == "add":
+                root = second
+            else:
+                root = self.emit(f"{operation} i64 {first}, {second}")
+            result = self.emit(f"add i64 {root}, {total}") if total else root
+        if not _is_number(result):
+            self._parts[result] = (root, total)
+        return result
+
+    @contextmanager
+    def _plain(self) -> Generator[None]:
+        before, self.is_folding = self.is_folding, False
+        yield
+        self.is_folding = before
 
     def _division(self, text: str, operation: str, left: str, right: str, result: Known) -> str:
         first, second = self.known(left), self.known(right)

@@ -103,6 +103,8 @@ class State:
     slots: dict[Symbol, Slot] = field(default_factory=dict[Symbol, Slot])
     arrays: dict[Tensor, Array] = field(default_factory=dict[Tensor, Array])
     """Locals that are known here."""
+    stored: frozenset[Tensor] = frozenset()
+    """Tensors that a device kernel stores into."""
     reserved: dict[tuple[Tensor, int], str] = field(default_factory=dict[tuple[Tensor, int], str])
     """Stack memory of this function's locals, by their lanes."""
     bound: frozenset[Symbol] = frozenset()

@@ -265,7 +265,7 @@ class For(Node):
 
     `claimed` is the user's word (`prange`) that iterations are independent. `role`, `width` (lanes) and `reductions`
     belong to the schedule, and so does `across`: of a parallel nest's innermost loop, how many threads of a block lie
-    along it; 0 leaves that to its length.
+    along it; 0 leaves that to its length. `unrolled` iterations of a loop in order are written out one after the other.
     """
 
     index: Symbol
@@ -276,6 +276,7 @@ class For(Node):
     role: Role = Role.SEQUENTIAL
     width: int = 1
     across: int = 0
+    unrolled: int = 1
     reductions: tuple[Reduction, ...] = ()
 
 

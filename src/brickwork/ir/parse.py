@@ -298,6 +298,7 @@ class _Reader:
             role=Role(_name(options["role"])) if "role" in options else Role.SEQUENTIAL,
             width=_whole(options["width"]) if "width" in options else 1,
             across=_whole(options["across"]) if "across" in options else 0,
+            unrolled=_whole(options["unrolled"]) if "unrolled" in options else 1,
             reductions=tuple(Reduction(self.symbol(item.args[0]), OPERATORS[_called(item)]) for item in reductions),
         )
 

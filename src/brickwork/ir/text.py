@@ -318,6 +318,8 @@ def _head(node: For) -> str:
         options.append(f"width={node.width}")
     if node.across:
         options.append(f"across={node.across}")
+    if node.unrolled > 1:
+        options.append(f"unrolled={node.unrolled}")
     if node.reductions:
         options.append(
             f"reductions={_names(f'{item.operator}({symbol_name(item.symbol)})' for item in node.reductions)}"

@@ -257,6 +257,8 @@ class _Verifier:
         _require(lanes, "loops in order and those for blocks have no lanes", node.loc)
         across = node.role is Role.PARALLEL and node.across > 0 and node.across & (node.across - 1) == 0
         _require(across or node.across == 0, "threads lie along parallel loops, and are a power of two", node.loc)
+        unrolled = node.unrolled == 1 or (node.role is Role.SEQUENTIAL and node.unrolled & (node.unrolled - 1) == 0)
+        _require(node.unrolled >= 1 and unrolled, "loops in order are unrolled by powers of two", node.loc)
         _require(self.in_block or node.role is not Role.THREAD, "threads share out loops inside of blocks", node.loc)
         for reduction in node.reductions:
             _require(reduction.operator.name in ASSOCIATIVE, f"no reduction by `{reduction.operator}`", node.loc)

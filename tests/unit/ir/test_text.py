@@ -51,6 +51,13 @@ def test_the_suite_comes_back_the_same(name):
     assert parse_program(text) == program or "nan" in text
 
 
+def test_unrolled_loops_come_back():
+    bounds = {"start": Constant(value=0, dtype=INT64), "stop": Constant(value=5, dtype=INT64)}
+    unrolled = kernel(For(index=I, body=(store(Read(symbol=S)),), unrolled=4, **bounds))
+    assert "range(0, 5, unrolled=4)" in print_kernel(unrolled)
+    assert parse_kernel(print_kernel(unrolled)) == unrolled
+
+
 def test_a_schedule_is_printed_and_comes_back():
     scheduled = kernel(loop(store(Read(symbol=S)), If(condition=Constant(value=True, dtype=BOOL), then=())))
     text = print_kernel(scheduled)

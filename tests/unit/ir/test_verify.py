@@ -103,6 +103,8 @@ def test_legal_kernels(body):
         ((Assign(symbol=I, value=Size(tensor=X, axis=1)),), "no such axis"),
         ((Break(),), "outside of a loop"),
         ((loop(width=4),), "have no lanes"),
+        ((loop(unrolled=3),), "powers of two"),
+        ((loop(role=Role.PARALLEL, unrolled=4),), "powers of two"),
         ((LET, loop(role=Role.PARALLEL, reductions=(Reduction(S, OPERATORS["sub"]),))), "no reduction by `sub`"),
         ((loop(role=Role.PARALLEL, reductions=(Reduction(S, OPERATORS["add"]),)),), "has no start"),
         ((replace(store(ZERO), tensor=replace(X, number=9)),), "not known here"),

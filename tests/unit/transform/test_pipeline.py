@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import brickwork as bw
+from brickwork.analysis.analyse import analyse
 from brickwork.diagnostics.errors import RaceError
 from brickwork.ir.dtypes import FLOAT64, INT8, INT64
 from brickwork.ir.interpret import run_program
@@ -12,7 +13,8 @@ from brickwork.ir.walk import walk
 from brickwork.target.target import Target
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import schedule_kernel
-from brickwork.transform.schedule.schedule import deserialise
+from brickwork.transform.schedule.apply import apply_schedule
+from brickwork.transform.schedule.schedule import Parallel, Schedule, Unroll, deserialise
 from support.causal import timex as conv
 from support.kernels_ir import KernelBuilder, apply, size, timex
 from support.lowering import memory, program_of
@@ -274,3 +276,13 @@ def test_schedules_can_be_stored():
     symbols = tuple(node.index for node in walk(timex().body) if isinstance(node, For))
     assert deserialise(schedule.serialise(), symbols) == schedule
     assert "vectorise(t, 16)" in str(schedule)
+    unrolled = Schedule((*schedule.directives, *(Unroll(index, 4) for index in symbols if index.name == "u")))
+    assert deserialise(unrolled.serialise(), symbols) == unrolled
+    assert "unroll(u, 4)" in str(unrolled)
+
+
+def test_loops_in_order_are_unrolled_as_the_schedule_says():
+    kernel = timex()
+    directives = tuple(Unroll(node.index, 4) for node in walk(kernel.body) if isinstance(node, For))
+    found = apply_schedule(kernel.body, Schedule((*directives, Parallel(directives[0].loop))), analyse(kernel))
+    assert [node.unrolled for node in walk(found) if isinstance(node, For)] == [1, 4, 4, 4]

@@ -145,6 +145,7 @@ def _apply(loop: For, schedule: Schedule, analysis: Analysis) -> For:
         inner = replace(loop, role=role, width=max(width, 1), reductions=() if role is Role.SEQUENTIAL else reductions)
         return _cut(inner, reductions, size)
     if role is Role.SEQUENTIAL:
+        loop = replace(loop, unrolled=schedule.unrolled(loop.index))
         return replace(loop, reductions=reductions) if schedule.split(loop.index) else loop
     return replace(loop, role=role, width=max(width, 1), reductions=reductions)
 

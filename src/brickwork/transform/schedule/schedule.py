@@ -52,6 +52,14 @@ class Jam:
 
 
 @dataclass(frozen=True, slots=True)
+class Unroll:
+    """Write `factor` iterations of a loop in order out one after the other, a power of two."""
+
+    loop: Symbol
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
 class Blocks:
     """Give each iteration of a loop to a block of threads."""
 
@@ -117,7 +125,20 @@ class Copy:
 
 
 Directive: TypeAlias = (
-    Parallel | Vectorise | Chunk | Flatten | Jam | Blocks | Threads | Partials | Split | Permute | Tile | Update | Copy
+    Parallel
+    | Vectorise
+    | Chunk
+    | Flatten
+    | Jam
+    | Unroll
+    | Blocks
+    | Threads
+    | Partials
+    | Split
+    | Permute
+    | Tile
+    | Update
+    | Copy
 )
 
 
@@ -184,6 +205,10 @@ class Schedule:
         """Return the number of iterations that run together, or 0."""
         return next((item.factor for item in self.directives if isinstance(item, Jam) and item.loop == loop), 0)
 
+    def unrolled(self, loop: Symbol) -> int:
+        """Return the number of iterations that are written out one after the other; 1 if the loop stays as it is."""
+        return next((item.factor for item in self.directives if isinstance(item, Unroll) and item.loop == loop), 1)
+
     def chunk(self, loop: Symbol) -> int:
         """Return the number of iterations in a piece, or 0."""
         return next((item.size for item in self.directives if isinstance(item, Chunk) and item.loop == loop), 0)
@@ -204,6 +229,8 @@ def deserialise(text: str, loops: tuple[Symbol, ...], tensors: tuple[Tensor, ...
                 directives.append(Chunk(loop, int(values[0])))
             case "jam":
                 directives.append(Jam(loop, int(values[0])))
+            case "unroll":
+                directives.append(Unroll(loop, int(values[0])))
             case "blocks":
                 directives.append(Blocks(loop))
             case "threads":
@@ -241,6 +268,8 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("chunk", _name(loop), size)
         case Jam(loop, factor):
             return ("jam", _name(loop), factor)
+        case Unroll(loop, factor):
+            return ("unroll", _name(loop), factor)
         case Flatten(loop, inner):
             return ("flatten", _name(loop), *map(_name, inner))
         case Blocks(loop):
@@ -271,6 +300,8 @@ def _spell(directive: Directive) -> str:
             return f"chunk({loop.name}, {size})"
         case Jam(loop, factor):
             return f"jam({loop.name}, {factor})"
+        case Unroll(loop, factor):
+            return f"unroll({loop.name}, {factor})"
         case Flatten(loop, inner):
             return f"flatten({', '.join(symbol.name for symbol in (loop, *inner))})"
         case Blocks(loop):

@@ -1,0 +1,92 @@
+"""Unrolled loops of device kernels compute what they compute turn by turn, also where rows are no whole chunks."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from brickwork.ir.build import cast, integer
+from brickwork.ir.nodes import For, Kernel, Node, Role
+from brickwork.ir.walk import rewrite
+from support.emulated import Emulated
+from support.machine import interpreted, named, scheduled
+from support.written import extent, kernel, let, load, loop, op, store, symbol
+
+LENGTHS = [1, 4, 8, 11, 16]
+
+
+def numbers(*shape, dtype):
+    count = torch.Size(shape).numel()
+    return (torch.arange(count).reshape(shape) % 7 - 3).to(dtype)
+
+
+def accumulated(value):
+    """Return a sum that is begun, and the statement that adds a value to it."""
+    s = symbol("s", value.dtype)
+    return s, let(s, cast(integer(0), value.dtype)), let(s, op("add", s, value))
+
+
+def looking_back(length, dtype):
+    """A causal convolution: rows of `w` are read from behind, by lanes that end one after the other."""
+    data = numbers(2, length, dtype=dtype), numbers(3, length, dtype=dtype), torch.zeros(3, length, dtype=dtype)
+    w, k, out = (named(name, place, each) for place, (name, each) in enumerate(zip(("w", "k", "out"), data)))
+    b, t, u = symbol("b"), symbol("t"), symbol("u")
+    place = op("add", op("sub", op("sub", extent(k, 1), 1), t), u)
+    s, begin, add = accumulated(op("mul", load(w, 1, place), load(k, b, u)))
+    row = loop(t, 0, extent(k, 1), begin, loop(u, 0, op("add", t, 1), add), store(out, (b, t), s))
+    return kernel((w, k, out), loop(b, 0, extent(k), row)), data
+
+
+def looking_forward(length, dtype):
+    """Its gradient: lanes begin one after the other."""
+    data = numbers(2, length, dtype=dtype), numbers(3, length, dtype=dtype), torch.zeros(3, length, dtype=dtype)
+    w, g, out = (named(name, place, each) for place, (name, each) in enumerate(zip(("w", "g", "out"), data)))
+    b, t, u = symbol("b"), symbol("t"), symbol("u")
+    place = op("add", op("sub", op("sub", extent(g, 1), 1), u), t)
+    s, begin, add = accumulated(op("mul", load(w, 1, place), load(g, b, u)))
+    row = loop(t, 0, extent(g, 1), begin, loop(u, t, extent(g, 1), add), store(out, (b, t), s))
+    return kernel((w, g, out), loop(b, 0, extent(g), row)), data
+
+
+def product(length, dtype):
+    """A matrix product, of which one factor has rows of any length and the other one whole chunks."""
+    data = numbers(3, length, dtype=dtype), numbers(length, 8, dtype=dtype), torch.zeros(3, 8, dtype=dtype)
+    a, b, out = (named(name, place, each) for place, (name, each) in enumerate(zip(("a", "b", "out"), data)))
+    i, j, k = symbol("i"), symbol("j"), symbol("k")
+    s, begin, add = accumulated(op("mul", load(a, i, k), load(b, k, j)))
+    row = loop(j, 0, extent(b, 1), begin, loop(k, 0, extent(a, 1), add), store(out, (i, j), s))
+    return kernel((a, b, out), loop(i, 0, extent(a), row)), data
+
+
+def unrolled(whole: Kernel, width: int, factor: int) -> Kernel:
+    names = {"b": (Role.PARALLEL, 1), "i": (Role.PARALLEL, 1), "t": (Role.PARALLEL, width), "j": (Role.PARALLEL, width)}
+    made = scheduled(whole, names)
+
+    def visit(node: Node) -> Node:
+        inner = isinstance(node, For) and node.role is Role.SEQUENTIAL
+        return replace(node, unrolled=factor) if inner else node
+
+    made = rewrite(made, visit)
+    return replace(made, narrow=(*made.tensors, *made.scalars), aligned=made.tensors)
+
+
+@pytest.mark.parametrize("make", [looking_back, looking_forward, product])
+@pytest.mark.parametrize(
+    ("dtype", "width", "factor"), [(torch.float32, 1, 4), (torch.float32, 4, 8), (torch.float64, 2, 4)]
+)
+def test_unrolled_loops_agree(make, dtype, width, factor):
+    emulated = None
+    for length in LENGTHS:
+        whole, data = make(length, dtype)
+        expected = interpreted(whole, data, ())[-1]
+        emulated = emulated or Emulated(unrolled(whole, width, factor))
+        assert emulated(data) is None
+        torch.testing.assert_close(data[-1], expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("make", [looking_back, looking_forward, product])
+def test_unrolled_loops_read_chunks(make):
+    whole, _ = make(8, torch.float32)
+    made = Emulated(unrolled(whole, 4, 4))
+    assert made.text.count("load <4 x float>, ptr addrspace(1)") >= 8
+    assert "load <4 x float>" not in Emulated(unrolled(whole, 1, 1)).text
