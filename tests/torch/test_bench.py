@@ -492,6 +492,19 @@ def test_markup_in_labels_is_text():
     assert "[red]" in views.plain(sheet)
 
 
+def test_wide_tables_are_cut_between_columns(monkeypatch):
+    names = [f"contender number {number}" for number in range(9)]
+    sheet = views.Sheet(
+        title="t", headings=("x", *names), rows=((views.Cell("1024"), *(views.Cell(name[::-1]) for name in names)),)
+    )
+    for width in (40, 80, 140):
+        monkeypatch.setattr(views, "_WIDTH", width)
+        lines = views.plain(sheet).splitlines()
+        assert max(map(len, lines)) <= width
+        assert all(sum(name[::-1] in line for line in lines) == 1 for name in names), "no cell is cut or left out"
+        assert sum(line.split()[:1] == ["1024"] for line in lines) == sum("x" in line.split() for line in lines) > 1
+
+
 # ---------------------------------------------------------------- against an earlier run
 
 

@@ -9,6 +9,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from brickwork.bench import views
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress, TaskID
@@ -44,10 +46,9 @@ class Display:
 @contextmanager
 def shown(tables: int) -> Generator[Display]:
     """Show a bar for as many tables while the block runs."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    console = Console()
+    console = views.console()
     columns = (
         SpinnerColumn(),
         BarColumn(bar_width=24),

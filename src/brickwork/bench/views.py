@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import html as markup
 import io
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from collections.abc import Iterable, Iterator
+
+    from rich.console import Console, ConsoleOptions, Group, RenderableType
     from rich.table import Table as RichTable
 
 Manner: TypeAlias = Literal["plain", "good", "bad", "faint"]
@@ -20,6 +23,9 @@ _HTML: dict[Manner, str] = {
     "faint": "opacity:.6",
 }
 _WIDTH = 140
+"""Characters of a line where there is no terminal."""
+_BETWEEN = 3
+"""Characters between columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,35 +94,68 @@ def renderable(sheet: Sheet) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[Text | RichTable] = [Text(sheet.title, style="bold")]
+    parts: list[RenderableType] = [Text(sheet.title, style="bold")]
     if sheet.subtitle:
         parts.append(Text(sheet.subtitle, style="dim"))
     parts += [Text(f"WARNING: {warning}", style="bold yellow") for warning in sheet.warnings]
-    parts.append(_grid(sheet.headings, sheet.rows))
+    parts.append(_Grid(sheet.headings, sheet.rows))
     if sheet.details is not None:
-        parts.append(_grid(*sheet.details))
+        parts.append(_Grid(*sheet.details))
     parts += [Text(remark, style="dim") for remark in sheet.footer]
     return Group(*parts)
 
 
-def _grid(headings: tuple[str, ...], rows: Rows) -> RichTable:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Rows and columns; what has no room beside the others stands below, with the first column again."""
 
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for number, heading in enumerate(headings):
-        grid.add_column(Text(heading), justify="right" if number else "left")
-    for row in rows:
-        grid.add_row(*(Text(cell.text, style=_RICH[cell.manner]) for cell in row))
-    return grid
+    headings: tuple[str, ...]
+    rows: Rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
+        """Yield tables that fit a width, as rich asks for them."""
+        widths = [self._width(column, (heading,)) for column, heading in enumerate(self.headings)]
+        if sum(widths) + _BETWEEN * len(widths) > options.max_width:
+            widths = [self._width(column, heading.split()) for column, heading in enumerate(self.headings)]
+        shown, left = [0], options.max_width - widths[0]
+        for column in range(1, len(widths)):
+            if widths[column] + _BETWEEN > left and len(shown) > 1:
+                yield self._table(widths, shown)
+                shown, left = [0], options.max_width - widths[0]
+            shown.append(column)
+            left -= widths[column] + _BETWEEN
+        yield self._table(widths, shown)
+
+    def _width(self, column: int, heading: Iterable[str]) -> int:
+        """Return how wide a column is: as the longest line in it or part of its heading."""
+        lines = (line for row in self.rows for line in row[column].text.split("\n"))
+        return max(map(len, (*lines, *heading, " ")))
+
+    def _table(self, widths: list[int], columns: list[int]) -> RichTable:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for column in columns:
+            heading = textwrap.fill(self.headings[column], widths[column])
+            table.add_column(Text(heading), justify="right" if column else "left", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*(Text(row[column].text, style=_RICH[row[column].manner]) for column in columns))
+        return table
 
 
 def show(sheet: Sheet) -> None:
     """Print a sheet in the terminal."""
+    console().print(renderable(sheet))
+
+
+def console() -> Console:
+    """Return what prints in the terminal, or in wide lines where there is none."""
     from rich.console import Console
 
-    Console().print(renderable(sheet))
+    found = Console()
+    return found if found.is_terminal else Console(width=_WIDTH)
 
 
 def plain(sheet: Sheet) -> str:
