@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from brickwork.analysis.eliminate import left_over
 from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, Unknown, comparisons
 from brickwork.analysis.polynomial import (
     Atom,
@@ -41,8 +42,22 @@ class Solver:
         """Whether some integers satisfy all formulas."""
         key = tuple(formulas)
         if key not in self._known:
-            self._known[key] = self._feasible(key)
+            self._known[key] = self._decided(key)
         return self._known[key]
+
+    def _decided(self, formulas: tuple[Formula, ...]) -> bool | None:
+        parts = left_over(formulas)
+        if parts is None:
+            return False
+        found: bool | None = True
+        for part in sorted(parts, key=len):
+            if part not in self._known:
+                self._known[part] = self._feasible(part)
+            answer = self._known[part]
+            if answer is False:
+                return False
+            found = found and answer
+        return found
 
     def _feasible(self, formulas: tuple[Formula, ...]) -> bool | None:
         import islpy
