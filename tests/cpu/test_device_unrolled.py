@@ -48,6 +48,19 @@ def looking_forward(length, dtype):
     return kernel((w, g, out), loop(b, 0, extent(g), row)), data
 
 
+def gathered(length, dtype):
+    """The gradient of the weights of a causal convolution: rows are read from what neither index alone says."""
+    data = numbers(3, length, dtype=dtype), numbers(3, length, dtype=dtype), torch.zeros(3, length, dtype=dtype)
+    g, k, out = (
+        named(name, place, each) for place, (name, each) in enumerate(zip(("g", "k", "out"), data, strict=True))
+    )
+    b, t, u = symbol("b"), symbol("t"), symbol("u")
+    place = op("sub", op("add", extent(g, 1), u), op("add", t, 1))
+    s, begin, add = accumulated(op("mul", load(g, b, place), load(k, b, u)))
+    row = loop(t, 0, extent(k, 1), begin, loop(u, 0, op("add", t, 1), add), store(out, (b, t), s))
+    return kernel((g, k, out), loop(b, 0, extent(g), row)), data
+
+
 def product(length, dtype):
     """A matrix product, of which one factor has rows of any length and the other one whole chunks."""
     data = numbers(3, length, dtype=dtype), numbers(length, 8, dtype=dtype), torch.zeros(3, 8, dtype=dtype)
@@ -70,7 +83,7 @@ def unrolled(whole: Kernel, width: int, factor: int) -> Kernel:
     return replace(made, narrow=(*made.tensors, *made.scalars), aligned=made.tensors)
 
 
-@pytest.mark.parametrize("make", [looking_back, looking_forward, product])
+@pytest.mark.parametrize("make", [looking_back, looking_forward, gathered, product])
 @pytest.mark.parametrize(
     ("dtype", "width", "factor"), [(torch.float32, 1, 4), (torch.float32, 4, 8), (torch.float64, 2, 4)]
 )
@@ -84,9 +97,11 @@ def test_unrolled_loops_agree(make, dtype, width, factor):
         torch.testing.assert_close(data[-1], expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("make", [looking_back, looking_forward, product])
-def test_unrolled_loops_read_chunks(make):
+@pytest.mark.parametrize("make", [looking_back, looking_forward, gathered])
+def test_unrolled_loops_read_whole_chunks_and_nothing_else(make):
     whole, _ = make(8, torch.float32)
-    made = Emulated(unrolled(whole, 4, 4))
-    assert made.text.count("load <4 x float>, ptr addrspace(1)") >= 8
-    assert "load <4 x float>" not in Emulated(unrolled(whole, 1, 1)).text
+    turn = Emulated(unrolled(whole, 4, 4)).text.split("\nturn.")[1].split("\ndone.")[0]
+    assert turn.count("load <4 x float>, ptr addrspace(1)") == 20
+    assert turn.count("align 16") == 20
+    assert "align 4" not in turn
+    assert "\nturn." not in Emulated(unrolled(whole, 4, 1)).text

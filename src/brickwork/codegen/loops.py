@@ -55,10 +55,12 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
         if loop.unrolled > 1:
             inner = _with_frame(state, frame)
             _emit_unrolled(inner, loop, emit_block, counter=counter, bounds=("0", least), start=start)
-        _emit_iterations(_with_frame(state, frame), loop, emit_block, counter=counter, stop=least, start=start)
+        note, inner = _unroll_note(state, loop), _with_frame(state, frame)
+        _emit_iterations(inner, loop, emit_block, counter=counter, stop=least, start=start, note=note)
     most = _extreme(state, trips, "max")
     inner = _with_frame(state, frame)
-    _emit_iterations(inner, loop, emit_block, counter=counter, stop=most, start=start, trips=trips)
+    note = no_unroll(state.module) if loop.unrolled > 1 else ""
+    _emit_iterations(inner, loop, emit_block, counter=counter, stop=most, start=start, trips=trips, note=note)
     writer.place(leave)
 
 

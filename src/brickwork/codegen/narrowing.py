@@ -110,7 +110,7 @@ class NarrowingWriter(FunctionWriter):
             if self._modular and operation in _SIMPLE:
                 return self._modular_lanes(operation, kind, left, right)
             return super().emit(text)
-        if self.is_folding and operation in {"add", "sub"} and (folded := self._folded(operation, left, right)):
+        if self.is_folding and operation in _SIMPLE and (folded := self._folded(operation, left, right)):
             return folded
         first, second = self.known(left), self.known(right)
         result = _result(operation, first, second)
@@ -125,22 +125,30 @@ class NarrowingWriter(FunctionWriter):
         return self._noted(super().emit(text), result)
 
     def _folded(self, operation: str, left: str, right: str) -> str | None:
-        """Return a sum or difference with its constant added last, where it has one."""
+        """Return a sum, difference or multiple with its constant added last, where it has one."""
         (first, before), (second, after) = self.parts(left), self.parts(right)
-        total = before + after if operation == "add" else before - after
-        if not (before or after) or abs(total) > _MOST_FOLDED:
+        if operation == "mul":
+            total = before * after if second == "0" and first != "0" else 0
+        else:
+            total = before + after if operation == "add" else before - after
+        if not (before or after) or abs(total) > _MOST_FOLDED or (operation == "mul" and not total):
             return None
         with self._plain():
-            if second == "0":
-                root = first
-            elif first == "0" and operation == "add":
-                root = second
-            else:
-                root = self.emit(f"{operation} i64 {first}, {second}")
+            root = self._root(operation, first, second, after)
             result = self.emit(f"add i64 {root}, {total}") if total else root
         if not _is_number(result):
             self._parts[result] = (root, total)
         return result
+
+    def _root(self, operation: str, first: str, second: str, constant: int) -> str:
+        """Return what is left of an operation without the constants of its operands."""
+        if operation == "mul":
+            return self.emit(f"mul i64 {first}, {constant}")
+        if second == "0":
+            return first
+        if first == "0" and operation == "add":
+            return second
+        return self.emit(f"{operation} i64 {first}, {second}")
 
     @contextmanager
     def _plain(self) -> Generator[None]:
