@@ -330,3 +330,63 @@ def triangle(g: torch.Tensor) -> torch.Tensor:
             for k in range(i + 1):
                 xb[i - k] += g[i]
     return xb
+
+
+def displaced(g: torch.Tensor, b: torch.Tensor, r: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Displacements by a few, outside of loops whose both ends they move."""
+    n, m = b.shape
+    d = 2 * r + 1
+    ab, bb = torch.zeros((n, m)), torch.zeros((n, m))
+    assert g.shape[1] == n
+    assert g.shape[2] == m
+    for dy in range(-r, r + 1):
+        for dx in range(-r, r + 1):
+            for i in range(max(0, -dy), min(n, n - dy)):
+                for j in range(max(0, -dx), min(m, m - dx)):
+                    a = g[(dy + r) * d + dx + r, i, j]
+                    ab[i, j] += a * b[i + dy, j + dx]
+                    bb[i + dy, j + dx] += a
+    return ab, bb
+
+
+def flat(g: torch.Tensor, k: int) -> torch.Tensor:
+    """Flat indices of windows, by a length that is an argument."""
+    channels, n, m = g.shape
+    h, w = n - k + 1, m - k + 1
+    xb = torch.zeros((channels * k * k, h * w))
+    for c in range(channels):
+        for a in range(k):
+            for b in range(k):
+                for i in range(h):
+                    for j in range(w):
+                        xb[(c * k + a) * k + b, i * w + j] += g[c, i + a, j + b]
+    return xb
+
+
+def grouped(
+    x: torch.Tensor, w: torch.Tensor, g: torch.Tensor, stride: int, pad: int, dilation: int, groups: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """A convolution's gradients, with as many places as a division by the stride says."""
+    C, L = x.shape
+    O, I, K = w.shape
+    T = (L + 2 * pad - dilation * (K - 1) - 1) // stride + 1
+    assert g.shape[1] == T
+    xb, wb = torch.zeros((C, L)), torch.zeros((O, I, K))
+    for o in range(O):
+        for t in range(T):
+            for c in range(I):
+                for k in range(K):
+                    u = t * stride - pad + k * dilation
+                    if u >= 0 and u < L:
+                        wb[o, c, k] += g[o, t] * x[o // (O // groups) * I + c, u]
+                        xb[o // (O // groups) * I + c, u] += g[o, t] * w[o, c, k]
+    return xb, wb
+
+
+def window(g: torch.Tensor, m: int, k: int, stride: int) -> torch.Tensor:
+    """Windows of an argument's length, at steps of another."""
+    xb = torch.zeros((m,))
+    for i in range((m - k) // stride + 1):
+        for a in range(k):
+            xb[i * stride + a] += g[i]
+    return xb

@@ -143,8 +143,9 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     """Prove that an index is at least 0 (`negative`), or that it is less than the size."""
     goal = axis.value if negative else axis.size - axis.value - number(1)
     corner = lower_corner(model, access.loops, goal)
-    if corner is not None and (_certain(model, corner) or _follows(model, access, corner)):
-        return Proof(())
+    for each in (corner, lower_corner(model, access.loops, goal, plainly=True)):
+        if each is not None and (_certain(model, each) or _follows(model, access, each)):
+            return Proof(())
     if corner is not None and _is_tight(model, access, goal) and all(map(is_parameter, corner.atoms())):
         proof = None if corner.is_constant else _usable(model, Proof(((Comparison(corner),),)))
         if proof is not None:
@@ -216,6 +217,9 @@ def _fits_when_tested(model: Model, polynomial: Polynomial) -> bool:
 
 
 def _is_possible(comparison: Comparison) -> bool:
+    """Whether a comparison may hold, and is not one about the range of a type."""
+    if abs(comparison.polynomial.constant) > GUARD_CONSTANT:
+        return False
     interval = interval_of(comparison.polynomial, {})
     return interval.high is None or interval.high >= 0
 
@@ -236,11 +240,17 @@ def _certain(model: Model, polynomial: Polynomial) -> bool:
 
 
 def lower_corner(
-    model: Model, loops: Sequence[Loop], goal: Polynomial, assumed: list[Polynomial] | None = None
+    model: Model,
+    loops: Sequence[Loop],
+    goal: Polynomial,
+    assumed: list[Polynomial] | None = None,
+    *,
+    plainly: bool = False,
 ) -> Polynomial | None:
     """Return a lower bound of `goal` in which the indices of `loops` do not occur, or None.
 
     Arguments that indices are multiplied with are added to `assumed`, if given: the bound holds where none is negative.
+    Of the least or greatest of several ends of a loop, only one over parameters is taken if `plainly`.
     """
     for loop in reversed(loops):
         factor = cofactor(goal, loop.atom)
@@ -249,9 +259,10 @@ def lower_corner(
         if not factor.terms:
             continue
         if model.is_natural(factor):
-            extreme = loop.start
+            extreme = _plainest(loop.start, model.greatest_of(loop.start)) if plainly else loop.start
         elif model.is_natural(factor.scale(-1)):
-            extreme = loop.stop - number(1)
+            stop = _plainest(loop.stop, model.least_of(loop.stop)) if plainly else loop.stop
+            extreme = stop - number(1)
         elif assumed is not None and (stride := _stride(factor)) is not None:
             assumed.append(stride)
             extreme = loop.start if stride == factor else loop.stop - number(1)
@@ -259,6 +270,11 @@ def lower_corner(
             return None
         goal = goal.substitute({loop.atom: extreme})
     return _without_unknowns(model, _without_quotients(model, goal))
+
+
+def _plainest(bound: Polynomial, parts: Sequence[Polynomial]) -> Polynomial:
+    """Return the first of the parts of a bound that is over parameters alone, or the bound itself."""
+    return next((part for part in parts if all(map(is_parameter, part.atoms()))), bound)
 
 
 def _stride(factor: Polynomial) -> Polynomial | None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from brickwork.analysis.formula import Comparison, Formula, at_least
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Floor, Loop, Model, depth_of, is_parameter
+from brickwork.analysis.model import Access, Floor, Loop, Model, depth_of, is_fixed
 from brickwork.analysis.polynomial import (
     SIZE_LIMIT,
     Atom,
@@ -120,7 +121,7 @@ class _Constraint:
     needed: bool = True
 
 
-@dataclass(slots=True)
+@dataclass
 class _Turn:
     """The unknowns, the equations and the comparisons of one access."""
 
@@ -140,6 +141,11 @@ class _Turn:
     assumed: list[Comparison] = field(default_factory=list[Comparison])
     everywhere: bool = True
 
+    @cached_property
+    def inside(self) -> Model:
+        """What is known where the access is made."""
+        return self.model.within(self.access)
+
     # ------------------------------------------------------------ what is given
 
     def begin(self, case: Case) -> None:
@@ -152,11 +158,12 @@ class _Turn:
         quotients = self.quotients({atom for index in self.indices for atom in index.atoms()})
         known = indices | {*quotients}
         for loop in self.loops:
-            bounds = [self.plain(bound) for bound in (loop.start, loop.stop)]
-            if all(self.is_clear(bound, known) for bound in bounds):
+            starts, stops = self.model.greatest_of(loop.start), self.model.least_of(loop.stop)
+            starts, stops = tuple(map(self.plain, starts)), tuple(map(self.plain, stops))
+            if all(self.is_clear(bound, known) for bound in (*starts, *stops)):
                 index = of_atom(loop.atom)
-                self.constraints.append(_Constraint(index - bounds[0]))
-                self.constraints.append(_Constraint(bounds[1] - ONE - index))
+                self.constraints += [_Constraint(index - start) for start in starts]
+                self.constraints += [_Constraint(stop - ONE - index) for stop in stops]
                 self.unknown.append(loop.atom)
             elif self.is_copied(loop):
                 self.fixed[loop.atom] = loop
@@ -187,7 +194,7 @@ class _Turn:
         for atom in sorted(atoms, key=order_of):
             origin = self.model.origins.get(atom)
             if isinstance(origin, Floor) and depth_of(atom) > self.outer:
-                if not all(map(is_parameter, origin.divisor.atoms())):
+                if not all(map(is_fixed, origin.divisor.atoms())):
                     raise _OpaqueError
                 result.update(self.quotients(self.plain(origin.dividend).atoms()))
                 result[atom] = origin
@@ -202,7 +209,7 @@ class _Turn:
     def is_clear(self, polynomial: Polynomial, known: set[Atom]) -> bool:
         """Whether a polynomial is one of unknowns and what is fixed around the nest."""
         return all(
-            is_parameter(atom) or atom in known or (isinstance(atom, IndexAtom) and atom.depth <= self.outer)
+            is_fixed(atom) or atom in known or (isinstance(atom, IndexAtom) and atom.depth <= self.outer)
             for atom in polynomial.atoms()
         )
 
@@ -252,7 +259,10 @@ class _Turn:
         return index
 
     def pick(self, places: Sequence[int]) -> tuple[int, Atom | None]:
-        """Return an axis and the unknown to eliminate by it: the outermost loop of those that are only added."""
+        """Return an axis and the unknown to eliminate by it: the outermost loop of those that are only added.
+
+        Indices that may be negative are distances rather than places, and stay: there are few of them, as a rule.
+        """
         best: tuple[tuple[int, ...], int, Atom | None] | None = None
         for place in places:
             index = self.indices[place]
@@ -264,7 +274,8 @@ class _Turn:
             units = [atom for atom in inside if self.is_unit(index, atom)]
             for order, atom in enumerate(units or inside):
                 elsewhere = sum(atom in self.indices[other].atoms() for other in places) - 1
-                rank = (0 if units else 1, isinstance(atom, UnknownAtom), elsewhere, len(units), order)
+                signed = not self.inside.is_natural(of_atom(atom))
+                rank = (0 if units else 1, isinstance(atom, UnknownAtom), signed, elsewhere, len(units), order)
                 if best is None or rank < best[0]:
                     best = (rank, place, atom)
         if best is None:
@@ -287,7 +298,7 @@ class _Turn:
         return not others & index.atoms() and sum(atom in item.atoms() for item in self.indices) == 1
 
     def need_nonzero(self, factor: Polynomial | None) -> None:
-        if factor is None or not all(map(is_parameter, factor.atoms())):
+        if factor is None or not all(map(is_fixed, factor.atoms())):
             raise _OpaqueError
         if not factor.is_constant:
             self.need_positive(factor)
@@ -404,7 +415,7 @@ class _Turn:
         That is so for loops that stood inside of those that are no loops any more: they are short, as a rule (those of
         the weights of a convolution), and do little in vain.
         """
-        fixed = tuple(item for item in lower if all(map(is_parameter, item.numerator.atoms())))
+        fixed = tuple(item for item in lower if all(map(is_fixed, item.numerator.atoms())))
         if len(lower) < 2 or not fixed or any(self.is_inside(other, atom) for other in self.values):
             return lower, []
         moving = [item for item in lower if item not in fixed]
@@ -452,11 +463,11 @@ class _Turn:
     def bound(self, atom: Atom, item: _Constraint, lower: list[Ratio], upper: list[Ratio]) -> bool:
         """Add a constraint to the bounds of an unknown, if it is one."""
         factor = cofactor(item.polynomial, atom)
-        if factor is None or not all(map(is_parameter, factor.atoms())):
+        if factor is None or not all(map(is_fixed, factor.atoms())):
             return False
         rest = item.polynomial - factor * of_atom(atom)
-        if len(factor.terms) == 1 and not factor.is_constant:
-            self.need_positive(factor.scale(1 if factor.terms[0][1] > 0 else -1))
+        if not factor.is_constant:
+            self.assume_sign(factor)
         if self.is_positive(factor):
             found, same, other = Ratio(rest.scale(-1), factor), lower, upper
         elif self.is_positive(factor.scale(-1)):
@@ -467,6 +478,15 @@ class _Turn:
         if item.equal:
             other.append(found)
         return True
+
+    def assume_sign(self, factor: Polynomial) -> None:
+        """Take for granted what sign a stride has where the access is made; that of one parameter is plain to see."""
+        if len(factor.terms) == 1:
+            self.need_positive(factor.scale(1 if factor.terms[0][1] > 0 else -1))
+            return
+        for stride in (factor, factor.scale(-1)):
+            if self.inside.is_natural(stride - ONE):
+                self.need_positive(stride)
 
     def is_positive(self, factor: Polynomial) -> bool:
         """Whether something is at least 1, or is taken to be."""

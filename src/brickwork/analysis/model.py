@@ -19,9 +19,11 @@ from brickwork.analysis.polynomial import (
     SizeAtom,
     UnknownAtom,
     atom_interval,
+    cofactor,
     interval_of,
     number,
     of_atom,
+    order_of,
 )
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Expression, For, Symbol, Tensor
@@ -144,7 +146,13 @@ class Model:
 
     def within(self, *accesses: Access) -> Model:
         """Return what is known where all of these accesses happen: their loops run, their conditions hold."""
-        lengths = [loop.stop - loop.start - number(1) for access in accesses for loop in access.loops]
+        loops = dict.fromkeys(loop for access in accesses for loop in access.loops)
+        lengths = [
+            stop - start - number(1)
+            for loop in loops
+            for start in self.greatest_of(loop.start)
+            for stop in self.least_of(loop.stop)
+        ]
         conditions = [*self.context, *(item for access in accesses for item in access.conditions)]
         lengths += [item.polynomial for item in conditions if isinstance(item, Comparison) and not item.equal]
         floors = tuple(dict.fromkeys(item for item in lengths if all(map(is_parameter, item.atoms()))))
@@ -169,6 +177,23 @@ class Model:
     def domain(self, access: Access) -> tuple[Formula, ...]:
         """Return where an access happens: the ranges of its loops and the conditions on its path."""
         return (*(part for loop in access.loops for part in loop.domain), *access.conditions)
+
+    def least_of(self, polynomial: Polynomial) -> tuple[Polynomial, ...]:
+        """Return polynomials of which the given one is the least: more than one if it is made with `min`."""
+        for atom in sorted(polynomial.atoms() & self.origins.keys(), key=order_of):
+            origin, factor = self.origins[atom], cofactor(polynomial, atom)
+            if isinstance(origin, Choice) and factor is not None and factor.is_constant:
+                rest = polynomial - of_atom(atom) * factor
+                then, otherwise = (rest + factor * item for item in (origin.then, origin.otherwise))
+                # `otherwise` is taken where `then` is greater, and where both are the same either is.
+                room = otherwise - then
+                if origin.condition in {Comparison(room), Comparison(room - number(1))}:
+                    return (*self.least_of(then), *self.least_of(otherwise))
+        return (polynomial,)
+
+    def greatest_of(self, polynomial: Polynomial) -> tuple[Polynomial, ...]:
+        """Return polynomials of which the given one is the greatest: more than one if it is made with `max`."""
+        return tuple(item.scale(-1) for item in self.least_of(polynomial.scale(-1)))
 
     def is_defined(self, atom: Atom, offset: int) -> bool:
         """Whether an unknown (or its copy, numbered higher by `offset`) is described exactly by its definition."""
@@ -211,16 +236,21 @@ def is_parameter(atom: Atom) -> bool:
     return isinstance(atom, SizeAtom | ScalarAtom)
 
 
+def is_fixed(atom: Atom) -> bool:
+    """Whether an atom is the same in the whole kernel: a parameter, or what was computed of some before all loops."""
+    return depth_of(atom) == 0
+
+
 def _tighten(floor: Polynomial, intervals: dict[Atom, Interval]) -> None:
-    """Narrow the interval of the atom of `atom + constant >= 0` or `constant - atom >= 0`."""
+    """Narrow the interval of the atom of `factor * atom + constant >= 0`."""
     atoms = floor.atoms()
     if len(atoms) != 1 or not floor.is_affine:
         return
     (atom,) = atoms
     factor = floor.factor((atom,))
-    if factor in {1, -1}:
-        bound = Interval(-floor.constant, None) if factor == 1 else Interval(None, floor.constant)
-        intervals[atom] = atom_interval(atom, intervals).meet(bound)
+    least_or_most = -(floor.constant // factor)
+    bound = Interval(least_or_most, None) if factor > 0 else Interval(None, floor.constant // -factor)
+    intervals[atom] = atom_interval(atom, intervals).meet(bound)
 
 
 def depth_of(atom: Atom) -> int:

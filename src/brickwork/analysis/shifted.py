@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverse import Dimension, Divisible, Guard, Inverse, Ratio
-from brickwork.analysis.model import is_parameter
+from brickwork.analysis.model import is_fixed
 from brickwork.analysis.polynomial import Atom, Polynomial, number, of_atom
 
 ZERO, ONE = number(0), number(1)
@@ -52,7 +52,7 @@ def _only(ratios: Sequence[Ratio]) -> Polynomial | None:
 
 
 def _is_fixed(polynomial: Polynomial) -> bool:
-    return all(map(is_parameter, polynomial.atoms()))
+    return all(map(is_fixed, polynomial.atoms()))
 
 
 def _moved_loop(each: Dimension, values: Mapping[Atom, Polynomial]) -> Dimension:

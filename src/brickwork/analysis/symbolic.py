@@ -121,6 +121,7 @@ class _Walker:
             rest = of_atom(atom) - polynomial.scale(factor)
             if abs(factor) == 1 and atom not in rest.atoms():
                 self.values.replace(atom, rest)
+                self.values.narrow(rest, atom)
                 return True
         return False
 
@@ -356,6 +357,17 @@ def unwrapped(index: Expression, tensor: Tensor, axis: int) -> Expression | None
             return inner
         case _:
             return None
+
+
+def of_other(indices: tuple[Expression, ...], tensor: Tensor, other: Tensor) -> tuple[Expression, ...]:
+    """Return the indices of an element as those of the same one of a tensor of the same sizes."""
+    result = [*indices]
+    for axis, index in enumerate(indices):
+        inner = unwrapped(index, tensor, axis)
+        if inner is not None:
+            below = build.apply("lt", inner, build.integer(0))
+            result[axis] = build.select(below, build.add(inner, build.size(other, axis)), inner)
+    return tuple(result)
 
 
 def leaves_always(block: Block) -> bool:

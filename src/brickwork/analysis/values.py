@@ -23,6 +23,7 @@ from brickwork.analysis.polynomial import (
     ScalarAtom,
     SizeAtom,
     UnknownAtom,
+    atom_interval,
     interval_of,
     number,
     of_atom,
@@ -49,6 +50,8 @@ class Values:
         self.loose: set[Atom] = set()
         self._replaced: dict[Atom, Polynomial] = {}
         self._made: dict[Hashable, Atom] = {}
+        self._bounding: dict[Atom, Atom] = {}
+        """The sizes that unknowns are as small as, but for a number."""
         self.quotients: dict[Atom, Quotient] = {}
         self.origins: dict[Atom, Origin] = {}
         self.exclusive: dict[Atom, Exclusive] = {}
@@ -62,6 +65,14 @@ class Values:
         """Let `value` stand for `atom` from now on."""
         self._replaced = {old: new.substitute({atom: value}) for old, new in self._replaced.items()}
         self._replaced[atom] = value
+
+    def narrow(self, value: Polynomial, atom: Atom) -> None:
+        """Note that an unknown with another addend is as small as an atom that the sum is equal to."""
+        unknown = only_atom(value - number(value.constant))
+        if isinstance(unknown, UnknownAtom):
+            within = self.interval(of_atom(atom) - number(value.constant))
+            self.intervals[unknown] = atom_interval(unknown, self.intervals).meet(within)
+            self._bounding[unknown] = atom
 
     def unknown(self, depth: int, interval: Interval = INT64_RANGE) -> Polynomial:
         """Return a new unknown."""
@@ -247,7 +258,8 @@ class Values:
         for atom in atoms:
             if atom not in self.factors:
                 self.factors.add(atom)
-                self._note_factors(self.ranges.get(atom, ()))
+                bounding = self._bounding.get(atom)
+                self._note_factors(self.ranges.get(atom, ()) if bounding is None else (bounding,))
 
     def divide(self, dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
         """Return floor quotient and remainder; the divisor is not zero."""
@@ -305,7 +317,7 @@ class Values:
             return then
         if condition == FALSE:
             return otherwise
-        interval = self.interval(then).hull(self.interval(otherwise))
+        interval = _chosen(condition, then - otherwise, self.interval(then), self.interval(otherwise))
         if logic.is_exact(condition):
             value = self._derived(("choose", condition, then, otherwise), (then, otherwise), interval, condition)
             self.origins[next(iter(value.atoms()))] = Choice(condition, then, otherwise)
@@ -389,6 +401,18 @@ def only_atom(polynomial: Polynomial) -> Atom | None:
     if len(polynomial.terms) == 1 and polynomial.terms[0][1] == 1 and len(polynomial.terms[0][0]) == 1:
         return polynomial.terms[0][0][0]
     return None
+
+
+def _chosen(condition: Formula, difference: Polynomial, then: Interval, otherwise: Interval) -> Interval:
+    """Return an interval around what a condition chooses: the greater of two is at least both, the less at most."""
+    hull = then.hull(otherwise)
+    if condition in {Comparison(difference), Comparison(difference - number(1))}:
+        lows = [each.low for each in (then, otherwise) if each.low is not None]
+        return hull.meet(Interval(max(lows, default=None), None))
+    if condition in {Comparison(difference.scale(-1)), Comparison(difference.scale(-1) - number(1))}:
+        highs = [each.high for each in (then, otherwise) if each.high is not None]
+        return hull.meet(Interval(None, min(highs, default=None)))
+    return hull
 
 
 def _mirror(interval: Interval) -> Interval:

@@ -1,6 +1,7 @@
 """The ways that an access takes: choices in its indices told apart, and remainders in terms of quotients.
 
     x[min(i, n - 1)]      is      x[i] where i <= n - 1,  x[n - 1] elsewhere
+    x[i * s + j]          is      x[i * s + j] where s >= 0; elsewhere it may count from the end
 
 Invariant: the cases of an access exclude one another, and together are all of it.
 """
@@ -12,8 +13,17 @@ from dataclasses import dataclass, replace
 
 from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, less, negate
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Choice, Floor, Model
-from brickwork.analysis.polynomial import Atom, Polynomial, UnknownAtom, number, of_atom, order_of
+from brickwork.analysis.model import Access, Choice, Floor, Model, is_fixed
+from brickwork.analysis.polynomial import (
+    Atom,
+    Monomial,
+    Polynomial,
+    UnknownAtom,
+    combine,
+    number,
+    of_atom,
+    order_of,
+)
 
 MOST_CASES = 8
 """Ways that an index may take, by choices in it, beyond which it is not followed."""
@@ -63,12 +73,31 @@ def _quotient(model: Model, origin: Floor) -> Atom:
     return next(atom for atom, other in model.origins.items() if other == same)
 
 
-def cases(model: Model, solver: Solver, access: Access) -> tuple[Case, ...] | None:
-    """Return the ways that an access takes, which exclude one another; None where they are too many or not known."""
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The cases of an access, which exclude one another, where the `assumed` comparisons hold."""
+
+    cases: tuple[Case, ...]
+    assumed: tuple[Comparison, ...]
+
+
+def ways(model: Model, solver: Solver, access: Access) -> Ways | None:
+    """Return the ways that an access takes; None where they are too many or not known."""
     found = [Case(tuple(axis.value for axis in access.axes))]
+    assumed: list[Comparison] = []
     for place, axis in enumerate(access.axes):
         if axis.wraps and not is_natural(model, solver, access, axis.value):
-            found = [part for case in found for part in _wrapped(case, place, axis.size)]
+            conditions = _natural_if(model, model.within(access), axis.value)
+            if conditions is None:
+                found = [part for case in found for part in _wrapped(case, place, axis.size)]
+            else:
+                assumed += conditions
+    result = _told_apart(model, solver, access, found)
+    return None if result is None else Ways(result, tuple(dict.fromkeys(assumed)))
+
+
+def _told_apart(model: Model, solver: Solver, access: Access, found: list[Case]) -> tuple[Case, ...] | None:
+    """Return cases without choices."""
     result: list[Case] = []
     while found:
         case = found.pop(0)
@@ -89,6 +118,57 @@ def is_natural(model: Model, solver: Solver, access: Access, value: Polynomial) 
     if model.is_natural(value):
         return True
     return solver.feasible(model.closure((*model.domain(access), less(value, number(0))))) is False
+
+
+def _natural_if(model: Model, inside: Model, value: Polynomial) -> list[Comparison] | None:
+    """Return what parameters have to be for a sum of indices, each times a stride, to be at least 0; None if unknown.
+
+    `inside` is what is known where the sum is used.
+    """
+    strides = _strides(_forwards(model, value, _strides(value)))
+    result: list[Comparison] = []
+    for moving, stride in strides.items():
+        found = [_natural_atom_if(model, inside, atom) for atom in moving]
+        known = inside.is_natural(stride)
+        if any(item is None for item in found) or not (known or moving) or _is_negative(stride):
+            return None
+        result += [] if known else [Comparison(stride)]
+        result += [part for item in found if item is not None for part in item]
+    return result
+
+
+def _strides(value: Polynomial) -> dict[Monomial, Polynomial]:
+    """Return what each product of indices is multiplied with."""
+    result: dict[Monomial, Polynomial] = {}
+    for monomial, factor in value.terms:
+        moving = tuple(atom for atom in monomial if not is_fixed(atom))
+        fixed = tuple(atom for atom in monomial if is_fixed(atom))
+        result[moving] = result.get(moving, number(0)) + combine([(fixed, factor)])
+    return result
+
+
+def _forwards(model: Model, value: Polynomial, strides: Mapping[Monomial, Polynomial]) -> Polynomial:
+    """Return a sum with the indices that are subtracted counted from the ends of their loops."""
+    for loop in model.loops:
+        stride = strides.get((loop.atom,))
+        if stride is not None and _is_negative(stride) and all(map(is_fixed, loop.stop.atoms())):
+            value = value - stride * of_atom(loop.atom) + stride * (loop.stop - number(1) - of_atom(loop.atom))
+    return value
+
+
+def _is_negative(stride: Polynomial) -> bool:
+    return all(factor < 0 for _, factor in stride.terms)
+
+
+def _natural_atom_if(model: Model, inside: Model, atom: Atom) -> list[Comparison] | None:
+    """Return what parameters have to be for an index, or a quotient of indices, to be at least 0; None if unknown."""
+    if inside.is_natural(of_atom(atom)):
+        return []
+    origin = model.origins.get(atom)
+    if not isinstance(origin, Floor) or not all(map(is_fixed, origin.divisor.atoms())):
+        return None
+    dividend = [] if origin.remainder else _natural_if(model, inside, origin.dividend)
+    return None if dividend is None else [*dividend, Comparison(origin.divisor - number(1))]
 
 
 def _wrapped(case: Case, place: int, size: Polynomial) -> list[Case]:

@@ -2,6 +2,8 @@
 
 A statement stays if the variable it assigns may be read later, or the tensor it stores into loaded; a tensor counts as
 one variable. Loops and branches stay if something in them does besides leaving them. A `while` is taken to end.
+Checks of divisors stay beside what divides; where nothing else is left in a loop, the call that a derivative is for
+has passed them.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.walk import assigned_symbols, statements, walk
 from brickwork.transform.passed import NOTHING, Passed, divisor_of
 
 _DIVISIONS = frozenset({"floordiv", "mod"})
@@ -108,6 +110,16 @@ class _Jumps:
 
     left: Live
     again: Live
+
+
+def _only_checks(block: Block, after: Live) -> bool:
+    """Whether a block leaves nothing that is live after it, and has checks in it."""
+    nodes = [*walk(block)]
+    if not any(isinstance(node, Check) for node in nodes) or any(isinstance(node, Break | Continue) for node in nodes):
+        return False
+    stored = {node.tensor for node in nodes if isinstance(node, Store)}
+    stored |= {tensor for node in nodes if isinstance(node, Rebind) for tensor in node.targets}
+    return after.isdisjoint(stored | assigned_symbols(block))
 
 
 def _filled(loop: For) -> Tensor | None:
@@ -216,6 +228,8 @@ class _Cleaner:
         otherwise, second = self.block(node.otherwise, live, jumps, (*at, 1))
         if not then and not otherwise:
             return None, live
+        if self.checked and _only_checks((*then, *otherwise), live):
+            return None, live
         if then is not node.then or otherwise is not node.otherwise:
             node = replace(node, then=then, otherwise=otherwise)
         return node, first | second | self.reads(node.condition)
@@ -227,7 +241,7 @@ class _Cleaner:
             return self.block(node.body, around, jumps, at)
 
         body, before = self.repeated(turn, after, at, jumps=False)
-        if not body:
+        if not body or (self.checked and _only_checks(body, after)):
             return None, after
         if self.jumps and any(isinstance(inner, Break | Continue) for inner in statements(node.body)):
             body, before = self.repeated(turn, after, at, jumps=True)

@@ -13,7 +13,7 @@ order that is the same in every run. Where an access cannot be turned around (`a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -21,7 +21,7 @@ from brickwork.analysis.bounds import comparison_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverse import Inverse, invert
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Axis, Loop, depth_of
+from brickwork.analysis.model import Access, Axis, Floor, Loop, depth_of, is_fixed, is_parameter
 from brickwork.analysis.polynomial import (
     SCALAR_LIMIT,
     Atom,
@@ -34,11 +34,12 @@ from brickwork.analysis.polynomial import (
 )
 from brickwork.analysis.shifted import from_zero
 from brickwork.analysis.symbolic import model_kernel
-from brickwork.analysis.ways import Case, cases, conjunction, is_natural, plain
+from brickwork.analysis.ways import Case, conjunction, is_natural, plain, ways
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
 from brickwork.ir.nodes import (
     Allocate,
+    Apply,
     Assign,
     Block,
     Check,
@@ -322,16 +323,16 @@ class _Gatherer:
     ) -> list[Term] | None:
         """Return the terms of one update."""
         access, value = self.accesses[update.store.access], added_by(update.store)
-        ways = cases(self.model, self.solver, access)
+        found = ways(self.model, self.solver, access)
         if (
-            ways is None
+            found is None
             or value is None
             or any(isinstance(node, Load) and node.tensor in stored for node in walk(value))
         ):
             return None
         formulas = update.conditions(access.conditions)
         result: list[Term] = []
-        for way in ways:
+        for way in found.cases:
             known = {place: conjunction(self.model, way, item) for place, item in formulas.items()}
             held = tuple(part for item in known.values() if item is not None for part in item)
             asked = frozenset(place for place, item in known.items() if item is None)
@@ -351,13 +352,14 @@ class _Gatherer:
                 self.buffer(item) is None for item in needs.kept
             ):
                 return None
+            inverse = replace(inverse, assumed=(*found.assumed, *inverse.assumed))
             result.append(self.best(Term(update, value, inverse, asked, needs)))
         return result
 
     def best(self, term: Term) -> Term:
         """Return a term with its loops from 0 on, in the direction in which elements share more of what they read."""
-        ways = [replace(term, inverse=from_zero(term.inverse, backwards=backwards)) for backwards in (False, True)]
-        return min(ways, key=self.apart)
+        either = [replace(term, inverse=from_zero(term.inverse, backwards=backwards)) for backwards in (False, True)]
+        return min(either, key=self.apart)
 
     def apart(self, term: Term) -> int:
         """Return how many reads are others for each element, along the axis that elements are neighbours on.
@@ -382,13 +384,39 @@ class _Gatherer:
         """Return the conditions under which the nests are right, but for those that were checked before the kernel."""
         terms = [term for found in gathered.values() for term in found]
         comparisons = dict.fromkeys(item for term in terms for item in term.inverse.assumed)
-        scalars = dict.fromkeys(atom for term in terms for atom in _scalars(term.inverse))
+        divisors = (self.divisors(atom) for item in comparisons for atom in item.polynomial.atoms())
+        comparisons.update(dict.fromkeys(Comparison(item - number(1)) for found in [*divisors] for item in found))
+        atoms = (atom for term in terms for item in _polynomials(term.inverse) for atom in item.atoms())
+        scalars = dict.fromkeys(item for atom in atoms for item in self.scalars(atom))
         limits = [Comparison(number(SCALAR_LIMIT) + of_atom(atom).scale(sign)) for atom in scalars for sign in (1, -1)]
         for atom, interval in self.small.items() if terms else ():
             if interval.high is not None and atom not in scalars:
                 limits.append(Comparison(number(interval.high) - of_atom(atom)))
-        conditions = (comparison_expression(item) for item in (*comparisons, *limits))
+        conditions = (self.condition(item) for item in (*comparisons, *limits))
         return [item for item in conditions if not self.before.holds(item)]
+
+    def condition(self, comparison: Comparison) -> Expression:
+        """Return a comparison over parameters, and over what is computed of them alone, as an expression."""
+        if all(map(is_parameter, comparison.polynomial.atoms())):
+            return comparison_expression(comparison)
+        return _total(self.writer.condition(comparison, {}))
+
+    def divisors(self, atom: Atom) -> Iterator[Polynomial]:
+        """Yield what is divided by in an atom."""
+        origin = self.model.origins.get(atom)
+        if isinstance(origin, Floor):
+            yield origin.divisor
+            for inner in origin.dividend.atoms() | origin.divisor.atoms():
+                yield from self.divisors(inner)
+
+    def scalars(self, atom: Atom) -> Iterator[ScalarAtom]:
+        """Yield the integer arguments that an atom which is fixed depends on."""
+        origin = self.model.origins.get(atom)
+        if isinstance(atom, ScalarAtom):
+            yield atom
+        elif isinstance(origin, Floor) and is_fixed(atom):
+            for inner in origin.dividend.atoms() | origin.divisor.atoms():
+                yield from self.scalars(inner)
 
     # ------------------------------------------------------------ what is written
 
@@ -502,10 +530,22 @@ def _without_checks(loop: For) -> Block:
     return rewrite_statements((loop,), lambda statement: () if isinstance(statement, Check) else (statement,))
 
 
-def _scalars(inverse: Inverse) -> Iterable[ScalarAtom]:
-    """Return the integer arguments that an access that was turned around depends on."""
-    polynomials: list[Polynomial] = [item.numerator for item in inverse.values.values()]
+def _polynomials(inverse: Inverse) -> Iterator[Polynomial]:
+    """Yield what an access that was turned around depends on."""
+    yield from (item.numerator for item in inverse.values.values())
     for dimension in (*inverse.elements, *inverse.terms):
-        polynomials += [ratio.numerator for ratio in (*dimension.lower, *dimension.upper)]
-        polynomials += [ratio.divisor for ratio in (*dimension.lower, *dimension.upper)]
-    return [atom for item in polynomials for atom in item.atoms() if isinstance(atom, ScalarAtom)]
+        for ratio in (*dimension.lower, *dimension.upper):
+            yield from (ratio.numerator, ratio.divisor)
+
+
+def _total(condition: Expression) -> Expression:
+    """Return a condition that says of each divisor in it that it is at least 1, with no division by less."""
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Apply(operator=operator, operands=(dividend, divisor)) if operator.name in {"floordiv", "mod"}:
+                return build.apply(operator.name, dividend, build.apply("maximum", divisor, build.integer(1)))
+            case _:
+                return node
+
+    return rewrite(condition, visit)

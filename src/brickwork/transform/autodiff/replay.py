@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from brickwork.analysis.symbolic import of_other
 from brickwork.ir import build
 from brickwork.ir.nodes import (
     Allocate,
@@ -68,7 +69,8 @@ class Replay:
             case Known.BEGINNING:
                 return self.beginning(node, indices, scope)
             case Known.END:
-                return replace(self.names.load(self.copy(tensor), *indices), loc=node.loc)
+                copy = self.copy(tensor)
+                return replace(self.names.load(copy, *of_other(indices, tensor, copy)), loc=node.loc)
             case Known.TAPE:
                 return self.taped(node, scope)
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from brickwork.analysis.scalars import NONE, Symbols, live_before
+from brickwork.analysis.symbolic import of_other
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
 from brickwork.ir.nodes import (
@@ -125,7 +126,9 @@ class Sweep:
     def element(self, element: Element) -> tuple[Tensor, tuple[Expression, ...]]:
         """Return where the adjoint of an element is."""
         tensor = element.tensor
-        return (self.arrays[tensor] if tensor.is_local else self.adjoints[tensor]), element.indices
+        if tensor.is_local:
+            return self.arrays[tensor], element.indices
+        return self.adjoints[tensor], of_other(element.indices, tensor, self.adjoints[tensor])
 
     def load(self, element: Element) -> Expression:
         """Return the adjoint of an element."""

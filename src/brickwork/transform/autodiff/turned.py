@@ -129,6 +129,7 @@ class Writer:
             for item in guards
             for part in ((item.numerator, item.divisor) if isinstance(item, Divisible) else (item.polynomial,))
         ]
+        inside += [item.polynomial for item in inverse.assumed]
         inside += [part for item in inverse.values.values() for part in (item.numerator, item.divisor)]
         return all(self.integer(item, names) is not None for item in (*inside, *inverse.indices))
 

@@ -108,6 +108,31 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     for steps in ((1, 0, 1), (2, 1, 1), (1, 2, 3), (3, 1, 2), (0, 0, 1), (-1, -3, 1), (1, 1, 0), (1, 5, -1)):
         made.append((scatters.conv1, (numbers(7), numbers(3), numbers(4), *steps)))
     made += [(scatters.spread, (numbers(4), stride)) for stride in (2, 0, -1)]
+    made += [
+        (scatters.displaced, (numbers((2 * r + 1) ** 2, n, 3), numbers(n, 3), r)) for n in (0, 1, 4) for r in (0, 1)
+    ]
+    made += [
+        (scatters.displaced, (numbers(25, 4, 1), numbers(4, 1), 2)),
+        (scatters.displaced, (numbers(1, 2, 2), numbers(2, 2), -1)),
+    ]
+    made += [(scatters.flat, (numbers(n, 4, 3), k)) for n in (0, 1, 2) for k in (0, 1, 2, 3)]
+    for stride, padding, dilation, groups in (
+        (1, 0, 1, 1),
+        (2, 1, 1, 2),
+        (1, 2, 2, 2),
+        (3, 1, 2, 4),
+        (2, 0, 0, 1),
+        (-3, -4, -1, -1),
+    ):
+        places = max((7 + 2 * padding - dilation * 2 - 1) // stride + 1, 0)
+        weights = 4 // abs(groups)
+        made.append(
+            (
+                scatters.grouped,
+                (numbers(4, 7), numbers(4, weights, 3), numbers(4, places), stride, padding, dilation, groups),
+            )
+        )
+    made += [(scatters.window, (numbers(9), 9, 3, stride)) for stride in (1, 2, 4)]
     made.append((scatters.conv2, (numbers(2, 2, 4, 3), numbers(2, 2, 2, 3), numbers(2, 2, 3, 1))))
     return made
 
@@ -149,6 +174,10 @@ SHAPES: dict[str, tuple[Any, ...]] = {
     "conv2s": (numbers(2, 2), numbers(3, 2)),
     "pad": (numbers(9), 1),
     "embedding": (memory([0, 1], INT64), numbers(2, 2)),
+    "displaced": (numbers(9, 3, 3), numbers(3, 3), 1),
+    "flat": (numbers(2, 4, 3), 2),
+    "grouped": (numbers(4, 7), numbers(4, 2, 3), numbers(4, 4), 2, 1, 1, 2),
+    "window": (numbers(9), 9, 3, 2),
 }
 
 
@@ -267,6 +296,14 @@ def test_a_short_loop_inside_begins_at_one_place_for_all_elements() -> None:
     program = gathered(program_of(scatters.conv2, *SHAPES["conv2"]))
     starts = [node.start for node in walk(kernel_of(program)) if isinstance(node, For)]
     assert all(getattr(start, "value", None) == 0 for start in starts)
+
+
+def test_distances_stay_loops_inside_of_those_over_elements() -> None:
+    """There are fewer of them than places."""
+    program = gathered(program_of(scatters.displaced, *SHAPES["displaced"]))
+    (chosen,) = (item for item in kernel_of(program).body if isinstance(item, If))
+    loops = [[node.index.name for node in walk(item) if isinstance(node, For)] for item in chosen.then]
+    assert loops == [["i", "j", "dy", "dx"], ["bb_0", "bb_1", "dy", "dx"]]
 
 
 def test_tensors_that_change_places_around_a_nest_are_no_obstacle_to_it() -> None:
