@@ -31,6 +31,7 @@ from support.documents import ROOT, outputs, program
 
 GRADIENTS: Any = torch.autograd.grad
 COMPILE: Any = attrgetter("compile")(torch)
+BARRIER: Any = attrgetter("barrier")(torch.distributed)
 
 
 @bw.op("bwsharded::product")
@@ -437,6 +438,18 @@ def _problem(check: Callable[[], None], refused: str = "") -> str:
     return "it was not refused" if refused else ""
 
 
+def _in_turn(run: Callable[[], Any]) -> Any:
+    """Run something on the first machine and then on the others, which so find what it has compiled."""
+    later = torch.distributed.get_rank() > 0
+    try:
+        if later:
+            BARRIER()
+        return run()
+    finally:
+        if not later:
+            BARRIER()
+
+
 def _check(call: Call, mesh: Any) -> None:
     from torch.distributed.tensor.debug import CommDebugMode
 
@@ -444,7 +457,7 @@ def _check(call: Call, mesh: Any) -> None:
     whole = _moved(call.arguments(), lambda tensor: tensor.to(mesh.device_type))
     places = iter(call.placements.split())
     shared = _moved(whole, lambda tensor: _distributed(tensor, mesh, next(places)))
-    expected = call.operator(*whole, **dict(call.named))
+    expected = _in_turn(lambda: call.operator(*whole, **dict(call.named)))
     with CommDebugMode() as talk:
         found = call.operator(*shared, **dict(call.named))
     assert not call.quiet or talk.get_total_counts() == 0, f"{talk.get_total_counts()} collectives"
@@ -472,7 +485,7 @@ def _check_gradients(call: Call, whole: Sequence[Any], shared: Sequence[Any]) ->
     for gradient, result in zip(towards, found, strict=True):
         place = Replicate() if result.placements[0].is_partial() else result.placements[0]
         spread.append(distribute_tensor(gradient, result.device_mesh, [place]))
-    torch.autograd.backward(expected, towards)
+    _in_turn(lambda: torch.autograd.backward(expected, towards))
     with CommDebugMode() as talk:
         torch.autograd.backward(found, spread)
     assert not call.quiet or talk.get_total_counts() == 0, f"{talk.get_total_counts()} collectives for gradients"
