@@ -272,6 +272,29 @@ def test_host_code_may_wait_for_values():
     torch.testing.assert_close(result, relax.python(x, 1e-3))
 
 
+def test_an_operator_called_as_a_function_of_torch_is_itself():
+    """Its name says nothing of what it does: neither in the host part, nor for an element."""
+
+    @bw.op("bwhost::exp")
+    def exp(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        for at in bw.indices(x):
+            out[at] = 2 * x[at]
+        return out
+
+    @bw.op("bwhost::calls_operators")
+    def calls(x: torch.Tensor) -> torch.Tensor:
+        y = torch.ops.bwhost.exp(x) + torch.ops.bwhost.exp.default(x) + torch.ops.aten.exp(x)
+        for i in range(len(y)):
+            y[i] += torch.ops.bwhost.exp(x[i]) + torch.ops.aten.exp(x[i])
+        return y
+
+    x = torch.randn(3)
+    torch.testing.assert_close(calls(x), 6 * x + 2 * x.exp())
+    torch.testing.assert_close(calls.python(x), calls(x))
+    assert exp.name == "bwhost::exp"
+
+
 def test_integers_widen_when_the_host_reads_an_element():
     @op("bwhost::widened")
     def widened(x: torch.Tensor) -> torch.Tensor:

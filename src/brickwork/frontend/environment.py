@@ -61,8 +61,10 @@ def intrinsic(value: object) -> str | None:
     module = getattr(value, "__module__", None)
     if name in LANGUAGE and isinstance(module, str) and module.split(".")[0] == "brickwork":
         return f"brickwork.{name}"
-    torch = sys.modules.get("torch")
-    if torch is not None and (getattr(torch, name, None) is value or str(module).split(".")[0] == "torch"):
+    torch, home = sys.modules.get("torch"), str(module)
+    if home.startswith("torch._ops.") and home != "torch._ops.aten":
+        return None  # an operator of somebody's: `torch.ops.mine.sin` may be anything
+    if torch is not None and (getattr(torch, name, None) is value or home.split(".", maxsplit=1)[0] == "torch"):
         return f"torch.{name}"
     return None
 
