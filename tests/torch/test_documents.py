@@ -122,6 +122,18 @@ def test_commands_exist(path):
         assert target in TARGETS
 
 
+def test_phrases_of_explain_are_those_of_the_source():
+    text = (ROOT / "docs" / "guide" / "parallelism.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    phrases = [
+        part.strip(" .") for cell in cells for phrase in re.findall(r"`(.*?)`", cell) for part in phrase.split("...")
+    ]
+    said = (ROOT / "src" / "brickwork" / "transform" / "explain.py").read_text(encoding="utf-8")
+    said = said.replace("'{reduction.symbol.name}'", "").replace("{names}", "")
+    assert len(phrases) > 20
+    assert not [phrase for phrase in phrases if phrase not in said]
+
+
 def test_settings_are_those_of_the_source():
     text = (ROOT / "docs" / "guide" / "settings.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `(.*?)` \| (.*) \|$", text, re.MULTILINE)
