@@ -74,6 +74,15 @@ class Dimension:
     guards: tuple[Guard, ...] = ()
     fixed: Loop | None = None
 
+    @property
+    def is_single(self) -> bool:
+        """Whether the loop has one iteration at most."""
+        return any(
+            low.divisor == high.divisor and high.numerator - low.numerator == high.divisor - ONE
+            for low in self.lower
+            for high in self.upper
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
@@ -90,6 +99,12 @@ class Inverse:
     values: Mapping[Atom, Ratio]
     assumed: tuple[Comparison, ...]
     everywhere: bool
+
+    @property
+    def is_looked_for(self) -> bool:
+        """Whether an element has one iteration at most, which is found by divisions by parameters."""
+        divisors = [bound.divisor for each in self.terms for bound in (*each.lower, *each.upper)]
+        return all(each.is_single for each in self.terms) and not all(item.is_constant for item in divisors)
 
 
 class _OpaqueError(Exception):

@@ -19,7 +19,7 @@ from functools import reduce
 
 from brickwork.analysis.bounds import comparison_expression
 from brickwork.analysis.formula import Comparison
-from brickwork.analysis.inverse import Inverse, invert
+from brickwork.analysis.inverse import Divisible, Inverse, invert
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Access, Axis, Floor, Loop, depth_of, is_fixed, is_parameter
 from brickwork.analysis.polynomial import (
@@ -31,6 +31,7 @@ from brickwork.analysis.polynomial import (
     cofactor,
     number,
     of_atom,
+    order_of,
 )
 from brickwork.analysis.shifted import from_zero
 from brickwork.analysis.symbolic import model_kernel
@@ -60,7 +61,7 @@ from brickwork.ir.nodes import (
     Tensor,
     parameter_tensors,
 )
-from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import NodeType, read_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.autodiff.dead import without_dead
 from brickwork.transform.autodiff.early import read_first
 from brickwork.transform.autodiff.hulls import Hulls, Range
@@ -71,6 +72,7 @@ from brickwork.transform.autodiff.turned import Term, Writer
 from brickwork.transform.free import kernel_of
 from brickwork.transform.passed import Passed, passed
 from brickwork.transform.scratch import Names
+from brickwork.transform.specialise import specialise
 
 ELEMENT_NUMBERS = 3_000_000
 """Numbers of the atoms that stand for indices of elements start from this."""
@@ -159,6 +161,8 @@ class _Gatherer:
         self.zero = zero
         self.before = before
         self.covered: set[Tensor] = set()
+        self.single: set[int] = set()
+        """The accesses that are made of each element in one iteration at most, found by loops that look for it."""
         self.allocated: list[Allocate] = []
         self.buffers: dict[tuple[Symbol, int], tuple[Tensor, tuple[Range, ...]]] = {}
         self.writer = Writer(self.model, self.solver, self.accesses, names.symbols, names.accesses, self.read_kept)
@@ -188,14 +192,17 @@ class _Gatherer:
         if early and any(term.needs.kept for terms in gathered.values() for term in terms):
             early = frozenset[Tensor]()
             gathered = self.gathered(root, found, depth, early)
-        rest = {tensor for tensor in found if tensor not in gathered}
+        turned = {term.place.store.access for terms in gathered.values() for term in terms}
+        rest = {tensor: [item for item in found[tensor] if item.store.access not in turned] for tensor in found}
+        rest = {tensor: updates for tensor, updates in rest.items() if updates}
         assumed = self.assumed(gathered)
-        first = {
-            found[tensor][0].store.access for tensor in rest if not assumed and self.is_first(found[tensor], depth)
-        }
-        self.covered |= {tensor for tensor in rest if found[tensor][0].store.access in first}
+        begun = set[Tensor]() if assumed else {tensor for tensor in rest if not early or tensor not in gathered}
+        begun = {tensor for tensor in begun if self.is_first(rest[tensor], depth)}
+        first = {rest[tensor][0].store.access for tensor in begun}
+        self.covered |= begun
+        self.zero -= rest.keys()
         residual = self.residual(root, gathered, first)
-        if ends_early(root) or any(not self.is_separate(found[tensor], depth) for tensor in rest):
+        if ends_early(root) or any(not self.is_separate(updates, depth) for updates in rest.values()):
             zero, self.zero = self.zero, set[Tensor]()
             residual = replace(residual, body=self.block(residual.body, depth + 1))
             self.zero = zero
@@ -218,7 +225,11 @@ class _Gatherer:
         stored = frozenset(node.tensor for node in walk(root) if isinstance(node, Store)) - early
         result: dict[Tensor, tuple[Term, ...]] = {}
         for tensor, updates in found.items():
-            if not self.stays(root, updates, depth) and (terms := self.terms(updates, depth, stored)) is not None:
+            if self.stays(root, updates, depth) or (terms := self.terms(updates, depth, stored)) is None:
+                continue
+            if len(updates) == 1 and all(term.inverse.is_looked_for for term in terms):
+                self.single.add(updates[0].store.access)
+            else:
                 result[tensor] = terms
         return result
 
@@ -249,6 +260,8 @@ class _Gatherer:
         """Whether an element belongs to one iteration of each loop around all updates of it."""
         for place, one in enumerate(updates):
             for other in updates[place:]:
+                if one is other and one.store.access in self.single:
+                    continue
                 first, second = self.accesses[one.store.access], self.accesses[other.store.access]
                 common = [loop for loop in first.loops[depth:] if loop in second.loops]
                 if not all(self.moves(first, second, loop) for loop in common):
@@ -298,7 +311,10 @@ class _Gatherer:
     # ------------------------------------------------------------ turning accesses around
 
     def terms(self, updates: Sequence[Place], depth: int, stored: frozenset[Tensor]) -> tuple[Term, ...] | None:
-        """Return what is added to an element of a tensor, or None if that is not known."""
+        """Return what is added to an element of a tensor, or None if that is not known.
+
+        An update whose iterations do not meet may stay where it is, if others that meet can be turned around.
+        """
         rank = len(updates[0].store.indices)
         elements = [
             IndexAtom(Symbol(self.name_of(updates[0], axis), axis, INT64), ELEMENT_NUMBERS + axis, depth + 1)
@@ -307,9 +323,11 @@ class _Gatherer:
         result: list[Term] = []
         for update in updates:
             found = self.turned(update, depth, elements, stored)
-            if found is None:
+            if found is None and not self.is_apart(update):
                 return None
-            result += found
+            result += found or ()
+        if len(result) < len(updates) and all(self.is_apart(term.place) for term in result):
+            return None
         return tuple(result)
 
     def name_of(self, update: Place, axis: int) -> str:
@@ -425,6 +443,7 @@ class _Gatherer:
 
         The updates with the numbers in `first` find zeros.
         """
+        turned = {term.place.store.access for terms in gathered.values() for term in terms}
         kept: dict[int, list[Kept]] = {}
         for item in dict.fromkeys(item for terms in gathered.values() for term in terms for item in term.needs.kept):
             kept.setdefault(id(item.ahead), []).append(item)
@@ -434,7 +453,7 @@ class _Gatherer:
             for statement in statements:
                 result += [self.keep(item) for item in kept.get(id(statement), ())]
                 match statement:
-                    case Store(tensor=tensor) if tensor in gathered:
+                    case Store(access=access) if access in turned:
                         pass
                     case Store(access=access, value=value) if access in first:
                         result.append(replace(statement, value=added_by(statement) or value, combine=None))
@@ -457,8 +476,21 @@ class _Gatherer:
             zero = tensor in self.zero and not result
             if zero and everywhere and certain:
                 self.covered.add(tensor)
-            result += self.element(tensor, group, depth, zero)
+            result += self.by_strides(self.element(tensor, group, depth, zero), group)
         return tuple(result)
+
+    def by_strides(self, nest: Block, terms: Sequence[Term]) -> Block:
+        """Return a nest; if it asks of each element whether strides hit it, the same for strides of 1 in a branch."""
+        guards = [guard for term in terms for each in term.inverse.terms for guard in each.guards]
+        strides = {guard.divisor for guard in guards if isinstance(guard, Divisible)}
+        atoms = sorted((atom for stride in strides for atom in stride.atoms()), key=order_of)
+        if not atoms or not all(isinstance(atom, ScalarAtom) for atom in atoms) or len(atoms) > len(strides):
+            return nest
+        symbols = dict.fromkeys(atom.symbol for atom in atoms if isinstance(atom, ScalarAtom))
+        ones = [build.apply("eq", build.read(symbol), build.constant(1, symbol.dtype)) for symbol in symbols]
+        plain = specialise(tuple(_copied(item, self.names) for item in nest), ones)
+        condition = reduce(lambda one, two: build.apply("logical_and", one, two), ones)
+        return (If(condition=condition, then=plain, otherwise=nest),)
 
     def element(self, tensor: Tensor, terms: Sequence[Term], depth: int, zero: bool) -> Block:
         """Return the loops over the elements of a tensor that terms are added to."""
@@ -506,7 +538,7 @@ class _Gatherer:
         return self.names.load(tensor, *(build.sub(at, item.low) for at, item in zip(indices, ranges, strict=True)))
 
 
-def _copied(loop: For, names: Names) -> For:
+def _copied(loop: NodeType, names: Names) -> NodeType:
     """Return a nest once more, with loops and accesses of its own."""
     inside = [node.index for node in walk(loop) if isinstance(node, For)]
     indices = {index: replace(index, number=next(names.symbols)) for index in inside}

@@ -1,8 +1,8 @@
 """What one statement of a nest needs: the statements that lead to its value, and those whose results must be kept.
 
-A slice has no stores. What loops before the statement compute (a row's mean), or what one iteration leaves for the
-next, cannot be computed again for each element: such variables are `kept`, in scratch tensors with an element for each
-iteration of the loops around the place where they are known.
+A slice has no stores. What loops before the statement compute (a row's mean), what one iteration leaves for the next,
+or what is read from a tensor that the nest changes, cannot be computed again for each element: such variables are
+`kept`, in scratch tensors with an element for each iteration of the loops around the place where they are known.
 """
 
 from __future__ import annotations
@@ -163,15 +163,19 @@ def slice_of(
 ) -> Slice | None:
     """Return what computes the `needed` variables; None where something else than loops, branches and values does.
 
-    Of the branches on the way only the given ones are asked again. `stored` are the tensors that the nest changes.
+    Of the branches on the way only the given ones are asked again. `stored` are the tensors that the nest changes: what
+    is read from them is kept where other loops of the nest run more often.
     """
     levels: list[Block] = []
     kept: list[Kept] = []
+    deepest = _depth((place.steps[0].into,))
     child: Statement = place.store
     before = place.before
     for depth in range(len(place.steps), -1, -1):
         around = place.steps[:depth]
-        rising = {symbol for symbol in needed if _rises(symbol, before, around)}
+        few = sum(isinstance(step.into, For) for step in around) < deepest
+        changing = stored if few else frozenset[Tensor]()
+        rising = {symbol for symbol in needed if _rises(symbol, before, around, changing)}
         if rising:
             loops = tuple(step.into for step in around if isinstance(step.into, For))
             ordered = sorted(rising, key=lambda item: item.number)
@@ -203,13 +207,16 @@ def _after(symbol: Symbol, block: Block) -> Statement:
     return block[last + 1]
 
 
-def _rises(symbol: Symbol, before: Block, around: Sequence[Step]) -> bool:
-    """Whether a loop before a statement computes a variable, or it comes from an earlier turn of the loop around."""
+def _rises(symbol: Symbol, before: Block, around: Sequence[Step], stored: frozenset[Tensor]) -> bool:
+    """Whether a loop before a statement computes a variable, or it comes from an earlier turn of the loop around.
+
+    Or from elements of tensors that are `stored`.
+    """
     found = _computed(before, frozenset({symbol}))
     if found is None:
         return True
     chosen, left = found
-    if any(isinstance(node, For) for node in statements(chosen)):
+    if any(isinstance(node, For) for node in statements(chosen)) or loads(chosen, stored):
         return True
     return bool(around) and isinstance(loop := around[-1].into, For) and bool(left & assigned_symbols(loop.body))
 
@@ -228,6 +235,21 @@ def _computed(block: Block, needed: frozenset[Symbol]) -> tuple[Block, frozenset
             needed -= {bare.symbol}
         needed |= read_symbols(bare) - _indices(bare)
     return tuple(reversed(chosen)), needed
+
+
+def _depth(block: Block) -> int:
+    """Return how many loops stand in one another."""
+    return max((_depth_of(statement) for statement in block), default=0)
+
+
+def _depth_of(statement: Statement) -> int:
+    match statement:
+        case For(body=body) | While(body=body):
+            return 1 + _depth(body)
+        case If(then=then, otherwise=otherwise):
+            return _depth((*then, *otherwise))
+        case _:
+            return 0
 
 
 def _indices(statement: Statement) -> frozenset[Symbol]:

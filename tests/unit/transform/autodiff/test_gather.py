@@ -14,7 +14,7 @@ from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Allocate, For, If, Kernel, Launch, Load, Program, Store, TensorType
+from brickwork.ir.nodes import Allocate, Apply, For, If, Kernel, Launch, Load, Program, Store, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import read_symbols, walk
@@ -133,6 +133,7 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
             )
         )
     made += [(scatters.window, (numbers(9), 9, 3, stride)) for stride in (1, 2, 4)]
+    made += [(scatters.solved, (numbers(n, n), numbers(n, m), numbers(n, m))) for n in (0, 1, 4) for m in (0, 1, 3)]
     made.append((scatters.conv2, (numbers(2, 2, 4, 3), numbers(2, 2, 2, 3), numbers(2, 2, 3, 1))))
     return made
 
@@ -178,6 +179,8 @@ SHAPES: dict[str, tuple[Any, ...]] = {
     "flat": (numbers(2, 4, 3), 2),
     "grouped": (numbers(4, 7), numbers(4, 2, 3), numbers(4, 4), 2, 1, 1, 2),
     "window": (numbers(9), 9, 3, 2),
+    "solved": (numbers(3, 3), numbers(3, 2), numbers(3, 2)),
+    "windows": (numbers(5), numbers(5)),
 }
 
 
@@ -238,6 +241,28 @@ def test_a_row_that_loops_compute_is_kept_for_the_columns() -> None:
     program = gathered(program_of(scatters.layernorm, *SHAPES["layernorm"]))
     kept = [node.tensor.name for node in program.body if isinstance(node, Allocate) and "kept" in node.tensor.name]
     assert kept == ["mean_kept", "r_kept"]
+
+
+def test_what_is_read_from_a_tensor_that_the_nest_changes_is_kept() -> None:
+    program = gathered(program_of(scatters.solved, *SHAPES["solved"]))
+    kept = [node.tensor for node in program.body if isinstance(node, Allocate) and "kept" in node.tensor.name]
+    assert [(tensor.name, tensor.type.rank) for tensor in kept] == [("a_kept", 2)]
+
+
+def test_what_iterations_reach_one_by_one_stays_where_it_is() -> None:
+    """Loops over elements would divide by an argument to look for their iterations."""
+    program = program_of(scatters.flat, *SHAPES["flat"])
+    assert kernel_of(gathered(program)).body == kernel_of(program).body
+
+
+def test_a_stride_of_an_argument_has_a_form_for_one() -> None:
+    program = gathered(program_of(scatters.grouped, *SHAPES["grouped"]))
+    branches = [node for node in walk(kernel_of(program)) if isinstance(node, If) and node.otherwise]
+    plain, general = branches[1].then, branches[1].otherwise
+    divisions = [
+        any(isinstance(node, Apply) and node.operator.name == "mod" for node in walk(part)) for part in (plain, general)
+    ]
+    assert divisions == [False, True]
 
 
 def test_what_a_recurrence_adds_to_an_element_is_added_first() -> None:
@@ -314,13 +339,15 @@ def test_tensors_that_change_places_around_a_nest_are_no_obstacle_to_it() -> Non
     assert all(scheduled.analysis.loops[loop.index].independent for loop in inner)
 
 
-def test_elements_that_move_with_the_loops_around_stay_a_scatter() -> None:
-    """Loops over all elements, in each iteration of those, would be more work than the order of the updates."""
-    program = program_of(scatters.windows, numbers(5), numbers(5))
-    before, after = (
-        [node.index for node in walk(kernel_of(each)) if isinstance(node, For)] for each in (program, gathered(program))
-    )
-    assert after == before
+def test_elements_that_move_with_the_loops_around_are_looped_over_outside_of_them() -> None:
+    """Loops over all elements, in each iteration of those, would be more work. What is apart stays where it is."""
+    program = gathered(program_of(scatters.windows, numbers(5), numbers(5)))
+    nests = [node for node in kernel_of(program).body if isinstance(node, For)]
+    inside = [[node.index.name for node in walk(nest.body) if isinstance(node, For)] for nest in nests]
+    assert inside[0] == ["d", "d"]
+    assert len(nests) > 1
+    kept = [node.tensor.name for node in program.body if isinstance(node, Allocate) and "kept" in node.tensor.name]
+    assert kept == ["mean_kept"]
 
 
 def test_loops_around_a_nest_bound_the_elements_that_it_reaches() -> None:
