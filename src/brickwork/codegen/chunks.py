@@ -7,7 +7,7 @@ the loops' indices. Sizes tell at run time; where rows are not whole, the loop r
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from brickwork.codegen.builder import Known
@@ -34,7 +34,7 @@ def rows(state: State, loop: For) -> dict[str, int]:
     return found
 
 
-def are_whole(state: State, rows: dict[str, int]) -> str:
+def are_whole(state: State, rows: Mapping[str, int]) -> str:
     """Return whether sizes are multiples of what they have to be, as i1."""
     emit, together = state.writer.emit, "true"
     for size, whole in rows.items():
@@ -44,7 +44,7 @@ def are_whole(state: State, rows: dict[str, int]) -> str:
 
 
 @contextmanager
-def read_whole(state: State, rows: dict[str, int]) -> Generator[None]:
+def read_whole(state: State, rows: Mapping[str, int]) -> Generator[None]:
     """Write code that is run only where the sizes are multiples of what they have to be, and that reads chunks."""
     with state.writer.supposing({size: Known(multiple=whole) for size, whole in rows.items()}), state.writer.folding():
         yield

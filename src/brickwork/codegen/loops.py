@@ -6,7 +6,7 @@ mask from there to the largest. Statements in a body are emitted by the function
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -44,7 +44,7 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
         inner, zero = _with_frame(state, frame), Uniform("0", INT64)
         note = _unroll_note(state, loop)
         if loop.unrolled > 1:
-            _emit_unrolled(inner, loop, emit_block, counter=counter, bounds=(start.text, stop.text), start=zero)
+            _emit_turns(inner, loop, emit_block, counter=counter, bounds=(start.text, stop.text), start=zero)
         _emit_iterations(inner, loop, emit_block, counter=counter, stop=stop.text, start=zero, note=note)
         writer.place(leave)
         return
@@ -54,7 +54,7 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
         least = _extreme(state, trips, "min")
         if loop.unrolled > 1:
             inner = _with_frame(state, frame)
-            _emit_unrolled(inner, loop, emit_block, counter=counter, bounds=("0", least), start=start)
+            _emit_turns(inner, loop, emit_block, counter=counter, bounds=("0", least), start=start)
         note, inner = _unroll_note(state, loop), _with_frame(state, frame)
         _emit_iterations(inner, loop, emit_block, counter=counter, stop=least, start=start, note=note)
     most = _extreme(state, trips, "max")
@@ -69,7 +69,7 @@ def _unroll_note(state: State, loop: For) -> str:
     if keeps_items_apart(loop):
         return full_unroll(state.module)
     short = loop.role is Role.VECTOR and loop.width == 1
-    return no_unroll(state.module) if short or (loop.unrolled > 1 and not chunks.rows(state, loop)) else ""
+    return no_unroll(state.module) if short or loop.unrolled > 1 else ""
 
 
 def _is_limited(loop: For) -> bool:
@@ -204,17 +204,37 @@ def _emit_iterations(
     writer.place(after)
 
 
-def _emit_unrolled(
+def _emit_turns(
     state: State, loop: For, emit_block: EmitBlock, *, counter: str, bounds: tuple[str, str], start: Value
 ) -> None:
-    """Run the body from the counter's value, the first bound, on, several iterations a turn, as often as they fit."""
+    """Run the body from the counter's value, the first bound, on, several iterations a turn, as often as they fit.
+
+    Where sizes tell at run time whether turns can read chunks, there are turns that do, and others.
+    """
+    rows = chunks.rows(state, loop)
+    if rows:
+        _emit_unrolled(state, loop, emit_block, counter=counter, bounds=bounds, start=start, rows=rows)
+        bounds = (state.writer.load("i64", counter), bounds[1])
+    _emit_unrolled(state, loop, emit_block, counter=counter, bounds=bounds, start=start, rows={})
+
+
+def _emit_unrolled(
+    state: State,
+    loop: For,
+    emit_block: EmitBlock,
+    *,
+    counter: str,
+    bounds: tuple[str, str],
+    start: Value,
+    rows: Mapping[str, int],
+) -> None:
+    """Write the loop over turns of several iterations; they run if the sizes in `rows` are such multiples."""
     writer, frame, factor, (first, stop) = state.writer, state.frame, loop.unrolled, bounds
     if frame is None:
         return
     some = writer.emit(f"icmp slt i64 {first}, {stop}")
     trips = writer.emit(f"select i1 {some}, i64 {writer.emit(f'sub i64 {stop}, {first}')}, i64 0")
     end = writer.emit(f"add i64 {first}, {writer.emit(f'and i64 {trips}, {-factor}')}")
-    rows = chunks.rows(state, loop)
     if rows:
         end = writer.emit(f"select i1 {chunks.are_whole(state, rows)}, i64 {end}, i64 {first}")
     head, body, latch, after = (writer.label(stem) for stem in ("turn", "body", "next", "done"))
@@ -233,7 +253,7 @@ def _emit_unrolled(
             emit_block(inner, loop.body)
             writer.place(following)
     writer.store("i64", writer.emit(f"add i64 {count}, {factor}"), counter)
-    writer.branch(head)
+    writer.terminate(f"br label %{head}{no_unroll(state.module)}")
     writer.place(after)
 
 
