@@ -104,6 +104,13 @@ def test_links_lead_somewhere(path):
     assert not missing
 
 
+@pytest.mark.parametrize("path", [*(ROOT / "docs" / "internals").glob("*.md"), *ROOT.glob("*.md")], ids=named)
+def test_files_that_are_named_exist(path):
+    files = [f"/{named(file)}" for folder in ("src", "tests", "benchmarks") for file in (ROOT / folder).rglob("*.*")]
+    wanted = re.findall(r"`([\w./-]+\.(?:py|ll))`", prose(path))
+    assert not [name for name in wanted if not any(file.endswith(f"/{name}") for file in files)]
+
+
 TARGETS = re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 COMMAND = re.compile(r"(?:python|torchrun [-\w ]*?) -m ((?:brickwork|examples|benchmarks|tests)[\w.]*)([^\n`#]*)")
 
