@@ -107,6 +107,10 @@ class _Walker:
             self._fact(fact)
 
     def _fact(self, fact: Expression) -> None:
+        if isinstance(fact, Apply) and fact.operator.name == "logical_and":
+            for operand in fact.operands:  # sizes that one replaces are replaced in the next
+                self._fact(operand)
+            return
         formula = self.values.condition(fact, self.environment, 0)
         for part in getattr(formula, "parts", (formula,)):
             if isinstance(part, Comparison) and part.equal and self._eliminate(part.polynomial):

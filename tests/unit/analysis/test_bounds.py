@@ -45,6 +45,17 @@ def test_equal_sizes_are_taken_from_facts():
     assert all(verdict.bound is Bound.PROVED for verdict in analyse(kernel).bounds.values())
 
 
+def test_a_chain_of_equal_sizes_is_one_size():
+    """`assert x.shape[0] == y.shape[0] == k`, in either order."""
+    for order in (1, -1):
+        make = KernelBuilder()
+        x, y, i, k = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i"), make.scalar("k")
+        links = (apply("eq", size(x, 0), size(y, 0)), apply("eq", size(y, 0), build.read(k)))[::order]
+        loop = make.loop(i, build.read(k), make.store(y, (i,), make.load(x, i)))
+        kernel = make.kernel(loop, facts=(apply("logical_and", *links),))
+        assert all(verdict.bound is Bound.PROVED for verdict in analyse(kernel).bounds.values())
+
+
 def test_an_offset_by_an_argument_is_guarded():
     (verdict,) = verdicts(copying(lambda x, y, i, k: apply("add", i, k)), "x")
     assert verdict.bound is Bound.GUARDED
