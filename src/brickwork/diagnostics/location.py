@@ -34,6 +34,12 @@ class Location:
         cell = cell_of(self.file)
         return f"{cell}, line {self.line}" if cell else f"{self.file}:{self.line}"
 
+    def is_within(self, other: Location) -> bool:
+        """Return whether all of this place is part of another one."""
+        begins = (other.line, other.column) <= (self.line, self.column)
+        ends = (self.end_line, self.end_column) <= (other.end_line, other.end_column)
+        return self.file == other.file and begins and ends
+
 
 NOWHERE = Location(file="<brickwork>", line=1, column=0, end_line=1, end_column=0, function="<brickwork>")
 """The location of nodes that no user wrote, such as those that tests build by hand."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.rules import error
 from brickwork.frontend.state import State, describe
@@ -65,7 +65,7 @@ def index(state: State, view: View, indices: Sequence[Operand], loc: Location) -
     for item in flat:
         value = scalar(state, item, loc)
         if not value.dtype.is_integer:
-            where = value.expression.loc if value.expression.loc != NOWHERE else loc
+            where = value.expression.loc if value.expression.loc.is_within(loc) else loc
             message = f"an index of `{name}` is {value.type}, not an integer"
             raise error("BW103", message, where, "write int(...) around it, or divide with //")
         resolved.append(resolve(state, cast(value.expression, INT64, loc), view, len(resolved), loc))
