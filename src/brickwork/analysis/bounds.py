@@ -35,7 +35,7 @@ from brickwork.ir.nodes import Constant, Expression, Size
 GUARD_LIMIT = 16
 """Comparisons in a guard beyond which checking is thought cheaper."""
 GUARD_CONSTANT = 2**20
-"""A guard with a larger constant comes from the range of a type, and would hardly ever hold."""
+"""A guard with a number as large comes from the range of a type, and would hardly ever hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def _avoid(model: Model, disjuncts: tuple[tuple[Comparison, ...], ...]) -> Proof
 def _usable(model: Model, proof: Proof) -> Proof | None:
     """Return a proof whose conditions are worth testing, and can be tested in 64 bits."""
     polynomials = [part.polynomial for choices in proof.needed for part in choices]
-    if len(polynomials) > GUARD_LIMIT or any(abs(item.constant) > GUARD_CONSTANT for item in polynomials):
+    if len(polynomials) > GUARD_LIMIT or any(map(_is_about_types, polynomials)):
         return None
     return proof if all(_fits_when_tested(model, item) for item in polynomials) else None
 
@@ -216,9 +216,14 @@ def _fits_when_tested(model: Model, polynomial: Polynomial) -> bool:
     return all(interval_of(side, model.intervals).fits for side in (gains, losses.scale(-1)))
 
 
+def _is_about_types(polynomial: Polynomial) -> bool:
+    """Whether a comparison comes from the range of a type, or from sizes being thought no larger than so much."""
+    return any(abs(factor) >= GUARD_CONSTANT for _, factor in polynomial.terms)
+
+
 def _is_possible(comparison: Comparison) -> bool:
     """Whether a comparison may hold, and is not one about the range of a type."""
-    if abs(comparison.polynomial.constant) > GUARD_CONSTANT:
+    if _is_about_types(comparison.polynomial):
         return False
     interval = interval_of(comparison.polynomial, {})
     return interval.high is None or interval.high >= 0

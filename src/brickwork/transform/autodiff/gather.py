@@ -19,7 +19,7 @@ from functools import reduce
 
 from brickwork.analysis.bounds import comparison_expression
 from brickwork.analysis.formula import Comparison
-from brickwork.analysis.inverse import Divisible, Inverse, invert
+from brickwork.analysis.inverse import Inverse, invert
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Access, Axis, Floor, Loop, depth_of, is_fixed, is_parameter
 from brickwork.analysis.polynomial import (
@@ -31,7 +31,6 @@ from brickwork.analysis.polynomial import (
     cofactor,
     number,
     of_atom,
-    order_of,
 )
 from brickwork.analysis.shifted import from_zero
 from brickwork.analysis.symbolic import model_kernel
@@ -52,7 +51,6 @@ from brickwork.ir.nodes import (
     Load,
     Node,
     Program,
-    Read,
     Rebind,
     Return,
     Statement,
@@ -61,7 +59,7 @@ from brickwork.ir.nodes import (
     Tensor,
     parameter_tensors,
 )
-from brickwork.ir.walk import NodeType, read_symbols, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
 from brickwork.transform.autodiff.dead import without_dead
 from brickwork.transform.autodiff.early import read_first
 from brickwork.transform.autodiff.hulls import Hulls, Range
@@ -69,10 +67,10 @@ from brickwork.transform.autodiff.partial import partial_sums
 from brickwork.transform.autodiff.slices import Kept, Place, accumulations, added_by, ends_early, loads, slice_of
 from brickwork.transform.autodiff.sums import without_zeros
 from brickwork.transform.autodiff.turned import Term, Writer
+from brickwork.transform.autodiff.versions import Versions, copied
 from brickwork.transform.free import kernel_of
 from brickwork.transform.passed import Passed, passed
 from brickwork.transform.scratch import Names
-from brickwork.transform.specialise import specialise
 
 ELEMENT_NUMBERS = 3_000_000
 """Numbers of the atoms that stand for indices of elements start from this."""
@@ -89,7 +87,7 @@ def gather(program: Program, names: Names) -> Program:
         results = _needed(program, program.body[place + 1 :])
         source = replace(statement.kernel, body=partial_sums(statement.kernel.body, names))
         before = passed(program.body[:place], source.body)
-        gatherer = _Gatherer(source, names, set(fresh), before)
+        gatherer = _Gatherer(source, names, set(fresh), before, grid=program.device != "cpu")
         changed = without_zeros(without_dead(gatherer.block(source.body, 0), results, before))
         kernel = kernel_of(statement.kernel, changed, (*statement.kernel.facts, *_facts(gatherer.allocated)))
         filled = frozenset(gatherer.covered)
@@ -151,7 +149,7 @@ class _Gatherer:
     What is in `before` was checked before the kernel.
     """
 
-    def __init__(self, kernel: Kernel, names: Names, zero: set[Tensor], before: Passed) -> None:
+    def __init__(self, kernel: Kernel, names: Names, zero: set[Tensor], before: Passed, *, grid: bool) -> None:
         """Begin before the first statement."""
         self.model, self.small = model_kernel(kernel)
         self.solver = Solver()
@@ -166,6 +164,9 @@ class _Gatherer:
         self.allocated: list[Allocate] = []
         self.buffers: dict[tuple[Symbol, int], tuple[Tensor, tuple[Range, ...]]] = {}
         self.writer = Writer(self.model, self.solver, self.accesses, names.symbols, names.accesses, self.read_kept)
+        self.forms = True
+        """Whether nests are written in several forms: not in branches, which often are such forms."""
+        self.versions = Versions(self.model, self.accesses, names, grid)
 
     def block(self, block: Block, depth: int) -> Block:
         """Return a block that stands in `depth` loops with its nests in gather form."""
@@ -175,9 +176,9 @@ class _Gatherer:
                 case For():
                     result += self.nest(statement, depth)
                 case If(then=then, otherwise=otherwise):
-                    zero, self.zero = self.zero, set[Tensor]()
+                    (zero, self.zero), (forms, self.forms) = (self.zero, set[Tensor]()), (self.forms, False)
                     then, otherwise = self.block(then, depth), self.block(otherwise, depth)
-                    self.zero = zero
+                    self.zero, self.forms = zero, forms
                     result.append(replace(statement, then=then, otherwise=otherwise))
                 case _:
                     result.append(statement)
@@ -213,7 +214,7 @@ class _Gatherer:
         if not assumed or not gathered:
             return new if gathered else (residual,)
         condition = reduce(lambda one, two: build.apply("logical_and", one, two), assumed)
-        return (If(condition=condition, then=new, otherwise=(_copied(root, self.names),)),)
+        return (If(condition=condition, then=new, otherwise=(copied(root, self.names),)),)
 
     def gathered(
         self, root: For, found: Mapping[Tensor, Sequence[Place]], depth: int, early: frozenset[Tensor]
@@ -476,21 +477,9 @@ class _Gatherer:
             zero = tensor in self.zero and not result
             if zero and everywhere and certain:
                 self.covered.add(tensor)
-            result += self.by_strides(self.element(tensor, group, depth, zero), group)
+            nest = self.element(tensor, group, depth, zero)
+            result += self.versions.of(nest, group) if self.forms else nest
         return tuple(result)
-
-    def by_strides(self, nest: Block, terms: Sequence[Term]) -> Block:
-        """Return a nest; if it asks of each element whether strides hit it, the same for strides of 1 in a branch."""
-        guards = [guard for term in terms for each in term.inverse.terms for guard in each.guards]
-        strides = {guard.divisor for guard in guards if isinstance(guard, Divisible)}
-        atoms = sorted((atom for stride in strides for atom in stride.atoms()), key=order_of)
-        if not atoms or not all(isinstance(atom, ScalarAtom) for atom in atoms) or len(atoms) > len(strides):
-            return nest
-        symbols = dict.fromkeys(atom.symbol for atom in atoms if isinstance(atom, ScalarAtom))
-        ones = [build.apply("eq", build.read(symbol), build.constant(1, symbol.dtype)) for symbol in symbols]
-        plain = specialise(tuple(_copied(item, self.names) for item in nest), ones)
-        condition = reduce(lambda one, two: build.apply("logical_and", one, two), ones)
-        return (If(condition=condition, then=plain, otherwise=nest),)
 
     def element(self, tensor: Tensor, terms: Sequence[Term], depth: int, zero: bool) -> Block:
         """Return the loops over the elements of a tensor that terms are added to."""
@@ -536,25 +525,6 @@ class _Gatherer:
         """Return the read of a variable that is kept, in the iteration with these indices."""
         tensor, ranges = self.buffers[kept.symbol, id(kept.ahead)]
         return self.names.load(tensor, *(build.sub(at, item.low) for at, item in zip(indices, ranges, strict=True)))
-
-
-def _copied(loop: NodeType, names: Names) -> NodeType:
-    """Return a nest once more, with loops and accesses of its own."""
-    inside = [node.index for node in walk(loop) if isinstance(node, For)]
-    indices = {index: replace(index, number=next(names.symbols)) for index in inside}
-
-    def visit(node: Node) -> Node:
-        match node:
-            case Load() | Store():
-                return replace(node, access=next(names.accesses))
-            case Read(symbol=symbol) if symbol in indices:
-                return replace(node, symbol=indices[symbol])
-            case For(index=index):
-                return replace(node, index=indices[index])
-            case _:
-                return node
-
-    return rewrite(loop, visit)
 
 
 def _without_checks(loop: For) -> Block:

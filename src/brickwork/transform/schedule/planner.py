@@ -55,6 +55,8 @@ LONG_OPERATORS = frozenset(
 FEWEST_ITERATIONS = 4
 MOST_LEAN = 2
 """How far bounds may move from one iteration of an outer loop to the next, where such iterations run together."""
+FEW = 8
+"""Iterations of a loop that is known to have no more, for which lanes are too many."""
 DEPTH_WEIGHT = 16.0
 """How often an inner loop is taken to run."""
 
@@ -239,5 +241,9 @@ def is_long_computation(node: Node) -> bool:
 
 
 def _is_long(loop: For) -> bool:
-    count = trip_count(loop)
-    return count is None or count >= FEWEST_ITERATIONS
+    match loop.stop:
+        case Apply(operator=operator, operands=(_, Constant(value=most))) if operator.name == "minimum" and most <= FEW:
+            return False
+        case _:
+            count = trip_count(loop)
+            return count is None or count >= FEWEST_ITERATIONS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -256,13 +257,37 @@ def test_what_iterations_reach_one_by_one_stays_where_it_is() -> None:
 
 
 def test_a_stride_of_an_argument_has_a_form_for_one() -> None:
+    """Which elements it hits is asked with divisions."""
     program = gathered(program_of(scatters.grouped, *SHAPES["grouped"]))
-    branches = [node for node in walk(kernel_of(program)) if isinstance(node, If) and node.otherwise]
-    plain, general = branches[1].then, branches[1].otherwise
-    divisions = [
-        any(isinstance(node, Apply) and node.operator.name == "mod" for node in walk(part)) for part in (plain, general)
+    (chosen,) = (
+        node
+        for node in walk(kernel_of(program))
+        if isinstance(node, If) and node.otherwise and {item.tensor.name for item in _stores(node)} == {"xb"}
+    )
+    divided = [
+        any(isinstance(node, Apply) and node.operator.name == "mod" for node in walk(part))
+        for part in (chosen.then, chosen.otherwise)
     ]
-    assert divisions == [False, True]
+    assert divided == [False, True]
+
+
+def _stores(node: If) -> list[Store]:
+    return [item for item in walk(node) if isinstance(item, Store)]
+
+
+@pytest.mark.parametrize("grid", [False, True])
+def test_few_weights_have_lanes_along_what_is_summed(grid: bool) -> None:
+    """On a processor, in a form for few of them; on a grid each of them has a thread in any case."""
+    program = replace(program_of(scatters.conv2, *SHAPES["conv2"]), device="cuda" if grid else "cpu")
+    program = gathered(program)
+    schedule = schedule_kernel(kernel_of(program), cuda_target((9, 0)) if grid else AVX2).schedule
+    few = [node for node in kernel_of(program).body if isinstance(node, If)]
+    lanes = {item.loop for item in schedule.directives if isinstance(item, Vectorise)}
+    inside = [
+        [{loop.index.name for loop in walk(part) if isinstance(loop, For) and loop.index in lanes} for part in parts]
+        for parts in ((node.then, node.otherwise) for node in few)
+    ]
+    assert inside == ([] if grid else [[{"v"}, {"q"}]])
 
 
 def test_what_a_recurrence_adds_to_an_element_is_added_first() -> None:
