@@ -12,9 +12,10 @@
 The loops left are reductions that have no derivative, instead of one that is run backwards with a tape. A comparison
 that takes equal values keeps the last place. NaN is never taken, and never equal, so that it has no place.
 
-Only elements that no other iteration around reads are chosen so: each loop's index stands alone in an index of its own.
-Those of windows that overlap would be added to at places that nothing tells beforehand. Invariant: every variable has
-the same value afterwards, bit for bit.
+Two loops over a window, one in the other, are taken as one. Only elements are chosen so that no other iteration around
+reads (each loop's index stands alone in an index of its own), or that those of one of the loops around do not share.
+Those of other windows that overlap would be added to at places that nothing tells beforehand. Invariant: every variable
+has the same value afterwards, bit for bit.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterato
                 yield replace(statement, then=first, otherwise=second)
             case For(index=index, body=body):
                 inner = (*around, index)
-                if not any(isinstance(node, For | While) for node in statements(body)):
+                whole = finder.collapsed(statement, inner)
+                if whole is not None:
+                    yield from whole
+                elif not any(isinstance(node, For | While) for node in statements(body)):
                     yield from finder.loop(statement, inner)
                 else:
                     yield replace(statement, body=tuple(_block(body, finder, inner)))
@@ -119,6 +123,44 @@ class _Finder:
         for item in found:
             yield from self.place(loop, item, kept[item.best], fresh[item.best])
 
+    def collapsed(self, outer: For, around: Sequence[Symbol]) -> tuple[Statement, ...] | None:
+        """Return two loops over a window, one in the other, run as one, with the extremes in it found by their places.
+
+        None where there are none.
+        """
+        *ahead, inner = outer.body
+        if not isinstance(inner, For) or any(isinstance(node, For | While) for node in walk(inner.body)):
+            return None
+        changing = {outer.index, *assigned_symbols(tuple(ahead))}
+        bounds = (outer.start, outer.stop, inner.start, inner.stop)
+        if not all(isinstance(node, Assign) for node in ahead) or read_symbols(bounds) & changing:
+            return None
+        if any(isinstance(node, Load) for node in walk(bounds)) or not any(map(_extreme, inner.body)):
+            return None
+        place = self.names.symbol(f"{outer.index.name}_{inner.index.name}", INT64)
+        lengths = [
+            build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0)) for loop in (outer, inner)
+        ]
+        divisor = build.apply("maximum", lengths[1], build.integer(1))
+        down = build.apply("floordiv", build.read(place), divisor)
+        right = build.apply("mod", build.read(place), divisor)
+        whole = For(
+            index=place,
+            start=build.integer(0),
+            stop=build.mul(lengths[0], lengths[1]),
+            body=(
+                Assign(symbol=outer.index, value=build.add(outer.start, down), loc=outer.loc),
+                Assign(symbol=inner.index, value=build.add(inner.start, right), loc=inner.loc),
+                *(node for node in ahead),
+                *inner.body,
+            ),
+            loc=outer.loc,
+        )
+        found = tuple(self.loop(whole, (*around[:-1], place)))
+        if len(found) == 1:
+            return None
+        return tuple(_reopened(item, outer, inner, divisor) if isinstance(item, For) else item for item in found)
+
     def ahead(self, loop: For, item: _Extreme, around: Sequence[Symbol]) -> tuple[Assign, ...] | None:
         """Return the assignments that lead to an extreme's value, or None if its place is of no use."""
         changing = assigned_symbols(loop.body)
@@ -149,7 +191,8 @@ class _Finder:
         if any(node.tensor in stored for node in loads):
             return None
         chosen = [node for node in loads if node.tensor in self.active]
-        return tuple(ahead) if all(_is_alone(node, loop, around) for node in chosen) else None
+        alone = all(_is_alone(node, loop, around) or _is_apart(node, loop, around[:-1]) for node in chosen)
+        return tuple(ahead) if alone else None
 
     def place(self, loop: For, item: _Extreme, ahead: Sequence[Assign], found: Symbol) -> Iterator[Statement]:
         """Yield the loop that finds the place of a value, and the assignment of what stands there."""
@@ -202,6 +245,21 @@ def _renamed(node: NodeType, names: dict[Symbol, Symbol]) -> NodeType:
     return rewrite(node, visit)
 
 
+def _reopened(loop: For, outer: For, inner: For, length: Expression) -> For:
+    """Return a loop over a window as two again, whose indices it begins with: so it needs no divisions."""
+    match loop.body:
+        case (Assign(symbol=down), Assign(symbol=right), *rest):
+            offsets = (
+                build.sub(build.read(symbol), around.start) for symbol, around in ((down, outer), (right, inner))
+            )
+            first, second = offsets
+            place = Assign(symbol=loop.index, value=build.add(build.mul(first, length), second), loc=loop.loc)
+            body = For(index=right, start=inner.start, stop=inner.stop, body=(place, *rest), loc=inner.loc)
+            return replace(loop, index=down, start=outer.start, stop=outer.stop, body=(body,))
+        case _:
+            raise TypeError("the loop begins with the indices of those that it stands for")
+
+
 # ---------------------------------------------------------------- what is one
 
 
@@ -233,6 +291,16 @@ def _is_taken(then: Block, best: Symbol, value: Expression) -> bool:
     assigned = [node for node in statements(then) if isinstance(node, Assign) and node.symbol == best]
     same = len(values) == len(assigned) == 1 and without_numbers(values[0]) == without_numbers(value)
     return same and not read_symbols(value) & assigned_symbols(then)
+
+
+def _is_apart(load: Load, loop: For, around: Sequence[Symbol]) -> bool:
+    """Whether the index of a loop around stands alone in an index of its own, and nothing that the loop assigns."""
+    changing = assigned_symbols(loop.body) | {loop.index}
+    read = [read_symbols(index) for index in load.indices]
+    return any(
+        len(symbols & {*around}) == 1 and not symbols & changing and sum(bool(symbols & other) for other in read) == 1
+        for symbols in read
+    )
 
 
 def _is_alone(load: Load, loop: For, around: Sequence[Symbol]) -> bool:

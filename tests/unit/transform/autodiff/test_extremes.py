@@ -97,6 +97,46 @@ def windows(x: torch.Tensor, first: float) -> torch.Tensor:
     return out
 
 
+def panes(x: torch.Tensor, first: float) -> torch.Tensor:
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for a in range(x.shape[1] - 1):
+            for b in range(2):
+                m = max(m, x[i, a + b])
+        out[i] = m * m
+    return out
+
+
+def last_of_panes(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Loops that begin elsewhere than at 0, with something ahead in both, and a place that is noted."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        where = 0
+        for a in range(1, x.shape[1]):
+            right = a + 1
+            for b in range(-2, 0):
+                v = 3 * x[i, right + b]
+                if v <= m:
+                    m = v
+                    where = a * 2 + b
+        out[i] = m * where
+    return out
+
+
+def diagonals(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Windows that overlap along all loops."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0] - 1):
+        for _ in range(min(1, x.shape[1])):
+            m = first
+            for j in range(2):
+                m = max(m, x[i + j, 0])
+            out[i] += m
+    return out
+
+
 def read_on_the_way(x: torch.Tensor, first: float) -> torch.Tensor:
     out = x.new_zeros((x.shape[0],))
     for i in range(x.shape[0]):
@@ -107,7 +147,18 @@ def read_on_the_way(x: torch.Tensor, first: float) -> torch.Tensor:
     return out
 
 
-FUNCTIONS = (greatest, least_last, from_the_first, both_and_where, left_early, windows, read_on_the_way)
+FUNCTIONS = (
+    greatest,
+    least_last,
+    from_the_first,
+    both_and_where,
+    left_early,
+    windows,
+    panes,
+    last_of_panes,
+    diagonals,
+    read_on_the_way,
+)
 ROWS = torch.tensor(
     [[*row] for row in itertools.product((-math.inf, -0.0, 0.0, 1.5, math.nan), repeat=3)],
     dtype=torch.float64,
@@ -158,7 +209,13 @@ def test_rows_belong_to_blocks_of_threads_on_a_grid() -> None:
     assert gradient(scheduled, *arguments) == gradient(derived(greatest, arguments[:2]), *arguments)
 
 
-@pytest.mark.parametrize("function", [windows, left_early, read_on_the_way], ids=lambda item: item.__name__)
+@pytest.mark.parametrize("function", [windows, panes, last_of_panes], ids=lambda item: item.__name__)
+def test_windows_have_no_tape(function: Callable[..., Any]) -> None:
+    program = derived(function, (numbers(3, 4), 0.0))
+    assert not any(isinstance(node, Allocate) and "tape" in node.tensor.name for node in walk(program))
+
+
+@pytest.mark.parametrize("function", [diagonals, left_early, read_on_the_way], ids=lambda item: item.__name__)
 def test_other_extremes_have_no_place(function: Callable[..., Any]) -> None:
     program = derived(function, (numbers(3, 4), 0.0))
     assert not any(symbol.name.endswith("_place") for symbol in assigned_symbols(program))
