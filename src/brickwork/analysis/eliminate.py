@@ -12,11 +12,11 @@ satisfy the given formulas.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, Unknown
-from brickwork.analysis.polynomial import Monomial, combine
+from brickwork.analysis.polynomial import Monomial, Polynomial, place_of
 
 _UPWARDS, _DOWNWARDS, _BOTH = 1, 2, 3
 
@@ -49,8 +49,12 @@ def left_over(formulas: Iterable[Formula]) -> tuple[tuple[Formula, ...], ...] | 
     system = _System()
     if not system.add(clauses) or not system.eliminated():
         return None
-    names = [*numbers]
-    return tuple(tuple(_formula(clause, names) for clause in part) for part in _parts([*system.clauses.values()]))
+    parts = [*_parts([*system.clauses.values()])]
+    if not parts:
+        return ()
+    order = sorted(numbers, key=place_of)
+    ranks = {numbers[monomial]: rank for rank, monomial in enumerate(order)}
+    return tuple(tuple(_formula(clause, ranks, order) for clause in part) for part in parts)
 
 
 class _System:
@@ -195,8 +199,11 @@ def _clauses(formula: Formula, numbers: dict[Monomial, int]) -> tuple[Clause, ..
             return ()
 
 
-def _formula(clause: Clause, names: Sequence[Monomial]) -> Formula:
+def _formula(clause: Clause, ranks: Mapping[int, int], order: Sequence[Monomial]) -> Formula:
+    """Return a clause as a formula; `ranks` are the places of variables in the order of terms."""
     if isinstance(clause, Row):
-        terms = ((names[variable], factor) for variable, factor in clause.terms)
-        return Comparison(combine((*terms, ((), clause.constant))), clause.equal)
-    return AnyOf(tuple(AllOf(tuple(_formula(inner, names) for inner in part)) for part in clause.parts))
+        terms = [
+            (order[rank], factor) for rank, factor in sorted((ranks[item], factor) for item, factor in clause.terms)
+        ]
+        return Comparison(Polynomial((*(((), clause.constant),) * bool(clause.constant), *terms)), clause.equal)
+    return AnyOf(tuple(AllOf(tuple(_formula(inner, ranks, order) for inner in part)) for part in clause.parts))

@@ -216,8 +216,12 @@ def combine(terms: Iterable[tuple[Monomial, int]]) -> Polynomial:
 
 
 def _place(term: tuple[Monomial, int]) -> tuple[int, list[tuple[int, int, int]]]:
-    """Return a key that puts terms in a fixed order."""
-    return len(term[0]), [order_of(atom) for atom in term[0]]
+    return place_of(term[0])
+
+
+def place_of(monomial: Monomial) -> tuple[int, list[tuple[int, int, int]]]:
+    """Return a key that puts products of atoms in the order in which they stand in polynomials."""
+    return len(monomial), [order_of(atom) for atom in monomial]
 
 
 def cofactor(polynomial: Polynomial, atom: Atom) -> Polynomial | None:
