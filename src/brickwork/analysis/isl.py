@@ -18,6 +18,7 @@ from brickwork.analysis.polynomial import (
     ScalarAtom,
     SizeAtom,
     combine,
+    place_of,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Solver:
         self._loaded: islpy.Context | None = None
         self._questions = 0
         self._known: dict[tuple[Formula, ...], bool | None] = {}
+        self._answers: dict[tuple[str, ...], bool | None] = {}
 
     def feasible(self, formulas: Sequence[Formula]) -> bool | None:
         """Whether some integers satisfy all formulas."""
@@ -51,21 +53,28 @@ class Solver:
             return False
         found: bool | None = True
         for part in sorted(parts, key=len):
-            if part not in self._known:
-                self._known[part] = self._feasible(part)
-            answer = self._known[part]
+            answer = self._feasible(part)
             if answer is False:
                 return False
             found = found and answer
         return found
 
     def _feasible(self, formulas: tuple[Formula, ...]) -> bool | None:
+        """Ask isl, once for all formulas that are alike but for their order and the numbers of the atoms in them."""
+        monomials = sorted(_names(formulas), key=place_of)
+        names = {monomial: f"v{rank}" for rank, monomial in enumerate(monomials)}
+        texts = [_formula_text(formula, names) for formula in formulas]
+        key = tuple(sorted(texts))
+        if key not in self._answers:
+            self._answers[key] = self._answer(_text({}, names, formulas))
+        return self._answers[key]
+
+    def _answer(self, text: str) -> bool | None:
         import islpy
 
-        names = _names(formulas)
         try:
             context = self._context()
-            return not islpy.Set(_text({}, names, formulas), context).is_empty()
+            return not islpy.Set(text, context).is_empty()
         except islpy.Error:
             return None
 

@@ -70,15 +70,18 @@ def test_what_is_left_falls_into_parts() -> None:
 
 
 def test_parts_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    feasible = Solver._feasible  # pyright: ignore[reportPrivateUsage]  # counted
+    asked: list[str] = []
+    answer = Solver._answer  # pyright: ignore[reportPrivateUsage]  # counted
 
-    def counted(self: Solver, formulas: tuple[Formula, ...]) -> bool | None:
-        asked.append(formulas)
-        return feasible(self, formulas)
+    def counted(self: Solver, text: str) -> bool | None:
+        asked.append(text)
+        return answer(self, text)
 
-    monkeypatch.setattr(Solver, "_feasible", counted)
+    monkeypatch.setattr(Solver, "_answer", counted)
     solver, odd = Solver(), Comparison(a.scale(2) - b.scale(3) + number(1), equal=True)
     for limit in range(5):
         assert solver.feasible([odd, inside(e, f), at_least(f, number(limit))]) is True
+    assert solver.feasible([Comparison(c.scale(2) - d.scale(3) + number(1), equal=True)]) is True
     assert len(asked) == 1
+    assert solver.feasible([Comparison(c.scale(2) - d.scale(4) + number(1), equal=True)]) is False
+    assert len(asked) == 2
