@@ -19,13 +19,13 @@ from brickwork.ir.nodes import Expression, Kernel, Rebind, Symbol
 from brickwork.ir.walk import statements
 
 
-def analyse(kernel: Kernel) -> Analysis:
-    """Return the facts about a kernel."""
+def analyse(kernel: Kernel, *, unguarded: bool = False) -> Analysis:
+    """Return the facts about a kernel; if `unguarded`, those that rest on no guard, but on the assumptions alone."""
     model, assumed = model_kernel(kernel)
     solver = Solver()
     bounds: dict[tuple[int, int], BoundVerdict] = {}
     for access in model.accesses:
-        for axis, verdict in bound_access(model, solver, access).items():
+        for axis, verdict in bound_access(model, solver, access, unguarded=unguarded).items():
             bounds[access.number, axis] = verdict
     facts = Facts(model, solver, bounds)
     live = live_after_loops(kernel.body)

@@ -50,10 +50,22 @@ class Proof:
         return not self.needed
 
 
-def bound_access(model: Model, solver: Solver, access: Access) -> dict[int, BoundVerdict]:
-    """Return the verdict of each axis of an access."""
+def bound_access(model: Model, solver: Solver, access: Access, *, unguarded: bool = False) -> dict[int, BoundVerdict]:
+    """Return the verdict of each axis of an access; if `unguarded`, no guards are looked for."""
     model = model.within(access)
-    return {axis: _bound_axis(model, solver, access, access.axes[axis]) for axis in range(len(access.axes))}
+    judge = _bound_unguarded if unguarded else _bound_axis
+    return {axis: judge(model, solver, access, access.axes[axis]) for axis in range(len(access.axes))}
+
+
+def _bound_unguarded(model: Model, solver: Solver, access: Access, axis: Axis) -> BoundVerdict:
+    """Judge an index by what is certain."""
+    if _is_certain(model, solver, access, axis, negative=False):
+        if _is_certain(model, solver, access, axis, negative=True):
+            return BoundVerdict(Bound.PROVED)
+        lowered = replace(axis, value=axis.value + axis.size)
+        if axis.wraps and _is_certain(model, solver, access, lowered, negative=True):
+            return BoundVerdict(Bound.PROVED, plain=False)
+    return BoundVerdict(Bound.CHECKED, plain=False)
 
 
 def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> BoundVerdict:
@@ -141,21 +153,18 @@ def _speculations(
 
 def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative: bool) -> Proof | None:
     """Prove that an index is at least 0 (`negative`), or that it is less than the size."""
-    goal = axis.value if negative else axis.size - axis.value - number(1)
+    goal = _goal(axis, negative=negative)
     corner = lower_corner(model, access.loops, goal)
-    for each in (corner, lower_corner(model, access.loops, goal, plainly=True)):
-        if each is not None and (_certain(model, each) or _follows(model, access, each)):
-            return Proof(())
-    if corner is not None and _is_tight(model, access, goal) and all(map(is_parameter, corner.atoms())):
+    if _is_implied(model, access, goal, corner):
+        return Proof(())
+    if _is_at_corner(model, access, goal, corner) and corner is not None:
         proof = None if corner.is_constant else _usable(model, Proof(((Comparison(corner),),)))
         if proof is not None:
             return proof
-    wrong = at_least(number(-1), goal)
-    domain = model.domain(access)
-    wrongs = model.closure((*domain, wrong))
+    wrongs = _wrongs(model, access, goal)
     if solver.feasible(wrongs) is False:
         return Proof(())
-    found = solver.parameters_where(wrongs, model.closure(domain))
+    found = solver.parameters_where(wrongs, model.closure(model.domain(access)))
     if found is not None and (proof := _avoid(model, found)) is not None:
         return proof
     assumed: list[Polynomial] = []
@@ -167,6 +176,39 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     if not needed or any(item.is_constant for item in needed):
         return None
     return _usable(model, Proof(tuple((Comparison(item),) for item in needed)))
+
+
+def _is_certain(model: Model, solver: Solver, access: Access, axis: Axis, *, negative: bool) -> bool:
+    """Whether an index is at least 0 (`negative`), or less than the size, for all arguments."""
+    goal = _goal(axis, negative=negative)
+    corner = lower_corner(model, access.loops, goal)
+    if _is_implied(model, access, goal, corner):
+        return True
+    at_corner = _is_at_corner(model, access, goal, corner) and corner is not None and not corner.is_constant
+    return not at_corner and solver.feasible(_wrongs(model, access, goal)) is False
+
+
+def _goal(axis: Axis, *, negative: bool) -> Polynomial:
+    """Return what has to be at least 0."""
+    return axis.value if negative else axis.size - axis.value - number(1)
+
+
+def _is_implied(model: Model, access: Access, goal: Polynomial, corner: Polynomial | None) -> bool:
+    """Whether a lower bound of a goal, which may be this one, is at least 0 because the loops around the access run."""
+    plain = lower_corner(model, access.loops, goal, plainly=True)
+    return any(
+        each is not None and (_certain(model, each) or _follows(model, access, each)) for each in (corner, plain)
+    )
+
+
+def _wrongs(model: Model, access: Access, goal: Polynomial) -> tuple[Formula, ...]:
+    """Return when an access is made where a goal is missed."""
+    return model.closure((*model.domain(access), at_least(number(-1), goal)))
+
+
+def _is_at_corner(model: Model, access: Access, goal: Polynomial, corner: Polynomial | None) -> bool:
+    """Whether a goal is reached for just those arguments for which its lower bound is."""
+    return corner is not None and _is_tight(model, access, goal) and all(map(is_parameter, corner.atoms()))
 
 
 def _follows(model: Model, access: Access, corner: Polynomial) -> bool:

@@ -66,9 +66,8 @@ def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor
 
     What else is in the way of a `prange` is its writer's word.
     """
-    stores = (node for node in statements(loop.node.body) if isinstance(node, Store))
-    stored = dict.fromkeys(node.tensor for node in stores if not node.tensor.is_local)
-    updated = [tensor for tensor in stored if update_operator(loop.node, tensor) is not None]
+    stored = dict.fromkeys(node.tensor for node in statements(loop.node.body) if isinstance(node, Store))
+    updated = [item for item in stored if not item.is_local and update_operator(loop.node, item) is not None]
     found = tuple(tensor for tensor in updated if not _apart(loop, analysis, solver, {tensor}))
     rest = stored.keys() - found
     return found if found and (loop.node.claimed or _apart(loop, analysis, solver, rest)) else ()

@@ -8,11 +8,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.model import Loop
 from brickwork.analysis.races import Facts, find_race
+from brickwork.analysis.updates import find_updates
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict, LoopVerdict
-from brickwork.ir.nodes import Symbol
+from brickwork.ir.nodes import For, Kernel, Symbol
+from brickwork.ir.walk import statements
+
+
+def unguarded_analysis(kernel: Kernel, *, updated: bool = False) -> Analysis:
+    """Return what holds of a kernel on the assumptions of the analysis alone; accesses are not guarded.
+
+    If `updated`, loops that only updates are in the way of are independent. What is wrong with a claim is best told by
+    an analysis with guards.
+    """
+    claimed = any(isinstance(node, For) and node.claimed for node in statements(kernel.body))
+    analysis = analyse(kernel, unguarded=not claimed)
+    analysis = find_updates(kernel, analysis) if updated else analysis
+    return careful_analysis(analysis, assumed=True) if claimed else analysis
 
 
 def careful_analysis(analysis: Analysis, *, assumed: bool = False) -> Analysis:

@@ -9,6 +9,7 @@ from brickwork.ir.nodes import Block, Kernel, Local, Symbol, Tensor, TensorType
 from support.written import extent, kernel, load, loop, op, store, symbol
 
 X = Tensor("x", 0, TensorType(INT64, 1))
+Y = Tensor("y", 2, TensorType(INT64, 1))
 H = Tensor("h", 1, TensorType(INT64, 1, contiguous=True, unit_axis=0), (4,))
 
 
@@ -37,6 +38,18 @@ def test_updates_of_a_local_are_not_made_indivisible():
     count = loop(k, 0, extent(X), store(H, (place,), op("add", load(H, place), 1)))
     made = kernel((X,), loop(i, 0, 1, Local(tensor=H), count, store(X, (i,), load(H, 0))))
     assert not verdicts(made)["k"]
+
+
+def test_updates_beside_a_local_that_is_carried_leave_a_loop_in_order():
+    i, place = symbol("i"), symbol("k")
+    carried = store(H, (op("mod", i, 4),), op("add", load(H, op("mod", op("add", i, 1), 4)), load(X, i)))
+    update = store(Y, (load(X, i),), op("add", load(Y, load(X, i)), 1))
+    made = kernel((X, Y), Local(tensor=H), loop(i, 0, extent(X), carried, update))
+    assert verdicts(made) == {"i": False}
+    alone = kernel(
+        (X, Y), loop(place, 0, extent(X), store(Y, (load(X, place),), op("add", load(Y, load(X, place)), 1)))
+    )
+    assert verdicts(alone) == {"k": True}
 
 
 def test_a_negative_index_of_a_local_is_seen_through():

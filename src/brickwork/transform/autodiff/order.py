@@ -14,11 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from brickwork.analysis.analyse import analyse
-from brickwork.analysis.updates import find_updates
 from brickwork.ir.nodes import Assign, Block, Expression, For, Kernel, Statement, Symbol
 from brickwork.ir.walk import read_symbols, rewrite_statements, statements
-from brickwork.transform.careful import careful_analysis
+from brickwork.transform.careful import unguarded_analysis
 
 
 def forwards(kernel: Kernel, turned: Collection[Symbol]) -> tuple[Kernel, tuple[Expression, ...]]:
@@ -34,7 +32,7 @@ def forwards(kernel: Kernel, turned: Collection[Symbol]) -> tuple[Kernel, tuple[
         return (_straight(statement, turned) if isinstance(statement, For) else statement,)
 
     straight = replace(kernel, body=rewrite_statements(kernel.body, straightened))
-    found = careful_analysis(find_updates(straight, analyse(straight)), assumed=True)
+    found = unguarded_analysis(straight, updated=True)
 
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For):

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.analyse import analyse
 from brickwork.analysis.scalars import NONE
 from brickwork.analysis.verdicts import LoopVerdict
 from brickwork.diagnostics.diagnostic import Diagnostic, in_order
@@ -67,7 +66,7 @@ from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.autodiff.states import States
 from brickwork.transform.autodiff.sweep import Sweep
 from brickwork.transform.autodiff.tapes import Tapes
-from brickwork.transform.careful import careful_analysis
+from brickwork.transform.careful import unguarded_analysis
 from brickwork.transform.free import kernel_of, names_of
 from brickwork.transform.passed import passed, strictest
 from brickwork.transform.scratch import Names
@@ -88,12 +87,12 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     given = {places.get(tensor, tensor): gradient for tensor, gradient in given.items()}
     kernel = replace(kernel, body=chosen(kernel.body, activity(kernel.body, asked, given).found, names))
     kernel = replace(kernel, body=branched(kernel.body, activity(kernel.body, asked, given), names))
-    analysis = analyse(kernel)
+    analysis = unguarded_analysis(kernel)
     active, states = activity(kernel.body, asked, given), States(kernel, analysis)
     tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
     tensors.sort(key=lambda item: item.number)
     found = adjoints(kernel.body, tensors, asked, given, states, names, results)
-    free = {index for index, verdict in careful_analysis(analysis, assumed=True).loops.items() if _any_order(verdict)}
+    free = {index for index, verdict in analysis.loops.items() if _any_order(verdict)}
     free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
     tapes = Tapes(Hulls(kernel.body, kernel.scalars), names)
