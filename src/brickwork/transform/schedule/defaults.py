@@ -119,7 +119,7 @@ class _Processor(Planner):
     def independent(self, loop: For) -> Iterator[Directive]:
         band = [*self.band(loop)]
         chosen = self.lanes(band)
-        if isinf(self.cost(loop, chosen)):
+        if isinf(self.cost(loop, chosen)) or self.gains_nothing(loop, chosen):
             chosen = ()
         rows = self.rows(band, chosen) if self.target.vector_bytes else 0
         if rows:
@@ -151,6 +151,15 @@ class _Processor(Planner):
             yield Chunk(vector.index, self.chunk(vector))
         if not self.only_moves_apart(vector):
             yield Vectorise(vector.index, width)
+
+    def gains_nothing(self, loop: For, chosen: tuple[For, ...]) -> bool:
+        """Whether lanes of a loop around others would take branches of their own and touch elements that lie apart."""
+        inside = [*statements(loop.body)]
+        if chosen != (loop,) or not any(isinstance(node, For) for node in inside):
+            return False
+        branches = any(isinstance(node, If) and any(isinstance(item, Store) for item in walk(node)) for node in inside)
+        plain = not any(is_long_computation(node) for node in walk(loop.body))
+        return branches and plain and self.cost(loop, chosen) >= self.cost(loop, ())
 
     def sharing(self, band: list[For], vector: For) -> For | None:
         """Return the outer loop worth running in jam: its iterations run mostly the same ones of the loops inside."""
