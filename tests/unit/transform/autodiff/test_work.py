@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.isl import Solver
 from brickwork.frontend.definition import define
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT64
@@ -183,3 +184,19 @@ def test_what_the_host_has_checked_has_no_second_body() -> None:
     checked = {node.condition for node in program.body if isinstance(node, Check)}
     assert guards(analyse(scheduled.source))
     assert not checked & {*guards(scheduled.analysis)}
+
+
+def test_little_is_asked_of_isl(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    context = Solver._context  # pyright: ignore[reportPrivateUsage]  # counted
+
+    def counted(self: Solver) -> Any:
+        asked.append(1)
+        return context(self)
+
+    monkeypatch.setattr(Solver, "_context", counted)
+    made, signature = backward_of(strided, (numbers(2, 9), numbers(4, 2, 3), 2, 2, numbers(4, 4)))
+    program = derive.program_of(made, signature)
+    assert len(asked) <= 4
+    schedule_program(program, host_target())
+    assert len(asked) <= 40
