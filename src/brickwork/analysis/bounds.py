@@ -195,10 +195,10 @@ def _goal(axis: Axis, *, negative: bool) -> Polynomial:
 
 def _is_implied(model: Model, access: Access, goal: Polynomial, corner: Polynomial | None) -> bool:
     """Whether a lower bound of a goal, which may be this one, is at least 0 because the loops around the access run."""
+    if corner is not None and (_certain(model, corner) or _follows(model, access, corner)):
+        return True
     plain = lower_corner(model, access.loops, goal, plainly=True)
-    return any(
-        each is not None and (_certain(model, each) or _follows(model, access, each)) for each in (corner, plain)
-    )
+    return plain is not None and (_certain(model, plain) or _follows(model, access, plain))
 
 
 def _wrongs(model: Model, access: Access, goal: Polynomial) -> tuple[Formula, ...]:
