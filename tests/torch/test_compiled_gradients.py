@@ -159,7 +159,10 @@ def test_packages(device, tmp_path):
         pytest.skip("torch 2.11 crashes when it loads a package, even of torch.sin alone")
     network, k = Model().eval(), torch.randn(2, 4, 6)
     program = torch.export.export(network, (k,))
-    path = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "model.pt2"))
+    quick = {"aot_inductor.precompile_headers": False}  # they would take longer than all else
+    path = torch._inductor.aoti_compile_and_package(
+        program, package_path=str(tmp_path / "model.pt2"), inductor_configs=quick
+    )
     loaded = torch._inductor.aoti_load_package(path)
     torch.testing.assert_close(loaded(k), network(k).detach())
 
@@ -187,6 +190,7 @@ def test_a_second_process_uses_the_graph_of_the_first(tmp_path):
         **os.environ,
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
         "BRICKWORK_CACHE_DIR": str(tmp_path / "brickwork"),
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # they would take longer than all else
     }
     command = [sys.executable, str(path), str(Path(__file__).parents[1])]
     outputs = [
