@@ -35,7 +35,7 @@ from brickwork.ir.nodes import Constant, Expression, Size
 GUARD_LIMIT = 16
 """Comparisons in a guard beyond which checking is thought cheaper."""
 GUARD_CONSTANT = 2**20
-"""A guard with a number as large comes from the range of a type, and would hardly ever hold."""
+"""A guard with a larger number comes from the range of a type, and would hardly ever hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ def _fits_when_tested(model: Model, polynomial: Polynomial) -> bool:
 
 def _is_about_types(polynomial: Polynomial) -> bool:
     """Whether a comparison comes from the range of a type, or from sizes being thought no larger than so much."""
-    return any(abs(factor) >= GUARD_CONSTANT for _, factor in polynomial.terms)
+    return any(abs(factor) > GUARD_CONSTANT for _, factor in polynomial.terms)
 
 
 def _is_possible(comparison: Comparison) -> bool:
