@@ -11,6 +11,7 @@ operators are compiled without them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
@@ -34,7 +35,7 @@ def derive(program: Program, derivation: Derivation, signature: Signature) -> Pr
     """
     match derivation:
         case Backward(wanted=wanted):
-            return backward(program, wanted, signature)
+            return gathered(backward(program, wanted, signature))
         case Forward(given=given):
             return forward(program, given, signature)
         case Batch(given=given, keys=keys):
@@ -44,8 +45,13 @@ def derive(program: Program, derivation: Derivation, signature: Signature) -> Pr
 
 
 def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -> Program:
-    """Return the program of gradients."""
+    """Return the program of gradients, which adds to them where contributions arise."""
     return cast("Program", import_module("brickwork.transform.autodiff.reverse").backward(program, wanted, signature))
+
+
+def gathered(program: Program) -> Program:
+    """Return a program of gradients in the form that is compiled."""
+    return cast("Program", import_module("brickwork.transform.autodiff.reverse").gathered(program))
 
 
 def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> Program:
@@ -63,7 +69,7 @@ def program_of(defined: Defined, signature: Signature) -> Program:
     if isinstance(defined, Definition):
         return lower(defined, signature)
     base = defined.base
-    made = _laid(defined, signature)
+    made = _laid(defined, signature, _made)
     for parameter, given, needed in zip(base.parameters, defined.read, loaded(made), strict=False):
         if needed and not given:
             message = f"`{defined.name}` does not take the elements of `{parameter.name}`, which it needs now"
@@ -72,23 +78,23 @@ def program_of(defined: Defined, signature: Signature) -> Program:
     return made
 
 
-def _laid(defined: Derived, signature: Signature) -> Program:
+def _laid(defined: Derived, signature: Signature, make: Callable[[Defined, Derivation, Signature], Program]) -> Program:
     """Return the program that is made of an operator, for tensors that lie in memory as in the signature.
 
     A gradient is derived alike however gradients that are given, and tensors whose elements are not read, lie in
     memory. So it is derived for row-major ones: what was derived to know what is read is what is compiled.
     """
     if not isinstance(defined.derivation, Backward):
-        return _made(defined.base, defined.derivation, signature)
+        return make(defined.base, defined.derivation, signature)
     read = _may_read(defined)
     kinds = tuple(
         item if place < len(read) and read[place] else _row_major(item)
         for place, item in enumerate(signature.arguments)
     )
-    made = _made(defined.base, defined.derivation, replace(signature, arguments=kinds))
+    made = make(defined.base, defined.derivation, replace(signature, arguments=kinds))
     if kinds == signature.arguments:
         return made
-    return relaid(made, signature.arguments) or _made(defined.base, defined.derivation, signature)
+    return relaid(made, signature.arguments) or make(defined.base, defined.derivation, signature)
 
 
 @lru_cache(maxsize=8)
@@ -97,6 +103,8 @@ def _made(base: Defined, derivation: Derivation, signature: Signature) -> Progra
 
     The last ones are kept: each is asked what it reads, is compiled, and may be derived again.
     """
+    if isinstance(derivation, Backward):
+        return gathered(_scattered(base, derivation, signature))
     program = program_of(base, base_signature(len(base.parameters), derivation, signature))
     if (
         isinstance(derivation, Batch)
@@ -107,6 +115,15 @@ def _made(base: Defined, derivation: Derivation, signature: Signature) -> Progra
         message = f"`{base.name}` stores into arguments that change places, which is not done for all samples at once"
         raise CompileError(Diagnostic(code="BW901", message=message, loc=base.loc, help="call it once a sample"))
     return derive(program, derivation, signature)
+
+
+@lru_cache(maxsize=8)
+def _scattered(base: Defined, derivation: Backward, signature: Signature) -> Program:
+    """Return the program of an operator's gradients as it is derived again: with one form of each sum."""
+    plain = base_signature(len(base.parameters), derivation, signature)
+    if isinstance(base, Derived) and isinstance(base.derivation, Backward):
+        return backward(_laid(base, plain, _scattered), derivation.wanted, signature)
+    return backward(program_of(base, plain), derivation.wanted, signature)
 
 
 def base_signature(parameters: int, derivation: Derivation, signature: Signature) -> Signature:
@@ -156,8 +173,11 @@ def _without_first_axis(kind: TensorType) -> TensorType:
 
 
 def elements_read(derived: Derived, signature: Signature) -> tuple[bool, ...]:
-    """Return for each parameter of the base whether the derived program reads elements of it."""
-    return loaded(program_of(derived, signature))[: len(derived.base.parameters)]
+    """Return for each parameter of the base whether the derived program reads elements of it, or what is made of it."""
+    programs = [program_of(derived, signature)]
+    if isinstance(derived.derivation, Backward):
+        programs.append(_laid(derived, signature, _scattered))
+    return tuple(map(any, zip(*map(loaded, programs), strict=True)))[: len(derived.base.parameters)]
 
 
 def loaded(program: Program) -> tuple[bool, ...]:

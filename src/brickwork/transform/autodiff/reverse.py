@@ -73,8 +73,16 @@ from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import sizes_of
 
 
+def gathered(program: Program) -> Program:
+    """Return a program of gradients with its loops in gather form."""
+    return gather(program, names_of(program))
+
+
 def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -> Program:
-    """Return the program of the gradients of `wanted` parameters, for arguments of the types in `signature`."""
+    """Return the program of the gradients of `wanted` parameters, for arguments of the types in `signature`.
+
+    It adds to elements where contributions arise: that is the form to derive again.
+    """
     names = names_of(program)
     host, kernel, results = _parts(program)
     kernel = replace(kernel, body=normalised(kernel.body, names))
@@ -111,7 +119,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
     derived = _kernel(derived, located(simplified(derived.body, gradients, before), kernel.loc), (), {})
     _refuse(program, derived, replay.lost)
-    whole = Program(
+    return Program(
         name=program.name,
         parameters=(
             *map(_unwritten, parameters),
@@ -124,7 +132,6 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
         aligned=signature.aligned,
         loc=program.loc,
     )
-    return gather(whole, names)
 
 
 def _refuse(program: Program, derived: Kernel, lost: Mapping[Tensor, Load]) -> None:
