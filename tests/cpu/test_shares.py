@@ -28,6 +28,7 @@ from support.tensors import argument_type, to_memory, to_tensor
 SIZE = 3
 CUTS = (1, 1)
 """Where a machine's share ends and the next one's begins."""
+NARROW = (torch.bfloat16, torch.float16)
 NAMES = [name for name, case in sorted(SUITE.items()) if define(case.function).host == "native"]
 
 
@@ -79,7 +80,9 @@ def check(program: Program, arguments: Sequence[Any]) -> int:
         machines = [run(program, share) for share in spread(arguments, sharding)]
         for place, axis in enumerate(sharding.results):
             found = joined([results[place] for results, _ in machines], axis)
-            torch.testing.assert_close(found, expected[place], msg=f"result {place} of {sharding}")
+            # A sum of what each machine has rounded to few bits is off by some of them.
+            off = 8 * torch.finfo(found.dtype).eps if axis == -1 and found.dtype in NARROW else None
+            torch.testing.assert_close(found, expected[place], rtol=off, atol=off, msg=f"result {place} of {sharding}")
         for place, axis in enumerate(sharding.arguments):
             found = joined([after[place] for _, after in machines], axis)
             torch.testing.assert_close(found, written[place], msg=f"argument {place} of {sharding}")
