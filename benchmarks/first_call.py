@@ -1,9 +1,9 @@
 """The first call of a kernel in a new process, with a cold and with a warm cache, beside the peers'; and imports.
 
 Each figure is from a process of its own, whose caches lie in a folder that is empty at first and is kept for the second
-process. What is timed is compiling, loading and one call of few elements. Importing is timed apart; starting torch and
-the device is not. Processes take seconds, so that brickwork is asked twice or thrice and each peer once, for fewer
-kernels.
+process; packages have their bytecode, as after an installation. What is timed is compiling, loading and one call of few
+elements. Importing is timed apart; starting torch and the device is not, nor is decorating brickwork's ready operators.
+Processes take seconds, so that brickwork is asked twice or thrice and each peer once, for fewer kernels.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ IMPORT = Target(0.15)
 FOLDERS = ("BRICKWORK_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "WARP_CACHE_PATH")
 SPENT = {
     "how": "each figure is of processes of their own; seconds from the function as written to its result",
+    "decorating": "the ready operators of brickwork are decorated between the import and the call, which is not timed",
     "caches": "in a folder that is empty for the cold process and kept for the warm one, the driver's too",
 }
 
@@ -53,13 +54,15 @@ x = tuple(item.to(device) if isinstance(item, torch.Tensor) else item for item i
 start = time.perf_counter()
 {imports}
 imported = time.perf_counter() - start
+{decorated}
 start = time.perf_counter()
 {call}
 if device == "cuda":
     torch.cuda.synchronize()
 print("seconds", imported, time.perf_counter() - start)
 """
-_OURS = "from brickwork import ops"
+_OURS = "import brickwork"
+_DECORATED = "from brickwork import ops"
 _THEIRS = "import {package}"
 _PEER = """from benchmarks.peers import registry
 call = next(iter(registry.contenders("{kernel}", *x, peers=frozenset({{"{system}"}})).values()))
@@ -133,6 +136,7 @@ def _found(run: Run) -> Found:
     """Run all processes."""
     absent = registry.absent(run.device)
     systems = [system for system in registry.SYSTEMS if run.wants(system) and system not in absent]
+    _write_bytecode(run)
     asked = {(kernel, "brickwork"): ROUNDS[run.device] for kernel in run.pick(ASKED[run.device], ("sin",))}
     asked |= {(kernel, system): 1 for kernel in BESIDE_PEERS[run.device] for system in systems}
     found: Found = {}
@@ -141,6 +145,13 @@ def _found(run: Run) -> Found:
         if run.advance is not None:
             run.advance((number + 1) / len(asked))
     return found
+
+
+def _write_bytecode(run: Run) -> None:
+    """Run a process of brickwork that is not timed, so that none of those that are compiles Python."""
+    if not run.small:
+        with tempfile.TemporaryDirectory() as folder:
+            _seconds(_program(run, next(iter(KERNELS)), "brickwork"), folder)
 
 
 def _spent(run: Run, kernel: str, system: str, rounds: int) -> Spent:
@@ -163,15 +174,17 @@ def _spent(run: Run, kernel: str, system: str, rounds: int) -> Spent:
 def _program(run: Run, kernel: str, system: str) -> str:
     arguments, call = KERNELS[kernel]
     if system == "brickwork":
-        return _PROGRAM.format(device=run.device, arguments=arguments, imports=_OURS, call=call)
-    imports = _THEIRS.format(package=registry.SYSTEMS[system].package)
-    call = _PEER.format(system=system, kernel=kernel)
-    return _PROGRAM.format(device=run.device, arguments=arguments, imports=imports, call=call)
+        imports, decorated = _OURS, _DECORATED
+    else:
+        imports, decorated = _THEIRS.format(package=registry.SYSTEMS[system].package), ""
+        call = _PEER.format(system=system, kernel=kernel)
+    return _PROGRAM.format(device=run.device, arguments=arguments, imports=imports, decorated=decorated, call=call)
 
 
 def _seconds(program: str, folder: str) -> tuple[float, float]:
     """Run a program whose last line says the seconds of importing and of the first call."""
     caches = {name: str(Path(folder) / name.lower()) for name in FOLDERS}
+    caches["PYTHONDONTWRITEBYTECODE"] = ""
     command = [sys.executable, "-c", program]
     done = subprocess.run(  # noqa: S603  # the program is ours
         command,

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import io
 import math
+import os
 import time
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 
 import brickwork as bw
 from brickwork import bench
-from brickwork.bench import answers, formulas, plots, roofline, timers, views
+from brickwork.bench import answers, formulas, plots, roofline, surroundings, timers, views
 from brickwork.bench.record import Case, Record
 from brickwork.bench.timers import Timing, measure
 
@@ -490,6 +491,30 @@ def test_markup_in_labels_is_text():
     assert "&lt;i&gt;" in views.html(sheet)
     assert "x\\|y" in views.markdown(sheet)
     assert "[red]" in views.plain(sheet)
+
+
+def test_work_of_others_is_told(monkeypatch, tmp_path):
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(surroundings, "_STAT", stat)
+    assert surroundings.spent() is None
+    assert surroundings.warnings_for("cpu", None) == ()
+    second = os.sysconf("SC_CLK_TCK")
+
+    def spent(user, system, idle, steal):
+        stat.write_text(
+            f"cpu  {user * second} 0 {system * second} {idle * second} 0 0 0 {steal * second} 0 0\ncpu0 1\n"
+        )
+        return surroundings.spent()
+
+    before = spent(10, 2, 50, 0)
+    assert before.everyone == 12
+    since = dataclasses.replace(before, own=before.own - 4, clock=before.clock - 10)
+    spent(13, 3, 60, 0)
+    assert surroundings.taken_by_others(since) < 0.1, "all was this process's"
+    assert not [text for text in surroundings.warnings_for("cpu", since) if "busy" in text]
+    spent(1000, 3, 60, 5)
+    assert any("the machine was busy: others took" in text for text in surroundings.warnings_for("cpu", since))
+    assert not surroundings.warnings_for("cuda", since)
 
 
 def test_wide_tables_are_cut_between_columns(monkeypatch):

@@ -108,7 +108,7 @@ def carry_out(plan: Plan, protocol: Protocol) -> Table:
     """Measure what a plan asks, and return the table."""
     _refuse(plan)
     tell = protocol.progress or _silent
-    before = ""
+    before, since = "", surroundings.spent()
     cases: list[Case] = []
     lines: dict[str, None] = dict.fromkeys(plan.lines or ())
     for number, x in enumerate(plan.x_values):
@@ -123,7 +123,7 @@ def carry_out(plan: Plan, protocol: Protocol) -> Table:
         tell("what the machine can do")
         found = peaks(device)
     after = surroundings.clocks(device)
-    warnings = (*plan.warnings, *surroundings.warnings_for(device))
+    warnings = (*plan.warnings, *surroundings.warnings_for(device, since))
     if protocol.details if protocol.details is not None else device == "cuda":
         cases = [_detailed(plan, x, case, tell) for x, case in zip(plan.x_values, cases, strict=True)]
     _advance(protocol, 1)

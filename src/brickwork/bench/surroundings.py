@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,42 @@ import torch
 
 from brickwork.config import config
 
-_BUSY = 0.5
-"""Processes that may run beside the measurement for each core, before it is said that the machine is busy."""
+_BUSY = 0.1
+"""What part of the cores' time others may take beside the measurement, before it is said that the machine is busy."""
+_STAT = Path("/proc/stat")
+"""Where Linux says what its processors have done since it began."""
 
 
-def warnings_for(device: str) -> tuple[str, ...]:
-    """Return, a sentence each, what makes figures of this process unfit to be kept."""
-    cores = os.cpu_count() or 1
-    loaded = load()
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds up to a moment: of all processors at work, of this process and those it has waited for, of the clock."""
+
+    everyone: float
+    own: float
+    clock: float
+
+
+def spent() -> Spent | None:
+    """Return what was spent up to now; None where the system does not say."""
+    if not _STAT.exists():
+        return None
+    first = _STAT.read_text(encoding="utf-8").split("\n", 1)[0].split()[1:9]
+    user, nice, system, _, _, *interrupted = map(int, first)
+    everyone = (user + nice + system + sum(interrupted)) / os.sysconf("SC_CLK_TCK")
+    return Spent(everyone, sum(os.times()[:4]), time.perf_counter())
+
+
+def taken_by_others(since: Spent | None) -> float:
+    """Return how many cores other processes kept busy since then, on average; 0 where the system does not say."""
+    now = spent()
+    if since is None or now is None or now.clock <= since.clock:
+        return 0.0
+    return max(now.everyone - since.everyone - (now.own - since.own), 0.0) / (now.clock - since.clock)
+
+
+def warnings_for(device: str, since: Spent | None = None) -> tuple[str, ...]:
+    """Return, a sentence each, what makes figures of this process unfit to be kept; they were measured `since` then."""
+    cores, others = os.cpu_count() or 1, taken_by_others(since)
     found = {
         "operators defined under `config.check = 'interpret'` run in the interpreter": config.check == "interpret",
         "`config.vector_bytes = 4` turns vectors off": config.vector_bytes == 4 and device == "cpu",
@@ -30,14 +60,9 @@ def warnings_for(device: str) -> tuple[str, ...]:
         "CUDA_LAUNCH_BLOCKING makes every launch wait": device == "cuda"
         and os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in {"", "0"},
         "deterministic algorithms are asked for, which fill new tensors": torch.are_deterministic_algorithms_enabled(),
-        f"the machine is busy (load {loaded:.1f} on {cores} cores)": device == "cpu" and loaded > _BUSY * cores,
+        f"the machine was busy: others took {others:.1f} of {cores} cores": device == "cpu" and others > _BUSY * cores,
     }
     return tuple(text for text, holds in found.items() if holds)
-
-
-def load() -> float:
-    """Return how many processes wanted to run during the last minute, on average."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def machine(device: str) -> str:
