@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks import earlier_records, loop_programs, registers
+from benchmarks import loop_programs, registers
 from benchmarks.cuda import programs
 from benchmarks.questions import QUESTIONS, RECORDS
 from brickwork.bench import views
@@ -53,9 +53,8 @@ HEADLINES = (
 
 
 def recorded(folder: Path) -> list[Findings]:
-    """Return what was found on a kind of machine, in the order of the questions; not what has the form of before."""
-    paths = [path for name in QUESTIONS if (path := folder / f"{name}.json").exists()]
-    return [Findings.load(path) for path in paths if Findings.holds(path)]
+    """Return what was found on a kind of machine, in the order of the questions."""
+    return [Findings.load(path) for name in QUESTIONS if (path := folder / f"{name}.json").exists()]
 
 
 def tables(findings: Iterable[Findings]) -> list[Table]:
@@ -121,13 +120,10 @@ def write_measured() -> None:
     found = {folder.name: recorded(folder) for folder in sorted(RECORDS.iterdir()) if folder.is_dir()}
     for device, mark in MARKS.items():
         here = {name: each for name, each in found.items() if each and device in devices(each)}
-        earlier = earlier_records.on_the_cpu if device == "cpu" else earlier_records.on_gpus
-        short = "\n\n".join(headlines(each) for each in here.values()) or earlier(headlines=True)
-        full = "\n\n".join(everything(each, name) for name, each in here.items()) or earlier(headlines=False)
-        if short:
-            write("README.md", mark, short)
-        if full:
-            write("docs/guide/measured.md", mark, full)
+        if here:
+            write("README.md", mark, "\n\n".join(headlines(each) for each in here.values()))
+            full = (everything(each, name) for name, each in here.items())
+            write("docs/guide/measured.md", mark, "\n\n".join(full))
 
 
 def devices(findings: Iterable[Findings]) -> set[str]:

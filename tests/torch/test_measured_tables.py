@@ -1,10 +1,10 @@
-"""What documents show of the measurements is what the records say, whichever form they have."""
+"""What documents show of the measurements is what the records say."""
 
 import dataclasses
 
 import pytest
 
-from benchmarks import earlier_records, table
+from benchmarks import table
 from brickwork import bench
 from brickwork.bench.findings import Findings
 
@@ -21,7 +21,6 @@ def copied(monkeypatch, tmp_path):
     root = table.ROOT
     monkeypatch.setattr(table, "ROOT", tmp_path)
     monkeypatch.setattr(table, "IMAGES", tmp_path / "images")
-    monkeypatch.setattr(earlier_records, "draw", lambda run: None)
     monkeypatch.setattr(bench.Table, "plot", lambda _, path: drawn.append(path))
     return root, tmp_path, drawn
 
@@ -33,10 +32,10 @@ def test_documents_show_the_records(copied, name):
     assert (copy / name).read_text() == (root / name).read_text(), "run `make table`"
 
 
-def test_answers_to_questions_take_the_place_of_earlier_records(copied, monkeypatch):
+def test_answers_to_questions_are_shown(copied, monkeypatch):
     _, copy, drawn = copied
     monkeypatch.setattr(table, "RECORDS", copy / "results")
-    monkeypatch.setattr(table, "QUESTIONS", ("sin", "compile", "pad"))
+    monkeypatch.setattr(table, "QUESTIONS", ("sin", "compile"))
     rows = {512: {"torch": [4e-3, 4e-3], "brickwork": [1e-3, 1e-3]}, 4096: {"torch": [6e-3], "brickwork": [2e-3]}}
     rate = bench.tabled(rows, "GB/s", title="sines", moved="8 * N", protocol={"time": "of a clock"})
     calls = bench.tabled({"timex": {"brickwork": [0.3]}}, title="first calls", x_name="kernel")
@@ -44,7 +43,6 @@ def test_answers_to_questions_take_the_place_of_earlier_records(copied, monkeypa
     sin = Findings(question="sin", asks="How fast?", tables={"rate": rate}, failures={"call": "failed: no"})
     sin.save(copy / "results" / "machine")
     Findings(question="compile", asks="How long?", tables={"cold": calls}).save(copy / "results" / "machine")
-    (copy / "results" / "machine" / "pad.json").write_text('{"name": "pad", "cases": []}')
     table.write_measured()
     readme = (copy / "README.md").read_text()
     assert "| sine, N = 4096 | 2.00 ms, 0.0164 GB/s | torch 3.00 x |" in readme

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from brickwork.bench.against import Changes
 from brickwork.bench.table import Table
@@ -51,12 +51,6 @@ class Findings:
             tables={name: Table.of_data(table) for name, table in data["tables"].items()},
             failures=data["failures"],
         )
-
-    @staticmethod
-    def holds(path: Path) -> bool:
-        """Whether a JSON file is one that `load` reads."""
-        data: object = json.loads(path.read_text(encoding="utf-8"))
-        return isinstance(data, dict) and {"format", "question", "tables"} <= {*map(str, cast("dict[str, Any]", data))}
 
     def troubles(self) -> list[str]:
         """Return, a line each, what could not be measured: tables, and contenders of tables."""

@@ -78,16 +78,6 @@ def timings(cases: list[Case], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def rates(cases: list[Case], sizes: list[int], path: Path, title: str) -> None:
-    """Draw how fast each contender moves its bytes, over the sizes of the cases."""
-    curves: list[Curve] = []
-    for name in dict.fromkeys(name for case in cases for name in case.timings):
-        points = [(size, case) for size, case in zip(sizes, cases, strict=True) if name in case.timings]
-        values = tuple(case.moved / case.timings[name].median / 1e9 for _, case in points)
-        curves.append(Curve(name, tuple(size for size, _ in points), values))
-    lines(curves, path, Axes(title=title, x="", y="GB/s, read and written", x_log=True))
-
-
 @dataclass(frozen=True, slots=True)
 class Curve:
     """A line of a plot, with the band between its quartiles, in the colour and kind that were asked for."""
