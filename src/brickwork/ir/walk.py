@@ -6,7 +6,7 @@ What a node means is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast, get_args
 
@@ -63,25 +63,21 @@ def children(node: Node) -> Iterator[Node]:
 
 def walk(root: Node | Iterable[Node]) -> Iterator[Node]:
     """Yield every node of a tree or a block, each before its children, in source order."""
-    stack: list[Node] = [root] if isinstance(root, Node) else [*root][::-1]
-    while stack:
-        node = stack.pop()
-        yield node
-        for name in _LAST_FIRST[type(node)]:
-            value = getattr(node, name)
-            if type(value) is tuple:
-                stack += cast("tuple[Node, ...]", value)[::-1]
-            elif value is not None:
-                stack.append(value)
+    return _visited(root, _LAST_FIRST)
 
 
 def statements(root: Node | Iterable[Node]) -> Iterator[Node]:
     """Yield the nodes of a tree or a block that are in no expression, each before those in it, in source order."""
+    return _visited(root, _BLOCKS)
+
+
+def _visited(root: Node | Iterable[Node], reached: Mapping[type[Node], Sequence[str]]) -> Iterator[Node]:
+    """Yield the nodes that are reached by these fields, the last of which come first."""
     stack: list[Node] = [root] if isinstance(root, Node) else [*root][::-1]
     while stack:
         node = stack.pop()
         yield node
-        for name in _BLOCKS[type(node)]:
+        for name in reached[type(node)]:
             value = getattr(node, name)
             if type(value) is tuple:
                 stack += cast("tuple[Node, ...]", value)[::-1]

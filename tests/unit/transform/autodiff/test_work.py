@@ -60,16 +60,22 @@ def backward_of(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple
     return made, Signature(tuple(map(argument_type, arguments)))
 
 
-def test_a_program_is_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = (numbers(2, 4, 3), numbers(3), numbers(2, 4, 3))
-    derived: list[Signature] = []
+@pytest.fixture
+def derived(monkeypatch: pytest.MonkeyPatch) -> list[Signature]:
+    """The signatures that gradients are derived for, as the test goes on."""
+    found: list[Signature] = []
     backward = derive.backward
 
     def counted(program: Any, wanted: Any, signature: Signature) -> Any:
-        derived.append(signature)
+        found.append(signature)
         return backward(program, wanted, signature)
 
     monkeypatch.setattr(derive, "backward", counted)
+    return found
+
+
+def test_a_program_is_derived_once(derived: list[Signature]) -> None:
+    arguments = (numbers(2, 4, 3), numbers(3), numbers(2, 4, 3))
     made, signature = backward_of(root_mean_square, arguments)
     assert derive.elements_read(made, signature) == (True, True)
     derive.program_of(made, signature)
@@ -87,15 +93,7 @@ def scaled(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def test_a_gradient_is_derived_once_for_all_layouts_of_what_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    derived: list[Signature] = []
-    backward = derive.backward
-
-    def counted(program: Any, wanted: Any, signature: Signature) -> Any:
-        derived.append(signature)
-        return backward(program, wanted, signature)
-
-    monkeypatch.setattr(derive, "backward", counted)
+def test_a_gradient_is_derived_once_for_all_layouts_of_what_is_given(derived: list[Signature]) -> None:
     made, dense = backward_of(scaled, (numbers(4, 3), numbers(3), numbers(4, 3)))
     made = replace(made, derivation=Backward((True, False)))
     assert derive.elements_read(made, dense) == (False, True)
