@@ -123,7 +123,10 @@ class Scatter:
 
     def inside(self, axis: int) -> Expression:
         """Return an index of y."""
-        return build.apply("mod", self.loop_index(), self.positive(axis))
+        index = self.loop_index()
+        if self.draw.random() < 0.4:
+            index = build.apply("floordiv", index, build.integer(2))
+        return build.apply("mod", index, self.positive(axis))
 
     def positive(self, axis: int) -> Expression:
         """Return a size of y, or 1."""

@@ -404,3 +404,12 @@ def solved(L: torch.Tensor, x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Ten
                 xb[j, c] += a * L[i, j]
                 Lb[i, j] += a * x[j, c]
     return Lb, xb
+
+
+def quantised(x: torch.Tensor, packed: torch.Tensor, g: torch.Tensor, group: int) -> torch.Tensor:
+    """The gradient of scales of groups: the sums begin at a place of each group, and others are read at half of it."""
+    scale = torch.zeros((2, (x.shape[0] + group - 1) // group))
+    for r in range(2):
+        for c in range(x.shape[0]):
+            scale[r, c // group] += g[r] * x[c] * packed[r, c // 2] * packed[r, min(c + c % 3, x.shape[0] - 1) // 2]
+    return scale

@@ -300,11 +300,26 @@ class _Copier:
 
     def index(self, access: Access, place: int, index: Expression) -> Expression:
         axis = access.axes[place]
-        value = self.writer.integer(plain(self.writer.model, axis.value).substitute(self.shifted), self.names)
+        polynomial = plain(self.writer.model, axis.value)
+        if any(self.is_of_shifted(atom) for atom in polynomial.atoms()):
+            return index
+        value = self.writer.integer(polynomial.substitute(self.shifted), self.names)
         if value is None:
             return index
         natural = not axis.wraps or is_natural(self.writer.model, self.writer.solver, access, axis.value)
         return value if natural else _wrapping(value, access.tensor, place)
+
+    def is_of_shifted(self, atom: Atom) -> bool:
+        """Whether an atom without a name is computed of an index that has another value here than its name says."""
+        origin = None if atom in self.names or atom in self.shifted else self.writer.model.origins.get(atom)
+        match origin:
+            case Floor(dividend=dividend, divisor=divisor):
+                inside = dividend.atoms() | divisor.atoms()
+            case Choice(condition=Comparison(polynomial=polynomial), then=then, otherwise=otherwise):
+                inside = polynomial.atoms() | then.atoms() | otherwise.atoms()
+            case _:
+                return False
+        return any(item in self.shifted or self.is_of_shifted(item) for item in inside)
 
 
 def _wrapping(index: Expression, tensor: Tensor, axis: int) -> Expression:

@@ -133,6 +133,7 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
                 (numbers(4, 7), numbers(4, weights, 3), numbers(4, places), stride, padding, dilation, groups),
             )
         )
+    made += [(scatters.quantised, (numbers(n), numbers(2, n), numbers(2), 3)) for n in (1, 3, 8)]
     made += [(scatters.window, (numbers(9), 9, 3, stride)) for stride in (1, 2, 4)]
     made += [(scatters.solved, (numbers(n, n), numbers(n, m), numbers(n, m))) for n in (0, 1, 4) for m in (0, 1, 3)]
     made.append((scatters.conv2, (numbers(2, 2, 4, 3), numbers(2, 2, 2, 3), numbers(2, 2, 3, 1))))
