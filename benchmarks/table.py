@@ -1,55 +1,31 @@
 """`python -m benchmarks.table`: write what is shown of the measurements from the records, between marks in documents.
 
-README.md has the headlines, docs/guide/measured.md every table of every question with its plot (docs/images/measured/),
-docs/guide/programs.md the loop programs. The registers that kernels take are in `registers.py`.
+README.md has the headlines (`headlines.py`), docs/guide/measured.md every table of every question with its plot
+(docs/images/measured/), docs/guide/programs.md the loop programs. The registers that kernels take are in
+`registers.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import loop_programs, registers
+from benchmarks import headlines, loop_programs, registers
 from benchmarks.cuda import programs
 from benchmarks.questions import QUESTIONS, RECORDS
-from brickwork.bench import views
+from brickwork.bench import plots, views
 from brickwork.bench.findings import Findings, common
-from brickwork.bench.glance import beside, glance
+from brickwork.bench.glance import glance
 from brickwork.bench.record import Record, load, load_all
 from brickwork.bench.sheets import machine_of
 from brickwork.bench.table import Table
 
 ROOT = Path(__file__).parents[1]
-IMAGES = ROOT / "docs" / "images" / "measured"
+DRAWN = "docs/images/measured"
+IMAGES = ROOT / DRAWN
 MARKS = {"cpu": "measured", "cuda": "measured on a GPU"}
 REGISTERS = "registers"
-
-
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """A row of README.md's table: a table of a question, at one x or at its last one."""
-
-    question: str
-    part: str
-    words: str
-    x: int | str | None = None
-
-
-HEADLINES = (
-    Headline("pad", "given", "a brick wall, into a given image"),
-    Headline("timex", "forward-T", "causal convolution (timex)"),
-    Headline("timex", "backward-T", "both gradients of timex"),
-    Headline("sin", "rate", "sine"),
-    Headline("sample", "independent", "1024 samples of d normal distributions"),
-    Headline("sample", "shared", "the same with one z for all d"),
-    Headline("launch", "tensors", "host time of a call, by its tensors", 1),
-    Headline("launch", "tensors", "host time of a call, by its tensors", 14),
-    Headline("compile", "cold", "first call, cold cache", "timex"),
-    Headline("compile", "warm", "first call, warm cache", "timex"),
-    Headline("streaming", "loops", "memory-bound loops", "transpose"),
-    Headline("streaming", "loops", "memory-bound loops", "softmax"),
-)
 
 
 def recorded(folder: Path) -> list[Findings]:
@@ -62,19 +38,34 @@ def tables(findings: Iterable[Findings]) -> list[Table]:
     return [table for each in findings for table in each.tables.values()]
 
 
-def headlines(found: list[Findings]) -> str:
-    """Return the rows of a machine that README.md shows, with a line on the machine."""
-    lines = ["| | brickwork | others, and how many times as long they take |", "|---|---|---|"]
-    by_name = {each.question: each for each in found}
-    for row in HEADLINES:
-        table = by_name[row.question].tables.get(row.part) if row.question in by_name else None
-        x = table.x_values[-1] if table is not None and row.x is None else row.x
-        if table is None or x is None or x not in table.x_values:
-            continue
-        said = beside(table, x)
-        if said is not None:
-            lines.append(f"| {row.words}, {table.x_name} = {x} | {said[0]} | {said[1]} |")
-    return "\n".join([*lines, "", about(tables(found))])
+def shown(found: list[Findings], machine: str) -> str:
+    """Return the headlines of a machine, which README.md shows: a picture, which is drawn, and a table."""
+    said = list(headlines.rows(found))
+    picture = IMAGES / machine / "headlines.png"
+    described = named(tables(found)[0].record)
+    plots.standings(headlines.standings(said), picture, f"How many times as long as brickwork others take: {described}")
+    return "\n".join(
+        [
+            f"![How many times as long as brickwork others take, on {described}]({DRAWN}/{machine}/{picture.name})",
+            "",
+            '<details markdown="1">',
+            f"<summary>The same in figures: {described}</summary>",
+            "",
+            headlines.markdown(said),
+            "",
+            "The others' figures are multiples of brickwork's time; bold is faster than brickwork.",
+            "",
+            "</details>",
+            "",
+            about(tables(found)),
+        ]
+    )
+
+
+def named(record: Record) -> str:
+    """Return the name of the device that was measured."""
+    gpu = record.machine.get("gpu") if any(case.device == "cuda" for case in record.cases) else None
+    return gpu or f"{record.machine.get('processor', 'CPU')}, {record.machine['cores']} cores"
 
 
 def about(found: Sequence[Table]) -> str:
@@ -121,7 +112,7 @@ def write_measured() -> None:
     for device, mark in MARKS.items():
         here = {name: each for name, each in found.items() if each and device in devices(each)}
         if here:
-            write("README.md", mark, "\n\n".join(headlines(each) for each in here.values()))
+            write("README.md", mark, "\n\n".join(shown(each, name) for name, each in here.items()))
             full = (everything(each, name) for name, each in here.items())
             write("docs/guide/measured.md", mark, "\n\n".join(full))
 

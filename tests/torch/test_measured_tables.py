@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
-from benchmarks import table
+from benchmarks import headlines, table
 from brickwork import bench
+from brickwork.bench import plots
 from brickwork.bench.findings import Findings
 
 DOCUMENTS = ("README.md", "docs/guide/measured.md", "docs/guide/programs.md")
@@ -22,6 +23,7 @@ def copied(monkeypatch, tmp_path):
     monkeypatch.setattr(table, "ROOT", tmp_path)
     monkeypatch.setattr(table, "IMAGES", tmp_path / "images")
     monkeypatch.setattr(bench.Table, "plot", lambda _, path: drawn.append(path))
+    monkeypatch.setattr(plots, "standings", lambda _rows, path, _title: drawn.append(path))
     return root, tmp_path, drawn
 
 
@@ -45,8 +47,9 @@ def test_answers_to_questions_are_shown(copied, monkeypatch):
     Findings(question="compile", asks="How long?", tables={"cold": calls}).save(copy / "results" / "machine")
     table.write_measured()
     readme = (copy / "README.md").read_text()
-    assert "| sine, N = 4096 | 2.00 ms, 0.0164 GB/s | torch 3.00 x |" in readme
-    assert "| first call, cold cache, kernel = timex | 300 ms |  |" in readme
+    assert "| | brickwork | torch |\n" in readme, "a column for each system, and none that is empty"
+    assert "| sine of 4096 x N floats, N = 4096 | 2.00 ms, 0.0164 GB/s | 3.00 x |" in readme
+    assert "| first call of timex, cold cache | 300 ms |  |" in readme
     assert "fill_" not in readme.split("measured: begin")[1].split("measured: end")[0]
     text = (copy / "docs/guide/measured.md").read_text()
     for words in (
@@ -61,4 +64,44 @@ def test_answers_to_questions_are_shown(copied, monkeypatch):
     ):
         assert words in text
     assert text.count("time: of a clock") == 1, "what holds of all tables is said once"
-    assert [path.name for path in drawn] == ["sin-rate.png", "compile-cold.png"]
+    assert [path.name for path in drawn] == ["headlines.png", "sin-rate.png", "compile-cold.png"]
+
+
+def test_every_headline_is_in_the_records_of_a_processor():
+    said = [row.headline for row in headlines.rows(table.recorded(table.RECORDS / "cpu-2core"))]
+    assert said == list(headlines.HEADLINES), "a question, a table or an x has another name"
+
+
+def test_headlines_have_a_line_for_each_variant_and_say_what_is_faster():
+    rows = {"one": {"brickwork": [2e-3], "numba": [8e-3], "numba, tuned": [1e-3], "copy_": [1e-3]}}
+    rate = bench.tabled(rows, title="sines", x_name="N", moved="8")
+    sin = Findings(question="sin", asks="How fast?", tables={"rate": dataclasses.replace(rate, measures=("copy_",))})
+    (row,) = headlines.rows([sin])
+    assert headlines.markdown([row]).splitlines()[2:] == [
+        "| sine of 4096 x N floats, N = one | 2.00 ms | 4.00 x<br>tuned **0.50 x** | copy_ 0.50 x |"
+    ]
+    (standing,) = headlines.standings([row])
+    assert standing.words == "sine of 4096 x N floats, N = one: 2.00 ms"
+    assert [(mark.system, mark.variant, mark.times, mark.measure) for mark in standing.marks] == [
+        ("numba", "", 4.0, False),
+        ("numba", "tuned", 0.5, False),
+        ("scale", "copy_", 0.5, True),
+    ]
+
+
+def test_standings_are_drawn(tmp_path):
+    marks = (
+        plots.Mark("torch", "FFT", 0.5),
+        plots.Mark("numba", "tuned", 3.0),
+        plots.Mark("scale", "copy_", 0.9, True),
+    )
+    plots.standings([plots.Standing("a sum", marks)], tmp_path / "drawn.svg", "beside")
+    text = (tmp_path / "drawn.svg").read_text()
+    for words in (
+        "<!-- a sum -->",
+        "<!-- FFT -->",
+        "<!-- tuned by hand -->",
+        "<!-- for scale: copy_ -->",
+        "<!-- beside -->",
+    ):
+        assert words in text

@@ -54,16 +54,24 @@ def glance(table: Table) -> Glance | None:
     return Glance(mean=mean, least=min(found), most=max(found), rival=best.most_common(1)[0][0])
 
 
-def beside(table: Table, x: X) -> tuple[str, str] | None:
-    """Return what brickwork takes at one x, and how many times as long the others do; None where it was not timed."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What brickwork takes at one x, in words, and how many times as long each other contender takes."""
+
+    ours: str
+    others: tuple[tuple[str, float], ...]
+
+
+def beside(table: Table, x: X) -> Beside | None:
+    """Return how brickwork stands at one x; None where it was not timed."""
     ours = table.timing(x, _OURS)
     if ours is None:
         return None
     value = table.value(x, _OURS)
     rate = f", {digits(value)} {table.metric}" if value is not None and table.metric.endswith("/s") else ""
-    others = [
-        f"{line} {ratio(timing.median / ours.median)}"
+    others = tuple(
+        (line, timing.median / ours.median)
         for line in table.lines
         if line != _OURS and (timing := table.timing(x, line)) is not None
-    ]
-    return f"{duration(ours.median)}{rate}", ", ".join(others)
+    )
+    return Beside(f"{duration(ours.median)}{rate}", others)

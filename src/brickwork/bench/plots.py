@@ -34,7 +34,7 @@ _SYSTEMS = {
     "CUDA": "#e0a030",
     "triton": "#8c6bb1",
     "numba": "#3fa6a0",
-    "taichi": "#c9a227",
+    "taichi": "#3a444c",
     "quadrants": "#d37295",
     "warp": "#8f7347",
     "helion": "#6f7f2f",
@@ -45,6 +45,8 @@ _KINDS = ("-", "--", "-.", ":")
 """The kinds of line of the variants of one system."""
 _BESIDE = 6
 """From more curves than these on, their names stand beside the plot."""
+_TUNED = "tuned"
+"""What the label of a variant says that was tuned by hand."""
 _FEW = 10
 """As many values of x are written at the axis."""
 
@@ -263,6 +265,117 @@ def _scaled(panel: Panel, axes: Axes, xs: Sequence[float | str], *, words: bool)
     panel.grid(axis="y", color="#e4e7e9", linewidth=0.8)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How many times as long as brickwork a variant of a system takes; or a measure, which is no system."""
+
+    system: str
+    variant: str
+    times: float
+    measure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A row of `standings`: what is timed, and the others beside brickwork."""
+
+    words: str
+    marks: tuple[Mark, ...]
+
+
+def standings(rows: Sequence[Standing], path: Path, title: str) -> None:
+    """Draw rows of times as multiples of brickwork's: to the right of its line the others take longer."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.2, 1.3 + 0.36 * len(rows)), layout="constrained")
+    panel = figure.subplots()
+    times = [mark.times for row in rows for mark in row.marks]
+    low, high = min((0.5, *times)) / 1.5, max((2.0, *times)) * 1.5
+    panel.axvspan(low, 1, color=_LIMITS[0], alpha=0.09, linewidth=0)
+    panel.axvline(1, color=_OURS[0], linewidth=2.6)
+    for height, row in enumerate(rows):
+        said = [mark for mark in row.marks if mark.variant and not mark.measure and mark.variant != _TUNED]
+        for mark in row.marks:
+            _placed(panel, mark, height)
+        for number, mark in enumerate(sorted(said, key=lambda mark: mark.times)):
+            _named(panel, mark, height, above=number % 2 == 0)
+    _multiples(panel, (low, high))
+    panel.set_yticks(range(len(rows)), [row.words for row in rows])
+    panel.set_ylim(len(rows) - 0.4, -0.9)
+    for x, words, side in ((0.94, "faster", "right"), (1.06, "slower than brickwork", "left")):
+        panel.text(x, -0.5, words, ha=side, va="center", fontsize=8, color=_OURS[0])
+    figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+    _keyed(figure, [mark for row in rows for mark in row.marks])
+    figure.savefig(path, dpi=110)
+
+
+def _placed(panel: Panel, mark: Mark, height: int) -> None:
+    """Draw a mark of a row: a dot, a hollow diamond for a tuned source, a stroke for a measure."""
+    shape, size, colour, inside = _ink(mark)
+    panel.plot(
+        mark.times,
+        height,
+        shape,
+        color=colour,
+        markerfacecolor=inside,
+        markersize=size,
+        zorder=2 if mark.measure else 3,
+    )
+
+
+def _named(panel: Panel, mark: Mark, height: int, *, above: bool) -> None:
+    """Write the name of a variant above or below its mark."""
+    place = (mark.times, height - 0.2 if above else height + 0.2)
+    panel.annotate(
+        mark.variant, place, fontsize=6, ha="center", va="bottom" if above else "top", color=_LIMITS[0], zorder=4
+    )
+
+
+def _ink(mark: Mark) -> tuple[str, float, str, str]:
+    """Return the shape, the size, the colour and the colour inside of a mark."""
+    if mark.measure:
+        return "|", 11, _LIMITS[0], _LIMITS[0]
+    colour = _SYSTEMS.get(mark.system.partition(" ")[0], _LIMITS[0])
+    return ("D", 5, colour, "white") if mark.variant == _TUNED else ("o", 6.5, colour, colour)
+
+
+def _multiples(panel: Panel, limits: tuple[float, float]) -> None:
+    """Scale the axis of multiples of brickwork's time."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    panel.set_xscale("log")
+    panel.set_xlim(*limits)
+    panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if limits[1] < 60 * limits[0] else (1.0, 3.0)))
+    panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g} x"))
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set_xlabel("time, as a multiple of brickwork's", fontsize=8)
+    panel.tick_params(labelsize=8)
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="both", color="#e4e7e9", linewidth=0.8)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _keyed(figure: Figure, marks: Sequence[Mark]) -> None:
+    """Say below the rows what the marks mean."""
+    from matplotlib.lines import Line2D
+
+    shown = {mark.system: Mark(mark.system, "", 1) for mark in marks if not mark.measure}
+    if any(mark.variant == _TUNED for mark in marks):
+        shown["tuned by hand"] = Mark("", _TUNED, 1)
+    if measures := dict.fromkeys(mark.variant for mark in marks if mark.measure):
+        shown[f"for scale: {', '.join(measures)}"] = Mark("", "", 1, measure=True)
+    keys: list[Line2D] = []
+    for words, mark in shown.items():
+        shape, size, colour, inside = _ink(mark)
+        keys.append(
+            Line2D(
+                [], [], linestyle="", label=words, marker=shape, markersize=size, color=colour, markerfacecolor=inside
+            )
+        )
+    figure.legend(handles=keys, frameon=False, fontsize=8, ncols=min(6, len(keys)), loc="outside lower center")
 
 
 def histogram(samples: torch.Tensor, path: Path, title: str) -> None:
