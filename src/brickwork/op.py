@@ -128,6 +128,7 @@ class Op:
         # What the OpOverload calls. Compilers know the OpOverload alone.
         self._native: Any = getattr(self._overload, "_op", self._overload)
         self._direct: Any = self._native
+        self._plain: Any = None
         sources = (self.definition.source, *self.definition.helpers.values())
         self._probes = probes(sources) if config.warn else ()
         if self._probes:
@@ -243,13 +244,14 @@ class Op:
         if self._python_host is not None and self._derivatives.replaced is None:
             return call_in_order(self._overload, values, self._python_host.run(overload))
         if not self._probes and self._python_host is None:
+            self._plain = self._derivatives.differentiate.plain.function
             self._direct = self._differentiable
         return self._derivatives.differentiate(values)
 
     def _differentiable(self, *arguments: Any) -> Any:
         """Call an operator of which gradients have been asked for: with a gradient, past the dispatcher."""
         if _any_requires_grad(*arguments) and _is_grad_enabled() and self._registration.behaviour is self:
-            function = self._derivatives.differentiate.plain.function(arguments)
+            function = self._plain(arguments)
             if function is not None:
                 return function(*arguments)
         return self._native(*arguments)

@@ -159,3 +159,101 @@ def test_transforms_and_tracers_see_their_calls(served):
     traced = torch.jit.trace(lambda x: scaled(x, 2.0, None), x)
     assert "bwstraight::scaled" in str(traced.graph)
     assert len(served) >= 4
+
+
+def test_what_is_stored_into_takes_its_place_in_the_graph(monkeypatch):
+    served = calls_of_the_dispatcher(accumulate, (leaf(), leaf() * 1), monkeypatch)
+    x, begin = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+
+    def scaled_by_square(x, begin):
+        total = begin * 1
+        accumulate(x, total)
+        accumulate(x, total)
+        return total
+
+    assert torch.autograd.gradcheck(scaled_by_square, (x, begin))
+    assert torch.autograd.gradgradcheck(scaled_by_square, (x, begin))
+    served.clear()
+    seen = []
+    total = begin * 1
+    before = total
+    total.register_hook(lambda grad: seen.append(("before", grad)))
+    accumulate(x, total)
+    assert not served
+    assert total is before
+    assert total.grad_fn.name() == "accumulateBackward"
+    total.register_hook(lambda grad: seen.append(("after", grad)))
+    total.retain_grad()
+    total.backward(torch.ones(3, dtype=torch.float64))
+    assert [name for name, _ in seen] == ["after", "before"]
+    torch.testing.assert_close([grad for _, grad in seen], [torch.ones_like(x), x.detach()])
+    torch.testing.assert_close(total.grad, torch.ones_like(x))
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        total.backward(torch.ones(3, dtype=torch.float64))
+
+
+def test_what_becomes_differentiable_where_it_is_stored_into(monkeypatch):
+    served = calls_of_the_dispatcher(accumulate, (leaf(), torch.ones(3)), monkeypatch)
+    x, total = leaf(), torch.full((3,), 2.0)
+    accumulate(x, total)
+    assert not served
+    torch.testing.assert_close(torch.autograd.grad(total.sum(), x)[0], torch.full((3,), 2.0))
+
+
+def test_a_saved_tensor_that_is_stored_into_is_found(monkeypatch):
+    served = calls_of_the_dispatcher(accumulate, (leaf(), leaf() * 1), monkeypatch)
+    x, total = leaf(), leaf() * 1
+    saved = x * 1
+    square = saved.square()
+    accumulate(x, saved)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        square.sum().backward()
+    factor = x * 1
+    accumulate(factor, total)
+    assert not served
+    factor.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.sum().backward()
+
+
+def test_torchs_rules_about_storing(monkeypatch):
+    calls_of_the_dispatcher(accumulate, (leaf(), leaf() * 1), monkeypatch)
+    x, begin = leaf(), torch.randn(2, 3, requires_grad=True)
+    whole = begin * 1
+    accumulate(x, whole[0])
+    (grad,) = torch.autograd.grad(whole.sum(), begin)
+    torch.testing.assert_close(grad, torch.stack([x.detach(), torch.ones(3)]))
+    for target in (begin[0], leaf()):
+        before = target.detach().clone()
+        with pytest.raises(
+            RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"
+        ):
+            accumulate(x, target)
+        torch.testing.assert_close(target.detach(), before)
+    with torch.inference_mode():
+        made = torch.randn(3)
+    with pytest.raises(RuntimeError, match="nference tensor"):
+        accumulate(x, made)
+    total = x * 1
+    with pytest.raises(RuntimeError, match="shares memory with another one"):
+        accumulate(total, total)
+
+
+def test_kinds_of_calls_are_told_apart(served):
+    served.clear()
+    for dtype in (torch.float32, torch.float64):
+        for shape in ((3,), (4,)):
+            for _ in range(2):
+                x = torch.randn(shape, dtype=dtype, requires_grad=True)
+                (grad,) = torch.autograd.grad(scaled(x, 3.0, None).sum(), x)
+                torch.testing.assert_close(grad, 6 * x.detach())
+    assert len(served) == 1  # The first of another type is found out about.
+    x, other = leaf(), leaf()
+    for wanted in ((True, False), (False, True), (True, True)):
+        for _ in range(2):
+            leaves = [item.detach().requires_grad_(need) for item, need in zip((x, other), wanted, strict=True)]
+            extreme(*leaves)[2].sum().backward()
+            torch.testing.assert_close(
+                [item.grad for item in leaves],
+                [partner.detach() if need else None for partner, need in zip((other, x), wanted, strict=True)],
+            )

@@ -44,11 +44,14 @@ class Differentiation:
         self._written = [place for place, item in enumerate(definition.parameters) if item.name in definition.mutated]
         self._recipes: dict[object, Recipe] = {}
         self._below = caller_below_autograd(family.overload)
-        self.plain = PlainCalls(family, self._from_python if self._written else None)
+        self.plain = PlainCalls(family, self._known, lambda *values: self(values))
         """The calls that need not come from the dispatcher."""
 
-    def _from_python(self, *values: Any) -> Any:
-        return self(values)
+    def _known(self, values: Values) -> Recipe | None:
+        """Return what is done with calls like this one, outside of transforms; None if there was none yet."""
+        lengths, flat = flattened_arguments(values)
+        needs = (isinstance(item, torch.Tensor) and item.requires_grad for item in flat)
+        return self._recipes.get((lengths.items, (False, *needs), *map(_kind, flat)))
 
     def __call__(self, values: Values) -> Any:
         """Call the operator so that torch can differentiate and batch the call."""
@@ -126,6 +129,7 @@ class Differentiation:
             ctx.primals = [None if isinstance(item, torch.Tensor) else item for item in flat]
             ctx.tensors = [place for place, item in enumerate(flat) if isinstance(item, torch.Tensor)]
             ctx.save_for_forward(*(flat[place] for place in ctx.tensors))
+        ctx.recipe = found
         found.keep(ctx, flat, outputs)
 
     def _backward(self, ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
@@ -133,9 +137,10 @@ class Differentiation:
         lengths: Lengths = ctx.lengths
         if ctx.replaced is not None:
             return None, *self._backward_of_user(ctx, ctx.replaced, lengths, grads)
-        found, items, outputs = ctx.kept
+        found: Recipe = ctx.recipe
+        items, outputs = ctx.kept
         filled = found.filled(grads, outputs)
-        if filled is None:
+        if filled is None or found.plan is None:
             return (None,) * len(ctx.needs_input_grad)
         flat = found.restored(ctx, items)
         more = found.in_rows(filled, flat)
@@ -147,7 +152,7 @@ class Differentiation:
             name = self._family.overload.name()
             raise NotImplementedError(f"{name} has no forward mode: its gradient was replaced by `@op.backward`")
         lengths: Lengths = ctx.lengths
-        floats = ctx.kept[0].floats
+        floats = ctx.recipe.floats
         flat = [*ctx.primals]
         for place, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
             flat[place] = tensor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -72,6 +73,15 @@ def without_elements(item: Any) -> Any:
         return item
     spread = item.new_empty(()) if is_spread(item) else None
     return WithoutElements(item.shape, item.dtype, item.device, spread)
+
+
+@functools.lru_cache(maxsize=64)
+def stand_in(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Return a tensor of a shape that has no elements to speak of, the same one again and again.
+
+    It is real: for calls that no mode has to do with.
+    """
+    return torch.empty((), dtype=dtype, device=device).expand(shape)
 
 
 def flattened_arguments(values: Values) -> tuple[Lengths, list[Any]]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 
 from brickwork.pytorch.declared import Declared
-from brickwork.pytorch.kept import Lengths, Values, sequence, without_elements
+from brickwork.pytorch.kept import Lengths, Values, WithoutElements, sequence, stand_in, without_elements
 from brickwork.pytorch.replaced import Replaced
 from brickwork.pytorch.schema import KEY
 from brickwork.transform.derivation import Defined, Derivation
@@ -79,20 +79,24 @@ class Recipe:
     alone: bool
     """Whether a gradient is wanted, and there is one output."""
 
-    def keep(self, ctx: Any, flat: Values, outputs: Sequence[torch.Tensor]) -> None:
-        """Keep what the gradients of a call need, in the context of its autograd function."""
+    def keep(self, ctx: Any, flat: Values, outputs: Sequence[torch.Tensor], *, plain: bool = False) -> None:
+        """Keep what the gradients of a call need, in the context of its autograd function.
+
+        `plain` says that no mode or subclass has to do with the call.
+        """
         if self.integers:
             ctx.mark_non_differentiable(*(outputs[place] for place in self.integers))
         if self.plan is None:
-            ctx.kept = self, None, None
+            ctx.kept = None, None
             return
         items, saved = [*flat], self.saved
         ctx.save_for_backward(*[flat[place] for place in saved])
         for place in saved:
             items[place] = None
         for place in self.bare:
-            items[place] = without_elements(flat[place])
-        ctx.kept = self, items, None if self.alone else [without_elements(output) for output in outputs]
+            item = flat[place]
+            items[place] = stand_in(item.shape, item.dtype, item.device) if plain else without_elements(item)
+        ctx.kept = items, None if self.alone else [without_elements(output) for output in outputs]
 
     def filled(self, grads: Sequence[torch.Tensor | None], outputs: Sequence[Any] | None) -> Values | None:
         """Return a gradient for each output of floats; None where no gradient comes to any."""
@@ -115,7 +119,8 @@ class Recipe:
         for place, tensor in zip(self.saved, ctx.saved_tensors, strict=True):
             flat[place] = tensor
         for place in self.bare:
-            flat[place] = flat[place].tensor()
+            if isinstance(flat[place], WithoutElements):
+                flat[place] = flat[place].tensor()
         return flat
 
     def in_rows(self, grads: Values, flat: Values) -> Values:
