@@ -19,7 +19,7 @@ from brickwork.ir.walk import statements
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.places import launched, places_of
 from brickwork.transform.predicate import predicate
-from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.schedule.schedule import CacheTile, Schedule
 from brickwork.transform.wavefront import diagonals
 
 _UNUSED_NUMBER = 1 << 40
@@ -145,6 +145,9 @@ def _how(loop: Loop, schedule: Schedule) -> str | None:
         parts.append("in parallel")
     if chunk := schedule.chunk(index):
         parts.append(f"in parallel by chunks of {chunk}")
+    tile = next((item for item in schedule.directives if isinstance(item, CacheTile) and index in _sides(item)), None)
+    if tile is not None:
+        parts.append(f"in tiles of {tile.length if index == tile.across else tile.breadth}")
     if copies := schedule.copies(index):
         names = " and ".join(f"'{name}'" for name in sorted({tensor.name for tensor in copies}))
         parts.append(f"in pieces that run in parallel, each with its own copy of {names}, if it is long; else in order")
@@ -156,6 +159,10 @@ def _how(loop: Loop, schedule: Schedule) -> str | None:
         names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
         parts.append(f"as one loop over {names}")
     return ", ".join(parts) or None
+
+
+def _sides(tile: CacheTile) -> tuple[Symbol, Symbol]:
+    return tile.across, tile.along
 
 
 def _how_on_grid(loop: Loop, schedule: Schedule) -> str | None:

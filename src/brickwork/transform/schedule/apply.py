@@ -44,6 +44,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements, walk
 from brickwork.transform.flatten import flatten
+from brickwork.transform.schedule.cache_tile import cut_into_tiles
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.schedule.tile import nest_of, tile
@@ -81,6 +82,9 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
         tiling = schedule.tile(statement.index)
         if tiling is not None:
             return tile(applied, tiling, schedule.order(statement.index) or nest_of(applied), numbers)
+        cut = schedule.cache_tile(statement.index)
+        if cut is not None:
+            return (cut_into_tiles(applied, cut, numbers),)
         if statement.index in repeated:
             return (_unless_short(statement, applied, analysis),)
         return _jammed(applied, schedule.jam(statement.index), numbers)

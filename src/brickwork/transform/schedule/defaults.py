@@ -29,6 +29,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.own_copies import may_be_copied
+from brickwork.transform.schedule.cache_tile import find_tile
 from brickwork.transform.schedule.grid import grid_schedule
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import (
@@ -135,6 +136,13 @@ class _Processor(Planner):
             for node in chosen:
                 width = self.width(node, JAMMED_ACCUMULATORS if node in shared else ACCUMULATORS)
                 yield Vectorise(node.index, width)
+            return
+        fixed = [*self.rectangle(loop)]
+        tile = find_tile(fixed, chosen[0], self.width(chosen[0]), self.analysis)
+        if tile is not None:
+            yield tile
+            yield from (Parallel(node.index) for node in fixed)
+            yield Vectorise(tile.along, self.width(chosen[0]))
             return
         order = self.order(band, chosen[0])
         if order:

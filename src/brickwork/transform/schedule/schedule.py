@@ -109,6 +109,20 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheTile:
+    """Run a nest, of which `loop` is the outermost, tile by tile: caches keep what neighbouring iterations share.
+
+    A tile has `length` iterations of `across` and, innermost, `breadth` iterations of `along`. Tiles run in parallel.
+    """
+
+    loop: Symbol
+    across: Symbol
+    length: int
+    along: Symbol
+    breadth: int
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """Make the updates of a tensor's elements in a loop indivisible, so that iterations may meet on an element."""
 
@@ -137,6 +151,7 @@ Directive: TypeAlias = (
     | Split
     | Permute
     | Tile
+    | CacheTile
     | Update
     | Copy
 )
@@ -193,6 +208,10 @@ class Schedule:
         """Return how the nest that begins with a loop is laid over a block of threads, if it is."""
         return next((item for item in self.directives if isinstance(item, Tile) and item.loop == loop), None)
 
+    def cache_tile(self, loop: Symbol) -> CacheTile | None:
+        """Return how the nest that begins with a loop is cut into tiles for caches, if it is."""
+        return next((item for item in self.directives if isinstance(item, CacheTile) and item.loop == loop), None)
+
     def updates(self, loop: Symbol) -> frozenset[Tensor]:
         """Return the tensors that a loop updates indivisibly."""
         return frozenset(item.tensor for item in self.directives if isinstance(item, Update) and item.loop == loop)
@@ -243,6 +262,9 @@ def deserialise(text: str, loops: tuple[Symbol, ...], tensors: tuple[Tensor, ...
                 directives.append(Permute(loop, tuple(named[value] for value in values)))
             case "tile":
                 directives.append(Tile(loop, named[values[0]], int(values[1])))
+            case "cache_tile":
+                across, length, along, breadth = values
+                directives.append(CacheTile(loop, named[across], int(length), named[along], int(breadth)))
             case "update":
                 directives.append(Update(loop, told[values[0]]))
             case "copy":
@@ -284,6 +306,8 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("permute", _name(loop), *map(_name, order))
         case Tile(loop, across, factor):
             return ("tile", _name(loop), _name(across), factor)
+        case CacheTile(loop, across, length, along, breadth):
+            return ("cache_tile", _name(loop), _name(across), length, _name(along), breadth)
         case Update(loop, tensor):
             return ("update", _name(loop), _name(tensor))
         case Copy(loop, tensor):
@@ -316,6 +340,8 @@ def _spell(directive: Directive) -> str:
             return f"permute({', '.join(symbol.name for symbol in order)})"
         case Tile(_, across, factor):
             return f"tile({across.name}, {factor})"
+        case CacheTile(_, across, length, along, breadth):
+            return f"cache_tile({across.name}, {length}, {along.name}, {breadth})"
         case Update(loop, tensor):
             return f"update({loop.name}, {tensor.name})"
         case Copy(loop, tensor):
