@@ -419,3 +419,37 @@ def test_gradients_of_pieces_and_of_what_stands_between_them():
     torch._dynamo.reset()
     compiled = torch.compile(lambda x: weighted_sum(x).sum(), fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(torch.autograd.grad(compiled(x), x), torch.autograd.grad(plain(x).sum(), x))
+
+
+@bw.op("tests::host_made_alike")
+def made_alike(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = x.relu()
+    out, total = torch.empty_like(x), torch.zeros(x.shape[0], dtype=x.dtype)
+    for i in range(x.shape[0]):
+        out[i] = y[i] * w[i]
+        total[i] += w[i]
+    return out + total.flip(0)
+
+
+@bw.op("tests::host_computed")
+def stored_into_computed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y, z = x.sin(), x.clone()
+    for i in range(x.shape[0]):
+        y[i] += w[i] * z[i]
+    return y.cumsum(0)
+
+
+@pytest.mark.parametrize("op", [made_alike, stored_into_computed])
+def test_what_the_host_makes_of_what_samples_share_is_one_for_each(op):
+    x, w = torch.randn(2, 4, dtype=torch.float64), torch.randn(3, 4, dtype=torch.float64)
+    expected = torch.stack([torch.stack([op(one, other) for other in w]) for one in x])
+    torch.testing.assert_close(torch.vmap(op, (None, 0))(x[0], w), expected[0])
+    torch.testing.assert_close(torch.vmap(op, (0, None))(x, w[0]), expected[:, 0])
+    torch.testing.assert_close(torch.vmap(torch.vmap(op, (None, 0)), (0, None))(x, w), expected)
+    torch.testing.assert_close(torch.vmap(torch.vmap(op, (0, None)), (None, 0))(x, w), expected.transpose(0, 1))
+
+    def loss(x, w):
+        return op(x, w).square().sum()
+
+    found = torch.vmap(torch.func.grad(loss), (None, 0))(x[0], w)
+    torch.testing.assert_close(found, torch.stack([torch.func.grad(loss)(x[0], other) for other in w]))

@@ -22,6 +22,7 @@ from brickwork.frontend.lift_python import is_element_read
 from brickwork.frontend.parameters import NO_DEFAULT, Kind, ParameterDeclaration
 from brickwork.frontend.source import Frozen, SourceFunction
 from brickwork.frontend.stores import root, stored_parameters
+from brickwork.frontend.stores import stored_names as stored_tensors
 
 RUN = "__brickwork_run__"
 """The name of the runner in the rewritten function, its first parameter: `runner(number, {name: value})` launches a
@@ -42,6 +43,26 @@ class Input:
 
 
 # ---------------------------------------------------------------- the host part
+
+
+def stores_into_computed(definition: Definition) -> bool:
+    """Whether loops store into tensors that the function has neither been given nor allocated."""
+    source = definition.source
+    splitter = Splitter(source, definition.split.tensors)
+    stored = stored_tensors(source, definition.helpers) - definition.mutated
+    assignments = (node for node in ast.walk(source.node) if isinstance(node, ast.Assign))
+    pairs = (pair for node in assignments for target in node.targets for pair in _pairs(target, node.value))
+    return any(isinstance(one, ast.Name) and one.id in stored and not splitter.is_allocation(two) for one, two in pairs)
+
+
+def _pairs(target: ast.expr, found: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(found, ast.Tuple) and len(target.elts) == len(found.elts):
+        for one, two in zip(target.elts, found.elts, strict=True):
+            yield from _pairs(one, two)
+    elif isinstance(target, ast.Tuple):
+        yield from ((one, found) for one in target.elts)
+    else:
+        yield target, found
 
 
 def python_body(definition: Definition) -> Callable[..., Any]:

@@ -17,12 +17,20 @@ import torch
 
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lift import Piece
-from brickwork.frontend.pieces import Input, InputKind, piece_definition, python_body, scalar_names
+from brickwork.frontend.pieces import (
+    Input,
+    InputKind,
+    piece_definition,
+    python_body,
+    scalar_names,
+    stores_into_computed,
+)
 from brickwork.frontend.rules import error
 from brickwork.ir.dtypes import value_dtype
 from brickwork.pytorch.arguments import check_devices, check_written
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.fake import check_result
+from brickwork.pytorch.host_samples import by_sample, made_by_sample, under_vmap
 from brickwork.pytorch.native import NativeOperator
 from brickwork.pytorch.placement import allocating_like, device_of, tensors_of, without_data
 from brickwork.pytorch.random_keys import draw_key
@@ -49,6 +57,7 @@ class PythonHost:
         self._schema = schema
         self._tools = tools
         self._python_body = python_body(definition)
+        self._stores_into_computed = stores_into_computed(definition)
         self._scalars = {piece.number: scalar_names(piece) for piece in definition.split.pieces}
         self._operators: dict[tuple[int, tuple[Input, ...]], NativeOperator] = {}
         self._lock = threading.RLock()
@@ -178,7 +187,13 @@ class PythonHost:
             for tensor in tensors_of([values[name]]):
                 check_written(self.definition.name, name, tensor)
         runner = _Run(self, key, values)
-        results = self._checked(self._body(runner, *arguments, **named))
+        if not under_vmap():
+            results = self._checked(self._body(runner, *arguments, **named))
+        else:
+            with made_by_sample(values):
+                if self._stores_into_computed:
+                    values = by_sample(values, self.definition.mutated)
+                results = self._checked(self._body(runner, **values))
         runner.refuse_shared(results)
         return results
 
