@@ -240,7 +240,7 @@ def summarised(found: Sequence[Case]) -> list[str]:
             worst = min(ratios, key=lambda name: ratios[name])
             mean = statistics.geometric_mean(ratios.values())
             lines.append(
-                f"limited by {bound}: {len(ratios)} programs, numba {ratio(mean)} (to reach: {least} x),"
+                f"limited by {bound}: {len(ratios)} programs, numba {ratio(mean)} (goal: {least} x),"
                 f" least {worst} {ratio(ratios[worst])}"
             )
     if timed:

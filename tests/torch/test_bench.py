@@ -1,10 +1,7 @@
 """The harness: what it times, what it refuses to time, and what it makes of the times."""
 
-import csv
 import dataclasses
-import io
 import math
-import os
 import time
 
 import pytest
@@ -12,51 +9,11 @@ import torch
 
 import brickwork as bw
 from brickwork import bench
-from brickwork.bench import answers, formulas, plots, roofline, surroundings, timers, views
-from brickwork.bench.record import Case, Record
-from brickwork.bench.timers import Timing, measure
+from brickwork.bench import answers, formulas, roofline, timers
+from brickwork.bench.timers import measure
+from support.timed_tables import ROWS, table_of, timed
 
 QUICK = {"seconds": 0.02, "precision": math.inf}
-
-
-def timed(median, spread=0.01, samples=20):
-    quarter = median * spread
-    return Timing(
-        median=median,
-        lower=median - quarter,
-        upper=median + quarter,
-        least=median / 2,
-        samples=samples,
-        calls_per_sample=1,
-    )
-
-
-def table_of(rows, **changed):
-    """A table whose times are given: {x: {line: seconds}}."""
-    cases = tuple(
-        Case(
-            title=f"N = {x}",
-            timings={line: timed(seconds) for line, seconds in timings.items()},
-            reference="torch",
-            moved=8 * x,
-            flops=2 * x,
-        )
-        for x, timings in rows.items()
-    )
-    record = Record(
-        name="sine",
-        cases=cases,
-        date="2026-01-01",
-        versions={"torch": "2"},
-        machine={"cores": "2"},
-        commit="abc",
-        threads=2,
-    )
-    given = {"x_name": "N", "x_values": tuple(rows), "lines": ("torch", "brickwork"), "metric": "ms", **changed}
-    return bench.Table(record=record, **given)
-
-
-ROWS = {1000: {"torch": 2e-3, "brickwork": 1e-3}, 4000: {"torch": 8e-3, "brickwork": 2e-3}}
 
 
 # ---------------------------------------------------------------- measuring
@@ -161,11 +118,12 @@ def test_what_was_to_be_reached_is_told():
     )
     table = table_of(ROWS)
     text = str(dataclasses.replace(table, record=dataclasses.replace(table.record, cases=cases)))
-    assert "to reach by brickwork" in text
+    assert "brickwork's goal" in text
+    assert "goal: half of torch" in text
     assert "900 us (missed)" in text
     assert "4.00 ms (met)" in text
     assert text.count("half of torch") == 1
-    assert "to reach" not in str(table)
+    assert "goal" not in str(table)
 
 
 def test_samplers_draw_the_same_numbers_when_compared():
@@ -274,6 +232,8 @@ def one_more(x: torch.Tensor) -> torch.Tensor:
         (({"a": print}, [1]), "cases without arguments"),
         (({"a": print}, {1: ()}, "GB/s"), "needs `moved=`"),
         (({"a": print}, {1: ()}, "TFLOP/s"), "needs `flops=`"),
+        (({"a": print}, {1: ()}, "GBs"), "there is no metric 'GBs'; there are: ms, us, GB/s"),
+        (({"a": torch.sin}, {1: torch.ones(3)}, "kernels"), "counted on a GPU, and the contenders run on the CPU"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(arguments, words):
@@ -281,10 +241,37 @@ def test_what_cannot_be_measured_is_refused(arguments, words):
         bench.compare(*arguments)
 
 
-@pytest.mark.parametrize("named", [{"cache": "flushed"}, {"graph": True}, {"baseline": "other"}])
-def test_what_does_not_fit_is_refused(named):
-    with pytest.raises(ValueError, match=r"GPU|baseline"):
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ({"cache": "flushed"}, "is for GPUs"),
+        ({"graph": True}, "is for GPUs"),
+        ({"baseline": "other"}, "the baseline 'other' is no contender"),
+        ({"unchecked": {"copy_"}}, "unchecked names 'copy_', which is no contender; there are: a"),
+        ({"seconds": 0}, "seconds is 0; it must be more than 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused(named, words):
+    with pytest.raises(ValueError, match=words):
         bench.compare({"a": torch.sin}, {3: torch.ones(3)}, **named)
+
+
+def test_options_that_there_are_not_are_named():
+    with pytest.raises(TypeError, match="there is no option 'repeat'; there are: device, check"):
+        bench.compare({"a": torch.sin}, {3: torch.ones(3)}, repeat=9)
+
+
+def test_cells_and_metrics_that_there_are_not_are_named():
+    table = bench.tabled({3: {"a": [1e-3]}}, title="one", x_name="n")
+    with pytest.raises(KeyError, match="the table has no n = 4; it has 3"):
+        table.value(4, "a")
+    with pytest.raises(ValueError, match="GB/s needs `moved=`"):
+        table.measured_in("GB/s")
+
+
+def test_memory_is_counted_where_it_is_shown():
+    table = bench.compare({"add": lambda x: x + 1}, {1: torch.ones(1 << 18)}, "MiB", **QUICK)
+    assert table.value(1, "add") == pytest.approx(1, rel=0.01)
 
 
 def test_options_are_the_fields_of_the_protocol():
@@ -347,7 +334,7 @@ def test_a_contender_that_cannot_be_prepared_hides_no_other():
 
 
 def test_values_in_every_metric():
-    table = table_of(ROWS)
+    table = table_of(ROWS, formulas={"bytes": "8 * N", "operations": "2 * N"})
     assert table.value(4000, "brickwork") == pytest.approx(2.0)
     assert table.measured_in("us").value(4000, "brickwork") == pytest.approx(2000)
     assert table.measured_in("GB/s").value(4000, "brickwork") == pytest.approx(32000 / 2e-3 / 1e9)
@@ -423,141 +410,3 @@ def test_a_formula_may_be_a_function_of_the_arguments():
 
     assert formulas.evaluated(moved, {}, (torch.ones(5),)) == 40
     assert formulas.written(moved) == "moved(...)"
-
-
-# ---------------------------------------------------------------- files and views
-
-
-def test_a_table_is_read_back_as_it_was(tmp_path):
-    table = table_of(ROWS, styles={"torch": ("blue", "-")}, peaks={"copy": 1e9}, warnings=("busy",), x_log=True)
-    assert bench.Table.load(table.save(tmp_path / "new" / "sine.json")) == table
-    other = tmp_path / "other.json"
-    other.write_text("{}")
-    with pytest.raises(ValueError, match="is no table"):
-        bench.Table.load(other)
-
-
-def test_csv_has_a_line_for_each_cell(tmp_path):
-    rows = list(csv.DictReader(io.StringIO(table_of(ROWS).save(tmp_path / "sine.csv").read_text())))
-    assert [(row["N"], row["line"], float(row["ms"]), float(row["median"])) for row in rows] == [
-        ("1000", "torch", 2.0, 2e-3),
-        ("1000", "brickwork", 1.0, 1e-3),
-        ("4000", "torch", 8.0, 8e-3),
-        ("4000", "brickwork", 2.0, 2e-3),
-    ]
-
-
-def test_markdown_and_html_say_what_the_terminal_says(tmp_path):
-    table = table_of(ROWS, protocol={"threads": "2"})
-    text = table.save(tmp_path / "sine.md").read_text()
-    assert "| N | torch | brickwork |" in text
-    assert "| 4000 | 8.00 ±1% | **2.00 ±1%** |" in text
-    page = table.save(tmp_path / "sine.html").read_text()
-    assert "2.00 ±1%" in page
-    assert "data:image/png;base64," in page
-    assert "4000   8.00 ±1%    2.00 ±1%" in str(table)
-    for shown in (text, page, str(table)):
-        assert "threads: 2" in shown
-        assert "abc" in shown
-
-
-@pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-@pytest.mark.parametrize("words", [False, True])
-def test_tables_are_drawn(tmp_path, suffix, begins, words):
-    rows = {name: ROWS[x] for name, x in zip("ab", ROWS, strict=True)} if words else ROWS
-    table = dataclasses.replace(table_of(ROWS), x_values=tuple(rows), x_log=True, y_log=True, peaks={"copy": 1e9})
-    assert table.save(tmp_path / f"sine.{suffix}").read_bytes().startswith(begins)
-
-
-def test_variants_of_a_system_have_its_colour():
-    names = ("brickwork", "brickwork, fast", "triton, blocks", "triton, rows", "torch", "other", "CUDA C++")
-    looks = plots._looks([plots.Curve(name, (1,), (1.0,)) for name in names])
-    ours, fast, blocks, rows, torchs, other, _ = looks
-    assert ours.width > fast.width > rows.width
-    assert blocks.colour == rows.colour
-    assert blocks.kind != rows.kind
-    assert len({look.colour for look in (ours, fast, blocks, torchs, other)}) == 5
-    alone = plots._looks([plots.Curve("triton", (1,), (1.0,))])
-    assert alone[0].colour == blocks.colour, "in every plot the same one"
-
-
-def test_other_suffixes_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"not '\.txt'"):
-        table_of(ROWS).save(tmp_path / "sine.txt")
-
-
-def test_markup_in_labels_is_text():
-    sheet = views.Sheet(title="a<b>", headings=("x|y", "[red]"), rows=((views.Cell("1"), views.Cell("<i>")),))
-    assert "&lt;i&gt;" in views.html(sheet)
-    assert "x\\|y" in views.markdown(sheet)
-    assert "[red]" in views.plain(sheet)
-
-
-def test_work_of_others_is_told(monkeypatch, tmp_path):
-    stat = tmp_path / "stat"
-    monkeypatch.setattr(surroundings, "_STAT", stat)
-    assert surroundings.spent() is None
-    assert surroundings.warnings_for("cpu", None) == ()
-    second = os.sysconf("SC_CLK_TCK")
-
-    def spent(user, system, idle, steal):
-        stat.write_text(
-            f"cpu  {user * second} 0 {system * second} {idle * second} 0 0 0 {steal * second} 0 0\ncpu0 1\n"
-        )
-        return surroundings.spent()
-
-    before = spent(10, 2, 50, 0)
-    assert before.everyone == 12
-    since = dataclasses.replace(before, own=before.own - 4, clock=before.clock - 10)
-    spent(13, 3, 60, 0)
-    assert surroundings.taken_by_others(since) < 0.1, "all was this process's"
-    assert not [text for text in surroundings.warnings_for("cpu", since) if "busy" in text]
-    spent(1000, 3, 60, 5)
-    assert any("the machine was busy: others took" in text for text in surroundings.warnings_for("cpu", since))
-    assert not surroundings.warnings_for("cuda", since)
-
-
-def test_wide_tables_are_cut_between_columns(monkeypatch):
-    names = [f"contender number {number}" for number in range(9)]
-    sheet = views.Sheet(
-        title="t", headings=("x", *names), rows=((views.Cell("1024"), *(views.Cell(name[::-1]) for name in names)),)
-    )
-    for width in (40, 80, 140):
-        monkeypatch.setattr(views, "_WIDTH", width)
-        lines = views.plain(sheet).splitlines()
-        assert max(map(len, lines)) <= width
-        assert all(sum(name[::-1] in line for line in lines) == 1 for name in names), "no cell is cut or left out"
-        assert sum(line.split()[:1] == ["1024"] for line in lines) == sum("x" in line.split() for line in lines) > 1
-
-
-# ---------------------------------------------------------------- against an earlier run
-
-
-def test_two_runs_are_compared_cell_by_cell():
-    now = table_of({1000: {"torch": 2e-3, "brickwork": 0.5e-3}, 4000: {"torch": 8.1e-3, "brickwork": 3e-3}})
-    changes = now.against(table_of(ROWS))
-    assert changes.cell(1000, "brickwork").verdict == "faster"
-    assert changes.cell(1000, "brickwork").ratio == pytest.approx(0.5)
-    assert changes.cell(4000, "brickwork").verdict == "slower"
-    assert changes.cell(4000, "torch").verdict == "same"
-    assert not changes.missing
-    assert not changes.remarks
-    assert "1 faster, 1 slower, 2 same." in str(changes)
-    assert "0.50 ± 0.02 faster" in changes.markdown()
-    assert "0.50 ± 0.02 faster" in changes._repr_html_()
-
-
-def test_a_change_within_the_spread_is_none():
-    wide = bench.Change(x=1, line="a", now=timed(1.2, spread=0.5, samples=9), then=timed(1.0, spread=0.5, samples=9))
-    narrow = bench.Change(x=1, line="a", now=timed(1.2), then=timed(1.0))
-    assert (wide.verdict, narrow.verdict) == ("same", "slower")
-
-
-def test_what_only_one_run_has_is_said():
-    now = dataclasses.replace(table_of({1000: {"torch": 2e-3, "new": 1e-3}, 9000: {"torch": 1.0}}))
-    then = table_of(ROWS)
-    then = dataclasses.replace(then, record=dataclasses.replace(then.record, threads=4, machine={"cores": "8"}))
-    changes = now.against(then)
-    assert [cell.line for cell in changes.cells] == ["torch"]
-    assert len(changes.missing) == 5
-    assert changes.remarks == ("another machine: cores 8 -> 2", "another number of threads: 4 -> 2")

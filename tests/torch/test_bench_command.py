@@ -198,7 +198,25 @@ def test_files_that_hold_something_else_are_refused(ask, tmp_path):
     (tmp_path / "sine.json").write_text("{}")
     status, said = ask("sine", "--against", tmp_path)
     assert status == 2
-    assert "holds no answer to a question" in said
+    assert "sine.json is not an answer to a question, or is one of another version of brickwork" in said
+
+
+def test_a_folder_that_cannot_be_written_into_is_refused_before_anything_is_measured(ask, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, said = ask("sine", "--out", tmp_path / "file")
+    assert (status, said.count("\n")) == (2, 1)
+    assert f"{tmp_path / 'file'} cannot be written into: File exists" in said
+
+
+def test_a_run_that_ends_before_its_first_table_says_so(ask, undrawn, monkeypatch, tmp_path):
+    def ended(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "ask", ended)
+    status, said = ask("sine", "--out", tmp_path)
+    assert status == 130
+    assert "ended early, before a table was done" in said
+    assert not list(tmp_path.iterdir())
 
 
 def test_peers_are_those_that_were_asked_for():

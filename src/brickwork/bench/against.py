@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -111,28 +111,29 @@ def changes(
     now: Record, then: Record, x_name: str, xs: Sequence[float | str], xs_then: Sequence[float | str]
 ) -> Changes:
     """Compare two records whose cases belong to these values of x."""
-    before = dict(zip(xs_then, then.cases, strict=True))
-    cells: list[Change] = []
-    missing: list[str] = []
-    for x, case in zip(xs, now.cases, strict=True):
-        old = before.get(x)
-        for line, timing in case.timings.items():
-            if old is None or line not in old.timings:
-                missing.append(f"{x_name} = {x}, {line}: only in this run")
-            else:
-                cells.append(Change(x=x, line=line, now=timing, then=old.timings[line]))
-    after = dict(zip(xs, now.cases, strict=True))
-    for x, case in before.items():
-        missing += [
-            f"{x_name} = {x}, {line}: only in the earlier run" for line in case.timings if _lacks(after.get(x), line)
-        ]
-    return Changes(
-        title=now.name, x_name=x_name, cells=tuple(cells), missing=tuple(missing), remarks=_unlike(now, then)
+    before, after = dict(zip(xs_then, then.cases, strict=True)), dict(zip(xs, now.cases, strict=True))
+    cells = tuple(
+        Change(x=x, line=line, now=timing, then=before[x].timings[line])
+        for x, case in after.items()
+        for line, timing in case.timings.items()
+        if x in before and line in before[x].timings
     )
+    missing = (*_missing(x_name, after, before, "this run"), *_missing(x_name, before, after, "the earlier run"))
+    return Changes(title=now.name, x_name=x_name, cells=cells, missing=missing, remarks=_unlike(now, then))
 
 
-def _lacks(case: Case | None, line: str) -> bool:
-    return case is None or line not in case.timings
+def _missing(
+    x_name: str, here: Mapping[float | str, Case], there: Mapping[float | str, Case], run: str
+) -> tuple[str, ...]:
+    """Say which values of x, and which contenders of the others, are only in one of two runs."""
+    alone = [views.named(x) for x in here if x not in there]
+    found = [f"{x_name} = {', '.join(alone)}: only in {run}"] if alone else []
+    lacking: dict[str, list[str]] = {}
+    for x, case in here.items():
+        for line in case.timings:
+            if x in there and line not in there[x].timings:
+                lacking.setdefault(line, []).append(views.named(x))
+    return (*found, *(f"{line}: only in {run}, {x_name} = {', '.join(where)}" for line, where in lacking.items()))
 
 
 def _unlike(now: Record, then: Record) -> tuple[str, ...]:
@@ -143,6 +144,9 @@ def _unlike(now: Record, then: Record) -> tuple[str, ...]:
         if then.machine.get(key) != value
     ]
     found = [f"another machine: {', '.join(differing)}"] if differing else []
+    devices, devices_then = ({case.device for case in run.cases} for run in (now, then))
+    if devices != devices_then:
+        found.append(f"another device: {', '.join(sorted(devices_then))} -> {', '.join(sorted(devices))}")
     if now.threads != then.threads:
         found.append(f"another number of threads: {then.threads} -> {now.threads}")
     changed = [

@@ -9,6 +9,7 @@ import argparse
 import importlib
 import importlib.util
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,16 +124,20 @@ class _Asked:
         )
         _refuse(run, writes=options.record or options.out is not None)
         recorded = suite.records / surroundings.machine(run.device) if options.record and suite.records else None
+        out = recorded or options.out
         chosen = _chosen(options.questions, suite)
         here = tuple(each for each in chosen if run.device in each.devices)
         if not here:
             raise CannotMeasureError(f"{chosen[0].name} is not measured on {run.device}")
         absent = suite.absent(run.device)
+        earlier = _earlier(options.against, here)
+        if out is not None:
+            _make(out)
         return _Asked(
             questions=here,
             run=run,
-            out=recorded or options.out,
-            earlier=_earlier(options.against, here),
+            out=out,
+            earlier=earlier,
             skipped=(
                 *(f"{each.name} is not measured on {run.device}" for each in chosen if each not in here),
                 *_without({name: why for name, why in absent.items() if run.wants(name)}),
@@ -156,6 +161,16 @@ def _refuse(run: Run, *, writes: bool) -> None:
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise CannotMeasureError(f"{' and '.join(missing)} must be installed for this: pip install 'brickwork[bench]'")
+
+
+def _make(folder: Path) -> None:
+    """Make the folder that is written into before anything is measured; refuse one that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CannotMeasureError(f"{folder} cannot be written into: {error.strerror}") from error
 
 
 def _chosen(names: Iterable[str], suite: Suite) -> tuple[Question, ...]:
@@ -214,7 +229,7 @@ def _ended_early(asked: _Asked, found: dict[str, Findings], display: Display) ->
             display.print(f"\n{question.name}: {question.asks}", style="bold")
             _answer(question, asked, display, found, said)
     except KeyboardInterrupt:
-        display.print("ended early: what is done is kept", style="bold yellow")
+        display.print("ended early" if found else "ended early, before a table was done", style="bold yellow")
         return True
     return False
 

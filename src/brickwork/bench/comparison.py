@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, Unpack, cast
 
 from brickwork.bench.formulas import Formula, evaluated, listed
-from brickwork.bench.plan import Contest, Options, Plan, Protocol, carry_out, why
+from brickwork.bench.plan import Contest, Options, Plan, carry_out, protocol_of, why
 from brickwork.bench.table import Metric, Table, X
 from brickwork.bench.timers import Call
 from brickwork.op import Op
@@ -69,7 +69,7 @@ def compare(
         formulas=listed(moved, flops),
         warnings=() if callable(contenders) else _warnings(contenders),
     )
-    return carry_out(plan, Protocol(**how))
+    return carry_out(plan, protocol_of(how))
 
 
 _Prepare: TypeAlias = Callable[[Any], tuple[dict[str, Call], tuple[Any, ...], dict[str, Any]]]

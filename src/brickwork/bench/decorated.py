@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 from brickwork.bench.formulas import Formula, evaluated, listed
-from brickwork.bench.plan import Contest, Options, Plan, Protocol, carry_out, seeded, why
+from brickwork.bench.plan import Contest, Options, Plan, carry_out, protocol_of, seeded, why
 from brickwork.bench.table import Metric, Table, X
 from brickwork.bench.timers import Call
 
@@ -91,7 +91,7 @@ class Benchmark:
 
     def run(self, **how: Unpack[Options]) -> Table:
         """Measure, and return the table; `Protocol` says what `how` may be."""
-        return carry_out(self.plan, Protocol(**how))
+        return carry_out(self.plan, protocol_of(how))
 
 
 def _prepared(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from brickwork.bench.against import Changes
+from brickwork.bench.record import read
 from brickwork.bench.table import Table
 
 _FORMAT = 1
@@ -42,9 +43,10 @@ class Findings:
     @staticmethod
     def load(path: Path) -> Findings:
         """Read what `save` wrote."""
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if data.get("format") != _FORMAT or "tables" not in data:
-            raise ValueError(f"{path} holds no answer to a question, or one of another version of brickwork")
+        return read(path, _FORMAT, Findings._of_data, "an answer to a question")
+
+    @staticmethod
+    def _of_data(data: dict[str, Any]) -> Findings:
         return Findings(
             question=data["question"],
             asks=data["asks"],

@@ -44,7 +44,7 @@ def page(found: Sequence[Findings], *, against: Compared, skipped: Sequence[str]
     tables = [table for findings in found for table in findings.tables.values()]
     alike = common(tables)
     sections = "\n".join(_section(findings, against.get(findings.question, {}), alike) for findings in found)
-    head = _head(tables[0].record if tables else None, alike, skipped)
+    head = _head([table.record for table in tables], alike, skipped)
     return (
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
@@ -66,13 +66,14 @@ def _text(words: object) -> str:
 # ---------------------------------------------------------------- the top
 
 
-def _head(record: Record | None, alike: Mapping[str, str], skipped: Sequence[str]) -> str:
+def _head(records: Sequence[Record], alike: Mapping[str, str], skipped: Sequence[str]) -> str:
     """Return the title, the machine, the versions, and what holds of all tables."""
     title = "<h1><b>brickwork</b>, measured</h1>"
-    if record is None:
+    if not records:
         return title
-    commit = {"commit": record.commit} if record.commit else {}
-    facts = {"versions": versions_of(record), **commit, **alike}
+    record = records[0]
+    commits = ", ".join(dict.fromkeys(each.commit for each in records if each.commit))
+    facts = {"versions": versions_of(record), **({"commit": commits} if commits else {}), **alike}
     facts |= {"left out": "; ".join(skipped)} if skipped else {}
     return (
         f"{title}\n<p class='machine'>{_text(machine_of(record))} · {_text(record.date)}</p>\n{_facts(facts, 'card')}"
@@ -98,10 +99,11 @@ def _glances(found: Iterable[Findings], against: Compared) -> str:
     for findings in found:
         for name, table in findings.tables.items():
             stands = glance(table)
+            manner = _manner(stands.mean) if stands else "faint"
             changed = against.get(findings.question, {}).get(name)
             rows.append(
                 f"<tr><td><a href='#{_anchor(findings, name)}'>{_text(findings.question)}: {_text(name)}</a></td>"
-                f"<td class='word {_manner(stands.mean) if stands else ''}'>{_text(stands or '')}</td>"
+                f"<td class='word {manner}'>{_text(stands or 'with no rival')}</td>"
                 + (f"<td class='word'>{_text(changed.summary() if changed else '')}</td>" if against else "")
                 + "</tr>"
             )

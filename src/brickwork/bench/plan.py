@@ -16,7 +16,7 @@ import torch
 from brickwork.bench import answers, counters, device_timers, surroundings
 from brickwork.bench.record import Case, record
 from brickwork.bench.roofline import peaks
-from brickwork.bench.table import Metric, Table, X
+from brickwork.bench.table import Metric, Table, X, refuse
 from brickwork.bench.timers import Call, Timing, measure, of_each
 
 Progress: TypeAlias = Callable[[str], None]
@@ -64,7 +64,7 @@ class Protocol:
     graph: bool = False
     """Whether a GPU's calls are replayed from a graph, as models in production make them."""
     details: bool | None = None
-    """Whether to count launches and peak memory; None: on a GPU."""
+    """Whether to count launches and peak memory; None: on a GPU, or where the table shows memory."""
     roofline: bool = False
     """Whether to measure what the machine can do, in the same run."""
     progress: Progress | None = None
@@ -104,9 +104,18 @@ class Plan:
     """What is known of the contenders that makes their times unfit to be kept."""
 
 
+def protocol_of(how: Options) -> Protocol:
+    """Return the protocol that options ask for; refuse what is none."""
+    known = Options.__annotations__
+    for name in how:
+        if name not in known:
+            raise TypeError(f"there is no option {name!r}; there are: {', '.join(known)}")
+    return Protocol(**how)
+
+
 def carry_out(plan: Plan, protocol: Protocol) -> Table:
     """Measure what a plan asks, and return the table."""
-    _refuse(plan)
+    _refuse(plan, protocol)
     tell = protocol.progress or _silent
     before, since = "", surroundings.spent()
     cases: list[Case] = []
@@ -124,7 +133,7 @@ def carry_out(plan: Plan, protocol: Protocol) -> Table:
         found = peaks(device)
     after = surroundings.clocks(device)
     warnings = (*plan.warnings, *surroundings.warnings_for(device, since))
-    if protocol.details if protocol.details is not None else device == "cuda":
+    if protocol.details if protocol.details is not None else device == "cuda" or plan.metric == "MiB":
         cases = [_detailed(plan, x, case, tell) for x, case in zip(plan.x_values, cases, strict=True)]
     _advance(protocol, 1)
     return Table(
@@ -153,7 +162,7 @@ def _advance(protocol: Protocol, done: float) -> None:
         protocol.advance(done)
 
 
-def _refuse(plan: Plan) -> None:
+def _refuse(plan: Plan, protocol: Protocol) -> None:
     """Refuse a plan that cannot be measured, in words."""
     if plan.lines is not None and not plan.lines:
         raise ValueError("there is nothing to compare: name at least one contender")
@@ -163,9 +172,11 @@ def _refuse(plan: Plan) -> None:
         raise ValueError(f"values of {plan.x_name} occur more than once")
     if plan.lines is not None and plan.baseline not in plan.lines:
         raise ValueError(f"the baseline {plan.baseline!r} is no contender; there are: {', '.join(plan.lines)}")
-    needed = {"GB/s": "moved", "TFLOP/s": "flops"}.get(plan.metric)
-    if needed and {"moved": "bytes", "flops": "operations"}[needed] not in plan.formulas:
-        raise ValueError(f"{plan.metric} needs `{needed}=`, a formula such as {'8 * N'!r}")
+    refuse(plan.metric, plan.formulas)
+    if protocol.seconds <= 0:
+        raise ValueError(f"seconds is {protocol.seconds:g}; it must be more than 0")
+    if plan.lines is not None and (unknown := [name for name in protocol.unchecked if name not in plan.lines]):
+        raise ValueError(f"unchecked names {unknown[0]!r}, which is no contender; there are: {', '.join(plan.lines)}")
 
 
 # ---------------------------------------------------------------- one value of x
@@ -180,6 +191,8 @@ def _case(plan: Plan, x: X, protocol: Protocol) -> tuple[Case, Protocol]:
         contest = plan.make(x)
     notes = dict(contest.failures)
     wrong, device = _answered(contest, protocol)
+    if device == "cpu" and plan.metric == "kernels":
+        raise ValueError("kernels are counted on a GPU, and the contenders run on the CPU")
     notes |= wrong
     protocol = replace(protocol, device=device)
     calls = {name: call for name, call in contest.calls.items() if name not in notes}

@@ -187,7 +187,7 @@ def _drawn(curves: Sequence[Curve], axes: Axes) -> Figure:
         panel.set_title(axes.title, fontsize=10, loc="left")
     if len(curves) > _BESIDE:
         panel.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    else:
+    elif curves:
         panel.legend(frameon=False, fontsize=8)
     return figure
 
@@ -200,7 +200,7 @@ def _lines(panel: Panel, curves: Sequence[Curve]) -> None:
             curve.y,
             look.kind,
             marker="o",
-            markersize=look.mark,
+            markersize=look.mark if len(curve.x) > 1 else max(look.mark, 3),
             label=curve.name,
             color=look.colour,
             linewidth=look.width,

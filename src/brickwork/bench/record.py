@@ -6,18 +6,30 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from brickwork.bench.timers import Timing
 
-_PACKAGES = ("brickwork", "torch", "llvmlite", "islpy", "numba", "taichi", "quadrants", "triton")
+_Made = TypeVar("_Made")
+_PACKAGES = (
+    "brickwork",
+    "torch",
+    "llvmlite",
+    "islpy",
+    "numba",
+    "taichi",
+    "quadrants",
+    "triton",
+    "warp-lang",
+    "helion",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +110,17 @@ def save(result: Record, folder: Path) -> Path:
 def load(path: Path) -> Record:
     """Read a record that `save` wrote."""
     return of_data(json.loads(path.read_text(encoding="utf-8")))
+
+
+def read(path: Path, form: int, made: Callable[[dict[str, Any]], _Made], what: str) -> _Made:
+    """Read what was written as JSON in a form; refuse what is something else, or of a version with other fields."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] == form:
+            return made(data)
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not {what}, or is one of another version of brickwork") from error
+    raise ValueError(f"{path} is not {what}, or is one of another version of brickwork")
 
 
 def of_data(data: dict[str, Any]) -> Record:

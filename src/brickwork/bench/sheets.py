@@ -52,7 +52,7 @@ def sheet(
             columns.x_name,
             *columns.lines,
             *(("roof",) if roofs else ()),
-            *((f"to reach by {_OURS}",) if limits else ()),
+            *((f"{_OURS}'s goal",) if limits else ()),
         ),
         rows=tuple(rows),
         details=_details(record.cases, columns.lines),
@@ -107,7 +107,7 @@ def _limits(cases: Sequence[Case], columns: Columns) -> dict[float | str, tuple[
 
 def _targets(cases: Sequence[Case]) -> list[str]:
     """Return in words what was to be reached."""
-    return [f"to reach: {target}" for target in dict.fromkeys(case.target for case in cases if case.target)]
+    return [f"goal: {target}" for target in dict.fromkeys(case.target for case in cases if case.target)]
 
 
 def _row(x: float | str, case: Case, columns: Columns) -> list[Cell]:

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from brickwork.bench import plots, sheets, views
 from brickwork.bench.against import Changes, changes
-from brickwork.bench.record import Case, Record, of_data
+from brickwork.bench.record import Case, Record, of_data, read
 from brickwork.bench.roofline import roof
 from brickwork.bench.timers import Timing
 
@@ -27,6 +27,8 @@ that it launches, the memory that it takes at most."""
 METRICS: tuple[Metric, ...] = get_args(Metric)
 COUNTS: frozenset[Metric] = frozenset({"kernels", "MiB"})
 """Metrics that are no times and vary from call to call by nothing."""
+_NEEDED = {"GB/s": ("bytes", "moved"), "TFLOP/s": ("operations", "flops")}
+"""The formula that a metric is worked out from, and the argument that gives it."""
 _FORMAT = 1
 _BESIDES = ("host", "launches", "memory", "bytes", "flops")
 
@@ -64,6 +66,8 @@ class Table:
 
     def case(self, x: X) -> Case:
         """Return the timings and notes of one value of x."""
+        if x not in self.x_values:
+            raise KeyError(f"the table has no {self.x_name} = {x!r}; it has {', '.join(map(repr, self.x_values))}")
         return self.record.cases[self.x_values.index(x)]
 
     def value(self, x: X, line: str) -> float | None:
@@ -116,6 +120,7 @@ class Table:
 
     def measured_in(self, metric: Metric) -> Table:
         """Return the same measurements in another metric."""
+        refuse(metric, self.formulas)
         return replace(self, metric=metric)
 
     def against(self, earlier: Table) -> Changes:
@@ -154,10 +159,7 @@ class Table:
     @staticmethod
     def load(path: Path | str) -> Table:
         """Read a table that `save` wrote as JSON."""
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-        if data.get("format") != _FORMAT or "x_values" not in data:
-            raise ValueError(f"{path} is no table, or one of another version of brickwork")
-        return Table.of_data(data)
+        return read(Path(path), _FORMAT, Table.of_data, "a table")
 
     def data(self) -> dict[str, Any]:
         """Return the table as JSON has it."""
@@ -274,6 +276,15 @@ class Table:
             kind=kind,
             bound=measure,
         )
+
+
+def refuse(metric: str, formulas: Mapping[str, str]) -> None:
+    """Refuse a metric that there is not, or that needs a formula that was not given."""
+    if metric not in METRICS:
+        raise ValueError(f"there is no metric {metric!r}; there are: {', '.join(METRICS)}")
+    needed = _NEEDED.get(metric)
+    if needed is not None and needed[0] not in formulas:
+        raise ValueError(f"{metric} needs `{needed[1]}=`, a formula such as '8 * N'")
 
 
 def _prepared(path: Path | str) -> Path:

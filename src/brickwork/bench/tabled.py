@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 from brickwork.bench import surroundings
 from brickwork.bench.formulas import Formula, evaluated, listed
 from brickwork.bench.record import Case, record
-from brickwork.bench.table import Metric, Table
+from brickwork.bench.table import Metric, Table, refuse
 from brickwork.bench.timers import Timing, summary
 
 _X = TypeVar("_X", int, float, str)
@@ -46,6 +46,7 @@ def tabled(
         protocol: How it was measured, in words; clocks are noted besides.
         peaks: What the machine can do, as `peaks` measures it, for the roof.
     """
+    refuse(metric, listed(moved, flops))
     cases = [
         Case(
             title=f"{title}, {x_name} = {x}",
