@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from brickwork.pytorch.arguments import refuse_overlaps
-from brickwork.pytorch.batching import Samples, clones
+from brickwork.pytorch.batching import Samples, clones, with_level, without_level
 from brickwork.pytorch.gate import caller_below_autograd
 from brickwork.pytorch.kept import Lengths, Values, flattened_arguments, sequence, without_elements
 from brickwork.pytorch.library import private
@@ -99,7 +99,12 @@ class Differentiation:
 
     def _function(self, **more: Callable[..., Any]) -> Any:
         """Return an autograd function; `grad_fn` shows the operator's name."""
-        methods: dict[str, Callable[..., Any]] = {"backward": self._backward, "jvp": self._jvp, **more}
+
+        def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+            # A function: Dynamo traces no bound method here, as it does where autograd is compiled.
+            return self._backward(ctx, *grads)
+
+        methods: dict[str, Callable[..., Any]] = {"backward": backward, "jvp": self._jvp, **more}
         members = {key: staticmethod(method) for key, method in methods.items()}
         return type(self._family.definition.name, (torch.autograd.Function,), members)
 
@@ -205,16 +210,30 @@ class Differentiation:
 
     def _vmap(self, info: Any, dims: Values, lengths: Lengths, *flat: Any) -> tuple[Any, Any]:
         """Return the outputs of the function for a batch of inputs, and where their batches lie."""
-        samples = Samples(info.batch_size, lengths.restore(flat), lengths.restore(dims[1:]), self._written)
+        outputs = self._over_samples(info.batch_size, lengths.restore(flat), lengths.restore(dims[1:]))
+        return outputs, (0,) * len(outputs)
+
+    def batch(self, values: Values) -> Any:
+        """Call an operator that stores into nothing over the samples of torch's older vmap."""
+        name = self._family.overload.name()
+        if self._family.definition.draws_random and values[self._count] is None:
+            raise RuntimeError(f"vmap: {name} draws random numbers; pass a key, or use torch.vmap")
+        lengths, flat = flattened_arguments(values)
+        level, size, items, dims = without_level(name, flat)
+        outputs = self._over_samples(size, lengths.restore(items), lengths.restore(dims))
+        results = tuple(with_level(level, output) for output in outputs)
+        return results[0] if len(results) == 1 else results
+
+    def _over_samples(self, size: int, values: Values, dims: Values) -> tuple[torch.Tensor, ...]:
+        """Return the outputs for arguments with an axis over samples where `dims` says."""
+        samples = Samples(size, values, dims, self._written)
         call = None
         if self._family.replaced is None:
             given, keys = samples.given(self._count)
             call = self._family.batched(given, samples.values[: self._count], keys=keys) if any(given) else None
         if call is None:
-            outputs = samples.one_by_one(self._family.overload)
-        else:
-            outputs = samples.at_once(self._count, lambda values: call_derived(self._family, call, values, ()))
-        return outputs, (0,) * len(outputs)
+            return samples.one_by_one(self._family.overload)
+        return samples.at_once(self._count, lambda values: call_derived(self._family, call, values, ()))
 
 
 def _autocast_state(values: Values) -> tuple[str, bool, torch.dtype] | None:

@@ -12,6 +12,7 @@ from typing import Any, cast
 import torch
 
 from brickwork.pytorch.gate import call_in_order
+from brickwork.pytorch.library import private
 from brickwork.pytorch.placement import tensors_of
 
 
@@ -65,6 +66,32 @@ class Samples:
         if dim is not None:
             return value.movedim(dim, 0)
         return value.unsqueeze(0).expand(self._size, *value.shape) if isinstance(value, torch.Tensor) else value
+
+
+def without_level(operator: str, flat: Sequence[Any]) -> tuple[int, int, list[Any], list[int | None]]:
+    """Take the innermost level of torch's older vmap off a flat list of arguments; it serves `is_grads_batched`.
+
+    Returned are the level, how many samples it has, the arguments and where each has its axis over samples.
+    """
+    is_batched: Callable[[torch.Tensor], bool] = private("_C._functorch.is_legacy_batchedtensor")
+    without: Callable[[torch.Tensor, int, int, int], torch.Tensor] = private("_remove_batch_dim")
+    level, rest = 0, tensors_of(flat)
+    while any(map(is_batched, rest)):
+        level += 1
+        rest = [without(tensor, level, 1, 0) for tensor in rest]
+    # A tensor that has no axis of a level gets one of as many samples as are asked for, here none.
+    values = [without(item, level, 0, 0) if isinstance(item, torch.Tensor) else None for item in flat]
+    size = max((value.shape[0] for value in values if value is not None), default=0)
+    if not size:
+        raise RuntimeError(f"vmap: {operator} cannot be called over no samples at all")
+    differs = [value is not None and value.shape[0] == size for value in values]
+    chosen = [value if one else item for value, item, one in zip(values, flat, differs, strict=True)]
+    return level, size, chosen, [0 if one else None for one in differs]
+
+
+def with_level(level: int, output: torch.Tensor) -> torch.Tensor:
+    """Return a result as that vmap wants it."""
+    return private("_add_batch_dim")(output, 0, level)
 
 
 def _has_axis(dim: Any) -> bool:

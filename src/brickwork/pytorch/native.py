@@ -70,6 +70,10 @@ class NativeOperator:
         del overload
         return self._family.differentiate(values)
 
+    def batch(self, values: Values) -> Any:
+        """Serve a call over the samples of torch's older vmap."""
+        return self._family.differentiate.batch(values)
+
     def define(self, suffix: str) -> bool:
         """Register what is derived under a name that ends so; return whether there is such a thing."""
         return self._family.define(suffix)

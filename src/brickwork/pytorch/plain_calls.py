@@ -140,30 +140,39 @@ def _keeps_all(found: Recipe) -> bool:
     return found.alone and found.saved == tuple(range(found.count))
 
 
-def _backward(found: Recipe, more: int = 0) -> _Served:
-    """Return the backward pass of calls of a kind; their functions have `more` arguments without gradients."""
+def _backward(found: Recipe, copied: Sequence[int] = ()) -> _Served:
+    """Return the backward pass of calls of a kind.
+
+    Their functions have further arguments without gradients, copies of some: of those that outputs `copied` come from.
+    """
     operator: Any = None if found.plan is None else found.plan.call
     native = _native(operator)
-    none = (None,) * more
-    whole = found.wanted == tuple(range(found.count)) and not more
+    whole = found.wanted == tuple(range(found.count)) and not copied
 
     def called(values: Values, grads: Values) -> Any:
         # Compilers know the OpOverload alone.
         results = (operator if is_dynamo_compiling() else native)(*values, *found.in_rows(grads, values))
-        return results if whole else found.spread(results) + none
+        if whole:
+            return results
+        gradients = found.spread(results)
+        if not copied:
+            return gradients
+        # Compiled autograd adds up what comes to a tensor without asking whether anything does.
+        compiling = is_dynamo_compiling()
+        return (*gradients, *(torch.zeros_like(grads[place]) if compiling else None for place in copied))
 
     def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
         items, outputs = ctx.kept
         # torch fills the gradient of a single output.
         filled = grads if found.alone else found.filled(grads, outputs)
-        return (None,) * (found.count + more) if filled is None else called(found.restored(ctx, items), filled)
+        return (None,) * (found.count + len(copied)) if filled is None else called(found.restored(ctx, items), filled)
 
     def backward_of_tensors(ctx: Any, grad: torch.Tensor) -> Any:
         if whole and grad.is_contiguous() and not is_dynamo_compiling():
             return native(*ctx.saved_tensors, grad)
         return called(ctx.saved_tensors, (grad,))
 
-    return backward_of_tensors if _keeps_all(found) and not more else backward
+    return backward_of_tensors if _keeps_all(found) and not copied else backward
 
 
 def _storing(family: Family, found: Recipe, written: Sequence[int], others: _Served) -> _Served:
@@ -189,7 +198,7 @@ def _storing(family: Family, found: Recipe, written: Sequence[int], others: _Ser
         found.keep(ctx, items, outputs, plain=True)
         return outputs
 
-    apply = _applied(family, forward, _backward(found, len(read)))
+    apply = _applied(family, forward, _backward(found, [written.index(place) for place in read]))
 
     def call(*values: Any) -> Any:
         for place in written:

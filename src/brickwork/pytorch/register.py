@@ -74,6 +74,14 @@ class Behaviour(Protocol):
         ...
 
 
+class NativeBehaviour(Behaviour, Protocol):
+    """What an operator does whose host part is machine code."""
+
+    def batch(self, values: Sequence[Any]) -> Any:
+        """Serve a call of the default overload, which stores into nothing, over the samples of torch's older vmap."""
+        ...
+
+
 class PythonBehaviour(Behaviour, Protocol):
     """What an operator does whose host part runs in Python."""
 
@@ -402,10 +410,16 @@ def _follow_transforms(registration: Registration, label: str, library: Any, nam
         with OwnFramesHidden():
             return registration.behaviour.differentiate(label, in_order(arguments, given, named))
 
+    def batched(*given: Any, **named: Any) -> Any:
+        with OwnFramesHidden():
+            return cast("NativeBehaviour", registration.behaviour).batch(in_order(arguments, given, named))
+
     if any("Tensor" in str(each.type) for each in arguments):
         library.impl(name, at_autograd, "Autograd")
     if label == DEFAULT:
         library.impl(name, transformed, "FuncTorchDynamicLayerFrontMode")
+    if label == DEFAULT and not registration.python and not any(each.alias_info for each in arguments):
+        library.impl(name, batched, "Batched")
 
 
 def _on_autograd(registration: Registration, label: str) -> OnAutograd:
