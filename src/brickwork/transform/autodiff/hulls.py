@@ -67,6 +67,8 @@ class Hulls:
                 return self._read(expression, symbol)
             case Select(then=then, otherwise=otherwise):
                 return _either(self.of(then), self.of(otherwise))
+            case Apply(operator=operator, operands=(operand,)) if operator.name == "neg":
+                return _applied("sub", _Bounds(build.integer(0), build.integer(0)), self.of(operand))
             case Apply(operator=operator, operands=(left, right)):
                 return _applied(operator.name, self.of(left), self.of(right))
             case _:

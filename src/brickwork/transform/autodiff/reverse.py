@@ -143,8 +143,8 @@ def _refuse(program: Program, derived: Kernel, lost: Mapping[Tensor, Load]) -> N
             message=f"the gradient of `{program.name}` needs this element of `{node.tensor.name}` as it is here, but it"
             " is stored over in a loop whose length is not known beforehand",
             loc=node.loc,
-            help="write a `for` over a range that sizes or integer arguments give, left by a `break`, or give the"
-            f" gradient yourself with `@{program.name}.backward`",
+            help="write a `for` over a range that sizes or integer arguments bound, as `range(min(n, len(x)))` does,"
+            f" left by a `break` if need be, or give the gradient yourself with `@{program.name}.backward`",
         )
         for node in needed
     ]

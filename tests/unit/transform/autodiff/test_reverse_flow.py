@@ -361,6 +361,17 @@ def blocks_of_a_size_given_at_run_time(x: torch.Tensor, groups: int) -> torch.Te
     return out
 
 
+@case(numbers(5), 2)
+def chunks_of_a_length_given_at_run_time(x: torch.Tensor, chunk: int) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    state = x.new_zeros((1,))
+    for start in range(0, len(x), chunk):
+        for t in range(start, min(start + chunk, len(x))):
+            out[t] = x[t] * (x[t] + state[0])
+        state[0] = 0.5 * state[0] * state[0] + x[start]
+    return out
+
+
 @case(numbers(4, 2))
 def local_changed_in_any_order(x: torch.Tensor) -> torch.Tensor:
     out = torch.zeros_like(x)
