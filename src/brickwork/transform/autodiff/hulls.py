@@ -1,18 +1,36 @@
 """How many iterations the loops around a place can have, in terms that the host knows: the sizes of tapes.
 
-`for t in range(n): for u in range(t + 1)` has at most n iterations of u in any iteration of t.
+`for t in range(n): for u in range(t + 1)` has at most n iterations of u in any iteration of t. Where a bound is not
+known beforehand, an element that each iteration reads tells: `for e in range(begin[s], begin[s + 1])` with `x[e]` in it
+runs through what can be an index of x, since the call that gradients are for has passed its checks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Read, Select, Size, Symbol
-from brickwork.ir.walk import walk
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Constant,
+    Expression,
+    For,
+    If,
+    Load,
+    Read,
+    Select,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    While,
+)
+from brickwork.ir.walk import read_symbols, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +53,14 @@ _UNKNOWN = _Bounds()
 
 
 class Hulls:
-    """The ranges of the loops of a normalised kernel; `scalars` are what the host gives it."""
+    """The ranges of the loops of a normalised kernel; `scalars` are what the host gives it.
 
-    def __init__(self, block: Block, scalars: Iterable[Symbol]) -> None:
+    With `reached`, what is read in loops tells of them, too.
+    """
+
+    def __init__(self, block: Block, scalars: Iterable[Symbol], *, reached: bool = False) -> None:
         """Note what the variables are that have one value."""
+        self.reached = reached
         nodes = [*walk(block)]
         self.loops = {node.index: node for node in nodes if isinstance(node, For)}
         counts = Counter(node.symbol for node in nodes if isinstance(node, Assign))
@@ -51,10 +73,58 @@ class Hulls:
         """Return what a loop's index runs through, in any iteration of the loops around it."""
         if index not in self.known:
             loop = self.loops[index]
+            self.known[index] = None
             start, stop = self.of(loop.start).low, self.of(loop.stop).high
-            known = None if start is None or stop is None else Range(start, build.sub(stop, build.integer(1)))
-            self.known[index] = known
+            last = None if stop is None else build.sub(stop, build.integer(1))
+            if self.reached and (start is None or last is None):
+                start, last = self._reached(loop, start, last)
+            self.known[index] = None if start is None or last is None else Range(start, last)
         return self.known[index]
+
+    def _reached(
+        self, loop: For, low: Expression | None, high: Expression | None
+    ) -> tuple[Expression | None, Expression | None]:
+        """Return the ends of a loop where they are known, and else those that an access in each iteration tells."""
+        for access in _accesses(loop.body):
+            for axis, index in enumerate(access.indices):
+                size = build.size(access.tensor, axis)
+                natural = _natural(index)
+                least = build.integer(0) if natural is index else build.sub(build.integer(0), size)
+                found = self._solved(natural, loop, _Bounds(least, build.sub(size, build.integer(1))))
+                low, high = low or found.low, high or found.high
+        return low, high
+
+    def _solved(self, expression: Expression, loop: For, held: _Bounds) -> _Bounds:
+        """Return the bounds of a loop's index where those of an expression that it stands in are known.
+
+        A loop that is run backwards by the variable that it sets first runs through what that variable does.
+        """
+        match expression:
+            case Read(symbol=symbol) if symbol == loop.index:
+                return held
+            case Read(symbol=symbol) if symbol in self.values:
+                return self._solved(self.values[symbol], loop, held)
+            case Apply(operator=operator, operands=(left, Read(symbol=symbol))) if (
+                operator.name == "sub" and symbol == loop.index and left == _ends(loop)
+            ):
+                return held
+            case Apply(operator=operator, operands=(Constant(value=-1) as minus, right)) if operator.name == "mul":
+                return self._solved(right, loop, _applied("mul", held, _Bounds(minus, minus)))
+            case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
+                if not self._depends(right, loop.index):
+                    inverse = "sub" if operator.name == "add" else "add"
+                    return self._solved(left, loop, _applied(inverse, held, self.of(right)))
+                if self._depends(left, loop.index):
+                    return _UNKNOWN
+                ends = (held, self.of(left)) if operator.name == "add" else (self.of(left), held)
+                return self._solved(right, loop, _applied("sub", *ends))
+            case _:
+                return _UNKNOWN
+
+    def _depends(self, expression: Expression, index: Symbol) -> bool:
+        """Whether an expression is another one in other iterations of a loop, as far as is known."""
+        read = read_symbols(expression)
+        return index in read or any(self._depends(self.values[symbol], index) for symbol in read & self.values.keys())
 
     def of(self, expression: Expression) -> _Bounds:
         """Return the bounds of an int64 expression."""
@@ -82,6 +152,44 @@ class Hulls:
             return _UNKNOWN if held is None else _Bounds(held.low, held.high)
         value = self.values.get(symbol)
         return _UNKNOWN if value is None else self.of(value)
+
+
+def _accesses(block: Block) -> Iterator[Load | Store]:
+    """Yield the accesses of tensors that each iteration of the innermost loops around them makes."""
+    for statement in block:
+        roots: tuple[Expression | Statement, ...]
+        match statement:
+            case If(condition=condition):
+                roots = (condition,)
+            case For(start=start, stop=stop):
+                roots = (start, stop)
+            case While():
+                roots = ()
+            case _:
+                roots = (statement,)
+        for node in walk(roots):
+            if isinstance(node, Load | Store) and not node.tensor.is_local:
+                yield node
+        if isinstance(statement, For):
+            yield from _accesses(statement.body)
+
+
+def _ends(loop: For) -> Expression:
+    """Return the first and the last value of a loop's index added up."""
+    return build.sub(build.add(loop.start, loop.stop), build.integer(1))
+
+
+def _natural(index: Expression) -> Expression:
+    """Return an index without what makes it count from the end."""
+    match index:
+        case Select(
+            condition=Apply(operator=operator, operands=(left, Constant(value=0))),
+            then=Apply(operands=(first, Size())),
+            otherwise=otherwise,
+        ) if operator.name == "lt" and left == first == otherwise:
+            return otherwise
+        case _:
+            return index
 
 
 def _both(name: str, first: Expression | None, second: Expression | None) -> Expression | None:

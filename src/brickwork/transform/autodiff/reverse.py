@@ -6,6 +6,7 @@
     copies              adjoints begin as the gradients that are given
     F(body), R(body)    the kernel's variables computed anew, and adjoints back to the arguments (`sweep.py`)
     rounding            of gradients that were summed in a wider type
+    fewer tapes         where one expression alone reads several (`joined.py`)
     gather form         of the loops that add to elements of adjoints (`gather.py`)
 
 All of it is one kernel, without what no gradient depends on. Arguments are read and never written.
@@ -52,10 +53,12 @@ from brickwork.ir.walk import NodeType, rewrite, walk
 from brickwork.transform.autodiff.activity import activity
 from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.branches import branched
+from brickwork.transform.autodiff.counted import counted
 from brickwork.transform.autodiff.dead import without_dead, without_unused
 from brickwork.transform.autodiff.extremes import chosen
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.hulls import Hulls
+from brickwork.transform.autodiff.joined import joined
 from brickwork.transform.autodiff.located import located
 from brickwork.transform.autodiff.moving import moving
 from brickwork.transform.autodiff.normal import normalised
@@ -83,9 +86,23 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
 
     It adds to elements where contributions arise: that is the form to derive again.
     """
+    derived, lost = _derived(program, wanted, signature, reached=False)
+    if lost:
+        derived, lost = _derived(program, wanted, signature, reached=True)
+    _refuse(program, lost)
+    return derived
+
+
+def _derived(
+    program: Program, wanted: tuple[bool, ...], signature: Signature, *, reached: bool
+) -> tuple[Program, list[Load]]:
+    """Return the program of gradients, and the loads whose values it does not know.
+
+    With `reached`, the lengths of more loops are known, by what counts or is read in them.
+    """
     names = names_of(program)
     host, kernel, results = _parts(program)
-    kernel = replace(kernel, body=normalised(kernel.body, names))
+    kernel = replace(kernel, body=normalised(counted(kernel.body, names) if reached else kernel.body, names))
     parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
     places = {source: target for node in host if isinstance(node, Rebind) for target, source in _pairs(node)}
     wanted_tensors = parameter_tensors(item for item, chosen in zip(parameters, wanted, strict=True) if chosen)
@@ -103,7 +120,7 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     free = {index for index, verdict in analysis.loops.items() if _any_order(verdict)}
     free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
-    tapes = Tapes(Hulls(kernel.body, kernel.scalars), names)
+    tapes = Tapes(Hulls(kernel.body, kernel.scalars, reached=reached), names)
     replay = Replay(states, tapes, names, allocated, found.tensors, moving(kernel.body))
     recompute = Recompute(names, active, tapes, replay.load, frozenset(free))
     sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting))
@@ -117,9 +134,11 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
     derived, assumptions = forwards(_kernel(kernel, body, made, sizes), sweep.turned)
     assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
-    derived = _kernel(derived, located(simplified(derived.body, gradients, before), kernel.loc), (), {})
-    _refuse(program, derived, replay.lost)
-    return Program(
+    shorter, more = joined(simplified(derived.body, gradients, before), [item.allocation for item in tapes.made], names)
+    derived, made = _kernel(derived, located(shorter, kernel.loc), more, sizes), (*made, *more)
+    loads = (node for node in walk(derived.body) if isinstance(node, Load))
+    needed = [replay.lost[node.tensor] for node in loads if node.tensor in replay.lost]
+    result = Program(
         name=program.name,
         parameters=(
             *map(_unwritten, parameters),
@@ -132,11 +151,11 @@ def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -
         aligned=signature.aligned,
         loc=program.loc,
     )
+    return result, needed
 
 
-def _refuse(program: Program, derived: Kernel, lost: Mapping[Tensor, Load]) -> None:
+def _refuse(program: Program, lost: Sequence[Load]) -> None:
     """Refuse gradients that need elements which nothing tells any more."""
-    needed = (lost[node.tensor] for node in walk(derived.body) if isinstance(node, Load) and node.tensor in lost)
     wrong = [
         Diagnostic(
             code="BW501",
@@ -146,7 +165,7 @@ def _refuse(program: Program, derived: Kernel, lost: Mapping[Tensor, Load]) -> N
             help="write a `for` over a range that sizes or integer arguments bound, as `range(min(n, len(x)))` does,"
             f" left by a `break` if need be, or give the gradient yourself with `@{program.name}.backward`",
         )
-        for node in needed
+        for node in lost
     ]
     if wrong:
         raise CompileError(in_order(wrong))
