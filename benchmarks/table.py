@@ -7,7 +7,7 @@ README.md has the headlines (`headlines.py`), docs/guide/measured.md every table
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,25 +85,29 @@ def versions(record: Record) -> str:
 
 
 def everything(found: list[Findings], machine: str) -> str:
-    """Return every table of a machine with its plot, which is drawn, and first what holds of all of them."""
+    """Return all tables of a machine, and draw their plots; what holds of all, or of a question, stands once."""
     every = tables(found)
     alike = common(every)
-    lines = [about(every), "", *(f"- {key}: {value}" for key, value in alike.items()), ""]
+    lines = [about(every), "", *_facts(alike)]
     for findings in found:
-        lines += [f"### {findings.question}: {findings.asks}", ""]
+        here = {key: value for key, value in common([*findings.tables.values()]).items() if key not in alike}
+        lines += [f"### {findings.question}", "", findings.asks, "", *_facts(here)]
         for name, table in findings.tables.items():
             picture = IMAGES / machine / f"{findings.question}-{name}.png"
             table.plot(picture)
             sheet = table.sheet()
-            own = tuple(fact for fact in sheet.facts if fact[0] not in alike)
+            own = tuple(fact for fact in sheet.facts if fact[0] not in {*alike, *here})
             said = glance(table)
-            lines += [
-                views.markdown(replace(sheet, subtitle=f"brickwork: {said}" if said else "", facts=own)),
-                f"![{table.title}](../images/measured/{machine}/{picture.name})",
-                "",
-            ]
+            shown = f"![{table.title}](../images/measured/{machine}/{picture.name})"
+            subtitle = f"brickwork: {said}\n\n{shown}" if said else shown
+            lines.append(views.markdown(replace(sheet, subtitle=subtitle, facts=own)))
         lines += [f"- not measured: {trouble}" for trouble in findings.troubles()]
     return "\n".join(lines)
+
+
+def _facts(facts: Mapping[str, str]) -> list[str]:
+    """Return what is said of several tables, as a list."""
+    return [*(f"- {key}: {value}" for key, value in facts.items()), ""] if facts else []
 
 
 def write_measured() -> None:

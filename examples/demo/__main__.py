@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from pathlib import Path
 
@@ -124,4 +125,5 @@ def draw(console: Console, progress: Told) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__).parse_args()
     main()

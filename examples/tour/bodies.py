@@ -56,7 +56,7 @@ def main(size: int = 400, steps: int = 200) -> str:
         a = accelerations(x, mass, softening)
         v += 0.5 * dt * a
         trails += seen(x)
-    plots.picture((trails / trails[1:-1, 1:-1].max()).sqrt().clamp(0, 1), picture_of("bodies"))
+    plots.picture((trails / trails[1:-1, 1:-1].max()).sqrt().clamp(0, 1), picture_of("bodies"), "inferno")
     drift = abs(energy(x, v, mass, softening) / before - 1)
     assert drift < 1e-2, drift
     return f"{steps} steps of {size} bodies keep the energy to {drift:.1e}"

@@ -28,7 +28,7 @@ def main(size: int = 600) -> str:
     assert torch.equal(escape_times(*grid), escape_times.python(*grid))
     turns = escape_times(size, size * 4 // 3, -2.2, 1.2, 2.4 / size, 200)
     shade = (turns.float() / 200).sqrt()
-    plots.picture(1 - shade, picture_of("mandelbrot"))
+    plots.picture(shade, picture_of("mandelbrot"), "twilight_shifted")
     inside = (turns == 200).float().mean().item() * (2.4 * 3.2)
     assert abs(inside - 1.5066) < 0.1, inside
     return f"its area is about {inside:.3f} (known: 1.507)"

@@ -53,7 +53,7 @@ def main(queries: int = 200, points: int = 2000, pixels: int = 240) -> str:
     assert torch.equal(numbers, indices)
     assert torch.allclose(distances, expected)
     apart = cells(p[:40, :2].contiguous(), pixels)
-    plots.picture((apart / apart.max()).sqrt(), picture_of("neighbours"))
+    plots.picture((apart / apart.max()).sqrt(), picture_of("neighbours"), "copper")
     return f"the neighbours of {queries} queries among {points} points"
 
 

@@ -46,7 +46,7 @@ def main(size: int = 48, updates: int = 150) -> str:
     apart = (shift.detach() - true).abs().max().item()
     assert apart < 0.02, shift
     strip = torch.cat([image, wanted, resample(image, scale, shift.detach())], dim=1)
-    plots.picture(strip.clamp(0, 1), picture_of("resampling"))
+    plots.picture(strip.clamp(0, 1), picture_of("resampling"), "magma")
     return f"the shift is found to within {apart:.1e} pixels"
 
 

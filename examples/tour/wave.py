@@ -41,7 +41,7 @@ def main(size: int = 200, steps: int = 150) -> str:
     drop = torch.exp(-(across[:, None] ** 2 + across**2) / 20)
     drop[0] = drop[-1] = drop[:, 0] = drop[:, -1] = 0
     rings = wave(drop, 0.5, steps)
-    plots.picture((0.5 + 4 * rings).clamp(0, 1), picture_of("wave"))
+    plots.picture((0.5 + 4 * rings).clamp(0, 1), picture_of("wave"), "RdBu")
     return "a standing wave swings as the formula says"
 
 

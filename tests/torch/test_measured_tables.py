@@ -53,8 +53,8 @@ def test_answers_to_questions_are_shown(copied, monkeypatch):
     assert "fill_" not in readme.split("measured: begin")[1].split("measured: end")[0]
     text = (copy / "docs/guide/measured.md").read_text()
     for words in (
-        "### sin: How fast?",
-        "### compile: How long?",
+        "### sin\n\nHow fast?\n\n- bytes: 8 * N",
+        "### compile\n\nHow long?",
         "| 4096 | 0.00546 ±0% | **0.0164 ±0%** |",
         "![sines](../images/measured/machine/sin-rate.png)",
         "brickwork: 3.46 x (3.00 x to 4.00 x) as fast as the best other, mostly torch",

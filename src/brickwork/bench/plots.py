@@ -409,8 +409,11 @@ def curves(lines: Mapping[str, Sequence[float]], path: Path, across: str, along:
     figure.savefig(path, dpi=110)
 
 
-def picture(image: torch.Tensor, path: Path) -> None:
-    """Write a picture, (height, width) or (height, width, 3), with values of 0 to 1 or bytes."""
+def picture(image: torch.Tensor, path: Path, colours: str = "gray") -> None:
+    """Write a picture, (height, width) or (height, width, 3), with values of 0 to 1 or bytes.
+
+    Where it has no colours of its own, it takes those of a map of matplotlib's.
+    """
     from matplotlib import image as writer
 
-    writer.imsave(path, image.contiguous().numpy(), cmap="gray", vmin=0, vmax=1)
+    writer.imsave(path, image.contiguous().numpy(), cmap=colours, vmin=0, vmax=1)
