@@ -103,3 +103,20 @@ def test_explain_goes_as_far_as_the_host_needs_no_values():
     assert "host part: Python" in marked.explain(x, 0)
     marked(x, 0)
     assert "for i at" in marked.explain(x, 0)
+
+
+@bw.op("tests::numbers_greatest")
+def greatest(x: torch.Tensor) -> torch.Tensor:
+    best = 0.0
+    for i in range(len(x)):
+        best = max(best, math.pow(min(x[i], 2.0), 2.0))
+    return best
+
+
+def test_export_puts_functions_of_its_own_in_place_of_pythons():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return greatest(x)
+
+    x = torch.randn(5)
+    torch.testing.assert_close(torch.export.export(Model(), (x,)).module()(x), greatest.python(x))

@@ -11,6 +11,7 @@ import math
 import sys
 import types
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import cast
 
 from brickwork.language.math import FORMULAS, METHODS, POWER_MODULO
@@ -27,6 +28,10 @@ ALLOCATIONS = frozenset(
 """torch's functions that make a tensor."""
 NEW_METHODS = frozenset({"new_empty", "new_zeros", "new_ones", "new_full"})
 """A tensor's methods that make a tensor."""
+PYTHON: Mapping[types.ModuleType, Mapping[str, object]] = MappingProxyType(
+    {module: MappingProxyType({**vars(module)}) for module in (builtins, math)}
+)
+"""Python's own functions; `torch.export` puts others in place of some while it runs."""
 
 
 class Missing:
@@ -44,7 +49,9 @@ def resolve(node: ast.expr, captured: Mapping[str, object], local: frozenset[str
         owner = resolve(node.value, captured, local)
         frozen = MISSING if isinstance(owner, Missing) else captured.get(ast.unparse(node), MISSING)
         if isinstance(owner, types.ModuleType):
-            return getattr(owner, node.attr, MISSING) if frozen is MISSING else frozen
+            own = PYTHON.get(owner)
+            found: object = getattr(owner, node.attr, MISSING) if own is None else own.get(node.attr, MISSING)
+            return found if frozen is MISSING else frozen
         return frozen
     return MISSING
 
@@ -54,10 +61,9 @@ def intrinsic(value: object) -> str | None:
     name = getattr(value, "__name__", None)
     if not isinstance(name, str) or isinstance(value, types.ModuleType):
         return None
-    if getattr(builtins, name, None) is value:
-        return f"builtins.{name}"
-    if getattr(math, name, None) is value:
-        return f"math.{name}"
+    for owner, functions in PYTHON.items():
+        if functions.get(name) is value:
+            return f"{owner.__name__}.{name}"
     module = getattr(value, "__module__", None)
     if name in LANGUAGE and isinstance(module, str) and module.split(".")[0] == "brickwork":
         return f"brickwork.{name}"
