@@ -191,3 +191,27 @@ def test_sines_are_right_to_one_unit_in_the_last_place(name, most):
     assert wrong[~wrong.isnan()].max() <= 1.0
     assert torch.equal(out[:2].signbit(), exact[:2].signbit())
     assert out[2].isnan()
+
+
+@pytest.mark.parametrize(("least", "most"), [(-1.0, 1.0), (-87.0, 88.7), (-104.5, -86.0), (88.5, 89.5), (-1e30, 1e30)])
+def test_exponentials_are_right_to_a_unit_in_the_last_place_and_the_same_at_every_width(least, most):
+    ends = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 88.72284, 88.72283, -103.97208, -103.97207])
+    x = torch.cat((ends, torch.linspace(least, most, 30011)))
+    tensor, i = named("x", 0, x), symbol("i")
+    to = named("out", 1, x)
+    made = kernel((tensor, to), loop(i, 0, extent(to), store(to, (i,), op("exp", load(tensor, i)))))
+    results = []
+    for width in (1, 4, 16, 64):
+        for target in (host_target(), replace(host_target(), mask_registers=False)):
+            out = torch.zeros_like(x)
+            roles = {"i": (Role.VECTOR, width)} if width > 1 else {}
+            Machine(scheduled(made, roles), target)([x, out])
+            results.append(out.view(torch.int32))
+    assert all(torch.equal(result, results[0]) for result in results)
+    exact, found = x.double().exp(), results[0].view(torch.float32)
+    rounded = exact.float()
+    assert torch.equal(found.isinf(), rounded.isinf())
+    assert torch.equal(found.isnan(), x.isnan())
+    unit = (torch.nextafter(rounded, torch.tensor(math.inf)) - rounded).double()
+    wrong = ((found.double() - exact).abs() / unit)[rounded.isfinite()]
+    assert wrong.max() <= 1.01

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from brickwork.codegen import libdevice, trigonometry
 from brickwork.codegen.builder import float_constant
+from brickwork.codegen.exponential import exponential
 from brickwork.codegen.state import State, unlikely
 from brickwork.codegen.values import type_suffix, vector_type
 
@@ -37,6 +38,8 @@ def call_function(state: State, name: str, scalar: str, operands: Sequence[str],
     stem = _NAMES.get(name, name)
     if stem in {"sin", "cos"} and scalar == "float" and state.target.fused:
         return _trigonometric(state, stem, operands[0], width)
+    if stem == "exp" and scalar == "float" and state.target.fused:
+        return exponential(state, operands[0], width)
     if stem in {"asinh", "acosh"} and state.target.vector_library == "sleef":
         return _inverse_hyperbolic(state, stem, scalar, operands[0], width)
     return _call_library(state, stem, scalar, operands, width)
