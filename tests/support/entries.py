@@ -33,7 +33,7 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.walk import walk
-from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_below_autograd, thunk_object
+from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, caller_below_autograd, thunk_object
 from brickwork.target.cpu import host_target
 
 _numbers = count(1)
@@ -90,7 +90,7 @@ def refuse_gradients(overload: OpOverload) -> OnAutograd:
     def on_autograd(arguments: tuple[object, ...], wants_gradient: bool) -> object:
         if wants_gradient:
             raise NotImplementedError(f"{overload.name()} has no gradient yet")
-        return call_below_autograd(overload, arguments)
+        return caller_below_autograd(overload)(arguments)
 
     return on_autograd
 

@@ -213,7 +213,8 @@ def html(sheet: Sheet, picture: str = "") -> str:
 def _html_grid(headings: tuple[str, ...], rows: Rows) -> str:
     def row(tag: str, cells: tuple[Cell, ...]) -> str:
         return "".join(
-            f"<{tag} style='text-align:{'right' if number else 'left'};padding:.2em .8em;{_HTML[cell.manner]}'>"
+            f"<{tag} style='text-align:{'right' if number else 'left'};padding:.2em .8em;"
+            f"{'white-space:nowrap;' if tag == 'td' else ''}{_HTML[cell.manner]}'>"
             f"{markup.escape(cell.text)}</{tag}>"
             for number, cell in enumerate(cells)
         )

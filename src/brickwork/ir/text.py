@@ -79,11 +79,6 @@ def print_kernel(kernel: Kernel) -> str:
     return "\n".join((*_declarations([kernel], ()), *_kernel(kernel, 0)))
 
 
-def print_block(block: Block) -> str:
-    """Return statements as text, without declarations."""
-    return "\n".join(_lines(block, 0))
-
-
 # ---------------------------------------------------------------- names
 
 

@@ -115,11 +115,6 @@ def thunk_name() -> str:
     return "gate with CUDA" if library.can_launch() else "gate"
 
 
-def call_below_autograd(overload: OpOverload, arguments: Sequence[object]) -> object:
-    """Call an operator so that the dispatcher begins below the autograd keys."""
-    return caller_below_autograd(overload)(arguments)
-
-
 def caller_below_autograd(overload: OpOverload) -> Callable[[Sequence[object]], Any]:
     """Return what calls an operator, with all arguments in order, so that the dispatcher begins below autograd."""
     guard: Any = library.private("_C._AutoDispatchBelowAutograd")
