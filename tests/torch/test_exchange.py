@@ -7,6 +7,7 @@ import torch
 
 import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
+from brickwork.pytorch import batching
 
 Tensor = torch.Tensor
 
@@ -261,3 +262,66 @@ def test_python_hosts_exchange_too():
     assert python.definition.host == "python"
     for steps in (0, 1, 2, 3):
         agrees(python, torch.randn(5), steps)
+
+
+@bw.op("bwswap::swapped_difference")
+def swapped_difference(x: Tensor, y: Tensor, times: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    for t in range(times[0]):
+        x, y = y, x
+    for i in range(x.shape[0]):
+        out[i] = x[i] - 2.0 * y[i]
+    return out
+
+
+@bw.op("bwswap::by_turns")
+def by_turns(u: Tensor, v: Tensor, steps: int) -> None:
+    for t in range(steps):
+        for i in range(u.shape[0]):
+            v[i] = 0.5 * u[i] + t
+        u, v = v, u
+
+
+@bw.op("bwswap::by_turns_of_each")
+def by_turns_of_each(u: Tensor, v: Tensor, times: Tensor) -> None:
+    for t in range(times[0]):
+        for i in range(u.shape[0]):
+            v[i] = 0.5 * u[i] + t
+        u, v = v, u
+
+
+def test_samples_do_not_exchange_elements_of_arguments(device):
+    if device == "cuda":
+        pytest.skip("elements of tensors on a GPU do not decide how often places change")
+    x, y, times = torch.randn(4, 3), torch.randn(4, 3), torch.arange(4)[:, None]
+    before = x.clone(), y.clone()
+    found = torch.vmap(swapped_difference)(x, y, times)
+    expected = [x - 2 * y if time % 2 == 0 else y - 2 * x for x, y, time in zip(*before, times, strict=True)]
+    torch.testing.assert_close(found, torch.stack(expected))
+    torch.testing.assert_close((x, y), before)
+
+
+@pytest.mark.parametrize("name", ["by_turns", "by_turns_of_each"])
+def test_samples_of_arguments_that_are_stored_into(name, device, monkeypatch):
+    operator, steps, axis = (
+        (by_turns, 3, None) if name == "by_turns" else (by_turns_of_each, torch.arange(4)[:, None], 0)
+    )
+    if device == "cuda" and axis == 0:
+        pytest.skip("elements of tensors on a GPU do not decide how often places change")
+    one_by_one = []
+    called = batching.Samples.one_by_one
+    monkeypatch.setattr(batching.Samples, "one_by_one", lambda *args: one_by_one.append(args) or called(*args))
+
+    def stored(operator):
+        def function(u, v, steps):
+            u, v = u.clone(), v.clone()
+            operator(u, v, steps)
+            return u, v
+
+        return function
+
+    u, v = torch.randn(4, 3, device=device), torch.randn(4, 3, device=device)
+    found = torch.vmap(stored(operator), (0, 0, axis))(u, v, steps)
+    expected = [stored(operator.python)(u[n], v[n], steps if axis is None else steps[n]) for n in range(4)]
+    torch.testing.assert_close(found, tuple(map(torch.stack, zip(*expected, strict=True))))
+    assert bool(one_by_one) == (axis == 0)

@@ -38,7 +38,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import NodeType, rewrite
 from brickwork.transform.free import kernel_of, names_of
-from brickwork.transform.samples import Key, Samples, for_each_sample
+from brickwork.transform.samples import Key, Samples, exchanges, for_each_sample
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import copied, dense_type, joined_type, same_sizes, sizes_of
 
@@ -59,8 +59,14 @@ def batch(program: Program, given: tuple[bool, ...], signature: Signature, *, ke
     key: Key | None = None
     if keys:
         drawn, key = _with_keys(drawn, names, whole)
-    host = _Host(program, Samples(names, whole, count, key), may_alias=signature.may_alias)
-    return replace(program, parameters=(*parameters, *drawn), body=(*checks, *host.body()), may_alias=host.may_alias)
+    host = _Host(program, Samples(names, {**whole}, count, key), may_alias=signature.may_alias, held=frozenset())
+    body = tuple(host.body())
+    if host.by_elements and not whole.keys().isdisjoint(host.moved):
+        # Elements of what the caller holds stay where they are: copies change places.
+        held = frozenset(whole)
+        host = _Host(program, Samples(names, {**whole}, count, key), may_alias=signature.may_alias, held=held)
+        body = tuple(host.body())
+    return replace(program, parameters=(*parameters, *drawn), body=(*checks, *body), may_alias=host.may_alias)
 
 
 def _whole(parameter: Parameter, kind: ArgumentType, names: Names, whole: dict[Tensor, Tensor]) -> Parameter:
@@ -108,8 +114,14 @@ class _Host:
     program: Program
     samples: Samples
     may_alias: bool
-    shared: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
-    """What all samples share of the tensors that change places, by the places that copies of it fill."""
+    held: frozenset[Tensor]
+    """Tensors that are copied before they change places, though they differ between samples."""
+    moved: set[Tensor] = field(default_factory=set[Tensor])
+    """The tensors that change places."""
+    copies: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
+    """Of which of them copies change places, by these places: of what all samples share, and of what is held."""
+    by_elements: bool = False
+    """Whether samples exchange elements, not places."""
 
     def body(self) -> Iterator[Statement]:
         """Yield the statements."""
@@ -142,15 +154,16 @@ class _Host:
         return replace(node, tensor=self.samples.add(node.tensor, kind), sizes=sizes, like=None)
 
     def rebound(self, node: Rebind) -> Iterator[Statement]:
-        """Yield what gives tensors places; what all samples share is copied for each of them before."""
+        """Yield what gives tensors places; what all samples share, or is held, is copied for each of them before."""
+        self.moved.update(node.sources)
         sources: list[Tensor] = []
         for place, tensor in zip(node.targets, node.sources, strict=True):
-            whole = self.samples.whole.get(tensor)
+            whole = None if tensor in self.held else self.samples.whole.get(tensor)
             if whole is None:
                 kind = dense_type(tensor.type.dtype, tensor.type.rank + 1)
                 whole = Tensor(f"{tensor.name}_samples", next(self.samples.names.tensors), kind)
-                yield Allocate(tensor=whole, sizes=(self.samples.count, *sizes_of(tensor)))
-                self.shared[place] = tensor
+                yield Allocate(tensor=whole, sizes=(self.samples.count, *map(self.resized, sizes_of(tensor))))
+                self.copies[place] = tensor
             sources.append(whole)
         kind = joined_type([tensor.type for tensor in sources])
         targets = tuple(self.samples.add(place, kind) for place in node.targets)
@@ -162,8 +175,9 @@ class _Host:
         facts = [build.apply("eq", Size(tensor=tensor, axis=0), self.samples.count) for tensor in whole]
         facts += [self.resized(fact) for fact in kernel.facts]
         filled: list[Statement] = []
-        for place, tensor in self.shared.items():
+        for place, tensor in self.copies.items():
             facts += [self.resized(fact) for fact in same_sizes(place, tensor)]
             filled += copied(tensor, place, self.samples.names)
         body = for_each_sample((*filled, *kernel.body), self.samples)
+        self.by_elements |= exchanges(kernel.body) and not exchanges(body)
         return replace(kernel_of(kernel, body, facts), may_alias=self.may_alias)

@@ -21,7 +21,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lower import lower
-from brickwork.ir.nodes import Load, Parameter, Program, Rebind, TensorListParameter, TensorParameter, TensorType
+from brickwork.ir.nodes import Block, Launch, Load, Parameter, Program, TensorListParameter, TensorParameter, TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, Forward
@@ -106,15 +106,18 @@ def _made(base: Defined, derivation: Derivation, signature: Signature) -> Progra
     if isinstance(derivation, Backward):
         return gathered(_scattered(base, derivation, signature))
     program = program_of(base, base_signature(len(base.parameters), derivation, signature))
-    if (
-        isinstance(derivation, Batch)
-        and base.mutated
-        and any(isinstance(node, Rebind) for node in statements(program.body))
-    ):
+    made = derive(program, derivation, signature)
+    if isinstance(derivation, Batch) and base.mutated and _exchanging(program) != _exchanging(made):
         # Samples exchange elements, which the tensors that the caller holds must not.
-        message = f"`{base.name}` stores into arguments that change places, which is not done for all samples at once"
+        message = f"`{base.name}` stores into arguments that change places, for each sample in another way"
         raise CompileError(Diagnostic(code="BW901", message=message, loc=base.loc, help="call it once a sample"))
-    return derive(program, derivation, signature)
+    return made
+
+
+def _exchanging(program: Program) -> int:
+    """Return how many kernels of a program exchange places."""
+    exchanges: Callable[[Block], bool] = import_module("brickwork.transform.samples").exchanges
+    return sum(exchanges(node.kernel.body) for node in statements(program.body) if isinstance(node, Launch))
 
 
 @lru_cache(maxsize=8)

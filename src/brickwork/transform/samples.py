@@ -65,9 +65,14 @@ class Samples:
         return self.whole[tensor]
 
 
+def exchanges(body: Block) -> bool:
+    """Whether tensors change places in the body of a kernel."""
+    return any(map(_exchanges, body))
+
+
 def for_each_sample(body: Block, samples: Samples) -> Block:
-    """Return the body of a kernel for all samples."""
-    if not any(map(_exchanges, body)):
+    """Return the body of a kernel for all samples; places change in it no more where samples exchange elements."""
+    if not exchanges(body):
         return _over(body, samples)
     same = _shared_symbols(body, samples)
     if _is_apart(body, same, samples):
