@@ -453,3 +453,23 @@ def test_what_the_host_makes_of_what_samples_share_is_one_for_each(op):
 
     found = torch.vmap(torch.func.grad(loss), (None, 0))(x[0], w)
     torch.testing.assert_close(found, torch.stack([torch.func.grad(loss)(x[0], other) for other in w]))
+
+
+TABLE, SEEN = [1.0, 2.0], []
+
+
+@bw.op("tests::host_shares_lists")
+def shares_lists(x: torch.Tensor) -> torch.Tensor:
+    y = x.relu()
+    SEEN.append(len(x))
+    out = torch.empty_like(y)
+    for i in range(len(x)):
+        out[i] = y[i] * TABLE[i]
+    return out
+
+
+def test_lists_are_constants_in_loops_and_shared_in_a_host_part_in_python():
+    TABLE[0] = 9.0
+    found = [shares_lists(torch.ones(2, dtype=dtype)).tolist() for dtype in (torch.float32, torch.float64)]
+    assert found == [[1.0, 2.0]] * 2
+    assert SEEN[-2:] == [2, 2]

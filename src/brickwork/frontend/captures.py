@@ -17,11 +17,12 @@ from brickwork.frontend.source import SourceFunction, bound_values
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A name, where its value is found, and the value when it was captured."""
+    """A name, where its value is found, the object that this was when it was captured, and the value that was kept."""
 
     name: str
     space: Mapping[str, object] | types.CellType
     key: str
+    found: object
     value: object
 
     def now(self) -> object:
@@ -41,7 +42,12 @@ def probes(sources: Iterable[SourceFunction]) -> tuple[Probe, ...]:
 
 def rebound(found: Iterable[Probe]) -> list[str]:
     """Return the names that mean something else now."""
-    return [probe.name for probe in found if (now := probe.now()) is not probe.value and not _same(now, probe.value)]
+    return [probe.name for probe in found if (now := probe.now()) is not probe.found and not _same(now, probe.value)]
+
+
+def originals(source: SourceFunction) -> dict[str, object]:
+    """Return the lists of which a copy was captured, which Python code of the function shares with others."""
+    return {probe.name: probe.found for probe in _probes(source) if probe.found is not probe.value}
 
 
 def _probes(source: SourceFunction) -> Iterator[Probe]:
@@ -49,18 +55,23 @@ def _probes(source: SourceFunction) -> Iterator[Probe]:
     inner = {item.name for item in source.inner.values()}
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for name, value in source.captured.items():
-        if not (is_number(value) or isinstance(value, str) or constant_items(value) or helper(value)):
+        if not (is_number(value) or isinstance(value, str) or constant_items(value) is not None or helper(value)):
             continue
         if bound_values(value) or name in inner:
             continue
         owner, _, key = name.rpartition(".")
         module = source.captured.get(owner)
         if isinstance(module, types.ModuleType):
-            yield Probe(name, vars(module), key, value)
+            yield _probe(name, vars(module), key, value)
         elif name in cells:
-            yield Probe(name, cells[name], name, value)
+            yield _probe(name, cells[name], name, value)
         elif name in function.__globals__:
-            yield Probe(name, function.__globals__, name, value)
+            yield _probe(name, function.__globals__, name, value)
+
+
+def _probe(name: str, space: Mapping[str, object] | types.CellType, key: str, value: object) -> Probe:
+    now = Probe(name, space, key, value, value).now()
+    return Probe(name, space, key, now if _same(now, value) else value, value)
 
 
 def _same(one: object, other: object) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
+from brickwork.frontend.captures import originals
 from brickwork.frontend.definition import Definition, draws
 from brickwork.frontend.lift import Piece, Split, Splitter, stored_names
 from brickwork.frontend.lift_python import is_element_read
@@ -80,7 +81,7 @@ def python_body(definition: Definition) -> Callable[..., Any]:
     node.args.defaults, node.args.kw_defaults = [], [None for _ in node.args.kwonlyargs]
     Frozen(definition.source).visit(node)
     module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
-    space: dict[str, Any] = {"__builtins__": builtins, **source.captured}
+    space: dict[str, Any] = {"__builtins__": builtins, **source.captured, **originals(source)}
     exec(compile(module, source.file, "exec"), space)  # noqa: S102  # the user's own function, rewritten
     function = cast("types.FunctionType", space[source.name])
     function.__defaults__ = source.function.__defaults__

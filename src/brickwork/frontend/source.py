@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.environment import MISSING, Missing, intrinsic, is_tensor, resolve
+from brickwork.frontend.environment import MISSING, Missing, constant_items, intrinsic, is_tensor, resolve
 from brickwork.frontend.rules import error
 
 WRITTEN = "write it in a file or in a cell of a notebook: code at a prompt, or of `python -c`, leaves no source"
@@ -209,7 +209,18 @@ def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, ob
             found = _member(item, captured, local)
         if found is not MISSING:
             captured[ast.unparse(item)] = found
-    return {name: unbound(found) for name, found in captured.items()}
+    return {name: frozen(unbound(found)) for name, found in captured.items()}
+
+
+def frozen(found: object) -> object:
+    """Return a copy of a list of constants, of which nobody else can change the items; anything else as it is."""
+    if constant_items(found) is None or not isinstance(found, list | tuple):
+        return found
+    items = cast("list[object] | tuple[object, ...]", found)
+    copies = [frozen(item) for item in items]
+    if isinstance(items, list):
+        return copies
+    return items if all(one is other for one, other in zip(items, copies, strict=True)) else tuple(copies)
 
 
 def _member(node: ast.Attribute, captured: Mapping[str, object], local: frozenset[str]) -> object:

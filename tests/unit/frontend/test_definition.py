@@ -124,3 +124,19 @@ def test_fingerprints_are_the_same_in_every_process_and_follow_constants():
 
     assert made(2) == made(2)
     assert made(2) != made(3)
+
+
+def test_items_of_captured_lists_are_those_of_the_definition():
+    table, lines = [1.0, 2.0], ([1, 2], [3, 4])
+
+    def weighted(x: Tensor) -> Tensor:
+        out = torch.empty_like(x)
+        for i in range(x.shape[0]):
+            out[i] = x[i] * table[i] * lines[1][i]
+        return out
+
+    found = define(weighted)
+    table[0], lines[1][0] = 9.0, 9
+    assert found.source.captured["table"] == [1.0, 2.0]
+    assert found.source.captured["lines"] == ([1, 2], [3, 4])
+    assert found.fingerprint != define(weighted).fingerprint
