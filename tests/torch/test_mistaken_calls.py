@@ -62,3 +62,14 @@ def test_an_out_that_is_no_tensor_is_named() -> None:
 def test_a_missing_argument_of_python_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="missing"):
         doubled_operator.python()
+
+
+def test_a_function_of_numpy_on_an_element_is_refused() -> None:
+    def decayed(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        for i in range(len(x)):
+            out[i] = np.exp(-2 * x[i])
+        return out
+
+    with pytest.raises(bw.CompileError, match=r"`np.exp` of an element is not part of the language"):
+        bw.op(decayed)

@@ -200,7 +200,7 @@ class Splitter:
         return name in self.tensors and count < self.ranks.get(name or "", 0)
 
     def without_formula(self) -> Iterator[Diagnostic]:
-        """Yield a refusal for each of torch's functions that is called on an element, and has no meaning there."""
+        """Yield a refusal for each of torch's and NumPy's functions that is called on an element without a meaning."""
         loops = [node for node in ast.walk(self.source.node) if isinstance(node, ast.For | ast.While)]
         calls = {id(node): node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call)}
         for node in calls.values():
@@ -209,6 +209,17 @@ class Splitter:
                 message = f"`{name}` of an element is not part of the language"
                 advice = f"call it on the whole tensor before the loop, `y = {name}(...)`, and read `y`"
                 yield Diagnostic(code="BW004", message=message, loc=self.source.location(node), help=advice)
+            elif self._is_numpys(node) and any(map(self._holds_element, node.args)):
+                message = f"`{ast.unparse(node.func)}` of an element is not part of the language"
+                advice = "write the function of `math` or `torch` that does it, such as `math.exp` or `torch.clamp`"
+                yield Diagnostic(code="BW004", message=message, loc=self.source.location(node), help=advice)
+
+    def _is_numpys(self, node: ast.Call) -> bool:
+        found = resolve(node.func, self.source.captured, self.local)
+        return "numpy" in {str(getattr(item, "__module__", "")).split(".")[0] for item in (found, type(found))}
+
+    def _holds_element(self, node: ast.expr) -> bool:
+        return any(isinstance(item, ast.expr) and self._is_element(item) for item in ast.walk(node))
 
     def _is_pointwise_call(self, node: ast.Call) -> bool:
         name = self.name_of(node.func)
