@@ -61,6 +61,8 @@ if device == "cuda":
     torch.cuda.synchronize()
 print("seconds", imported, time.perf_counter() - start)
 """
+WITH_TORCH = frozenset({"torch", "torch.compile", "cuda"})
+"""What has nothing to import after torch."""
 _OURS = "import brickwork"
 _DECORATED = "from brickwork import ops"
 _THEIRS = "import {package}"
@@ -111,7 +113,7 @@ def _imports(run: Run, found: Found) -> bench.Table:
     for (_, system), spent in found.items():
         row[system] = row.get(system, []) + spent.imports
     table = bench.tabled(
-        {"import": {system: seconds for system, seconds in row.items() if seconds and system not in {"torch", "cuda"}}},
+        {"import": {system: seconds for system, seconds in row.items() if seconds and system not in WITH_TORCH}},
         "ms",
         title="import of a package after torch",
         x_name="statement",

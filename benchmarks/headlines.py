@@ -10,16 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from brickwork.bench.findings import Findings
-from brickwork.bench.glance import beside
+from brickwork.bench.glance import SCALE, beside, system
 from brickwork.bench.plots import Mark, Standing
 from brickwork.bench.report import ratio
 from brickwork.bench.table import Table, X
 
-SYSTEMS = ("torch.compile", "torch", "numba", "taichi", "quadrants", "warp", "triton", "helion", "CUDA C++")
-"""By what labels of contenders begin; a longer one stands before a shorter one that it begins with."""
-COLUMNS = ("torch", "torch.compile", "numba", "taichi", "quadrants", "warp", "triton", "helion", "CUDA C++", "scale")
-SCALE = "scale"
-"""The column of what is no rival but a measure, copying for example."""
+COLUMNS = ("torch", "torch.compile", "numba", "taichi", "quadrants", "warp", "triton", "helion", "CUDA C++", SCALE)
 FASTER = 0.97
 """What takes less than this part of brickwork's time is called faster."""
 
@@ -81,20 +77,6 @@ def _row(headline: Headline, table: Table) -> Row | None:
     words = f"{headline.words}, {table.x_name} = {x}" if headline.x is None else headline.words
     others = tuple((line, times) for line, times in said.others if not line.startswith("brickwork"))
     return Row(headline=headline, words=words, ours=said.ours, others=others, measures=frozenset(table.measures))
-
-
-def system(line: str, measures: frozenset[str]) -> tuple[str, str]:
-    """Return the column of a contender, and what else its label says.
-
-    >>> system("CUDA C++, tuned", frozenset()), system("torch FFT", frozenset()), system("fill_", frozenset({"fill_"}))
-    (('CUDA C++', 'tuned'), ('torch', 'FFT'), ('scale', 'fill_'))
-    """
-    if line in measures:
-        return SCALE, line
-    for name in SYSTEMS:
-        if line.startswith(name):
-            return name, line.removeprefix(name).lstrip(" ,.")
-    return SCALE, line
 
 
 def markdown(said: Sequence[Row]) -> str:

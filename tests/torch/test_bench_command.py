@@ -1,6 +1,7 @@
 """`python -m brickwork bench`: what it measures, prints and writes, what it refuses, and how it ends."""
 
 import argparse
+import base64
 import dataclasses
 import importlib.util
 import json
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 from brickwork import __main__, bench
-from brickwork.bench import command, glance, page, surroundings
+from brickwork.bench import command, glance, page, plots, surroundings
 from brickwork.bench.findings import Findings
 
 
@@ -77,6 +78,7 @@ def undrawn(monkeypatch):
     """Leave the pictures out, which take most of the time."""
     monkeypatch.setattr(bench.Table, "plot", lambda table, path: path)
     monkeypatch.setattr(bench.Table, "drawing", lambda table: "<svg/>")
+    monkeypatch.setattr(plots, "standings_drawing", lambda rows, title: "<svg/>")
 
 
 def test_tables_are_printed_and_kept_with_a_report(ask, tmp_path):
@@ -109,7 +111,7 @@ def test_the_report_stands_for_itself(ask, tmp_path):
         "other makes no code for cpu",
     )
     assert [words for words in needed if words not in text] == []
-    assert text.count("data:image/svg+xml;base64,") == 2
+    assert text.count("data:image/svg+xml;base64,") == 3, "a plot for each table, and one of all"
     loaded = re.findall(r"(?:src|href)=['\"](?!data:|#)", text)
     assert not loaded
     assert "<script" not in text
@@ -256,3 +258,20 @@ def test_a_table_at_a_glance(undrawn):
     text = page.page([Findings(question="q", asks="Is it?", tables=dict(zip("ab", busy, strict=True)))], against={})
     assert "Is it?" in text
     assert text.count("the machine is busy") == 1
+
+
+def test_the_others_beside_brickwork_in_one_row():
+    rows = {1: {"brickwork": [1.0], "warp, tuned": [2.0], "mine": [3.0]}, 2: {"brickwork": [1.0], "warp, tuned": [8.0]}}
+    table = dataclasses.replace(bench.tabled(rows, title="t"), measures=("mine",))
+    found = glance.standing("t", table)
+    assert [(mark.system, mark.variant, mark.measure) for mark in found.marks] == [
+        ("warp", "tuned", False),
+        ("scale", "mine", True),
+    ]
+    assert [mark.times for mark in found.marks] == pytest.approx([4.0, 3.0])
+    assert glance.standing("t", bench.tabled({1: {"torch": [1.0]}}, title="t")) is None
+    kinds = {"ms": table, "speed-up": table.measured_in("speed-up"), "MiB": table.measured_in("MiB")}
+    drawn = page._standings([Findings(question="q", asks="Is it?", tables=kinds)])
+    text = base64.b64decode(drawn.partition("base64,")[2].partition("'")[0]).decode()
+    assert text.count("<!-- q: ") == 1, "one row for what is shown in several metrics"
+    assert page._standings([Findings(question="q", asks="Is it?")]) == ""

@@ -105,3 +105,10 @@ def test_standings_are_drawn(tmp_path):
         "<!-- beside -->",
     ):
         assert words in text
+
+
+def test_marks_off_the_limits_of_a_picture_are_arrows_at_its_edges():
+    marks = (plots.Mark("torch", "", 1e-9), plots.Mark("numba", "", 3.0), plots.Mark("warp", "", 1e9))
+    panel = plots._stood([plots.Standing("a sum", marks)], "beside").axes[0]
+    drawn = {line.get_marker(): float(line.get_xdata()[0]) for line in panel.lines if line.get_marker() != "None"}
+    assert drawn == {"<": panel.get_xlim()[0], "o": 3.0, ">": panel.get_xlim()[1]}

@@ -1,4 +1,4 @@
-"""A table in one line: how brickwork stands beside the best of the others."""
+"""A table in one line, of text or of a picture: how brickwork stands beside the others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from brickwork.bench.plots import Mark, Standing
 from brickwork.bench.report import duration, ratio
 from brickwork.bench.table import Table, X
 from brickwork.bench.views import digits
 
 _OURS = "brickwork"
+SYSTEMS = ("torch.compile", "torch", "numba", "taichi", "quadrants", "warp", "triton", "helion", "CUDA C++")
+"""By what labels of contenders begin; a longer one stands before a shorter one that it begins with."""
+SCALE = "scale"
+"""Stands in the place of a system where a contender is no rival but a measure, copying for example."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +80,34 @@ def beside(table: Table, x: X) -> Beside | None:
         if line != _OURS and (timing := table.timing(x, line)) is not None
     )
     return Beside(f"{duration(ours.median)}{rate}", others)
+
+
+def system(line: str, measures: frozenset[str]) -> tuple[str, str]:
+    """Return the system that a contender is of, and what else its label says.
+
+    >>> system("CUDA C++, tuned", frozenset()), system("torch FFT", frozenset()), system("fill_", frozenset({"fill_"}))
+    (('CUDA C++', 'tuned'), ('torch', 'FFT'), ('scale', 'fill_'))
+    """
+    if line in measures:
+        return SCALE, line
+    for name in SYSTEMS:
+        if line.startswith(name):
+            return name, line.removeprefix(name).lstrip(" ,.")
+    return line, ""
+
+
+def standing(words: str, table: Table) -> Standing | None:
+    """Return how many times as long as brickwork the others take, on average over x; None where there are none."""
+    marks: list[Mark] = []
+    for line in table.lines:
+        found = [math.log(times) for x in table.x_values if (times := _times(table, x, line)) is not None]
+        if found and not line.startswith(_OURS):
+            name, variant = system(line, frozenset(table.measures))
+            marks.append(Mark(name, variant, math.exp(sum(found) / len(found)), measure=name == SCALE))
+    return Standing(words, tuple(marks)) if marks else None
+
+
+def _times(table: Table, x: X, line: str) -> float | None:
+    """Return how many times as long as brickwork a contender takes at one x, where both were timed."""
+    ours, timing = table.timing(x, _OURS), table.timing(x, line)
+    return timing.median / ours.median if ours is not None and timing is not None else None

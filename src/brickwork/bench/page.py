@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from brickwork.bench import plots
 from brickwork.bench.against import Changes
 from brickwork.bench.findings import Findings, common
-from brickwork.bench.glance import glance
+from brickwork.bench.glance import glance, standing
 from brickwork.bench.record import Record
 from brickwork.bench.sheets import machine_of, versions_of
-from brickwork.bench.table import Table
+from brickwork.bench.table import COUNTS, Table
 from brickwork.bench.views import Cell, Rows, Sheet
 
 _STYLE = Path(__file__).with_name("page.css")
@@ -110,10 +111,23 @@ def _glances(found: Iterable[Findings], against: Compared) -> str:
     changes = "<th class='word'>against the earlier run</th>" if against else ""
     return (
         "<div class='card scroll'><h3>At a glance</h3><table><thead><tr><th></th>"
-        f"<th class='word'>{_OURS} is</th>{changes}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"<th class='word'>{_OURS} is</th>{changes}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"{_standings(found)}</div>"
         if rows
         else ""
     )
+
+
+def _standings(found: Iterable[Findings]) -> str:
+    """Return a picture with a row for each table of times: how many times as long as brickwork the others take."""
+    rows = [
+        row
+        for findings in found
+        for name, table in findings.tables.items()
+        if table.metric not in {*COUNTS, "speed-up"} and (row := standing(f"{findings.question}: {name}", table))
+    ]
+    title = "How many times as long as brickwork others take, as geometric means over x"
+    return f"<figure>{_picture(title, plots.standings_drawing(rows, title))}</figure>" if rows else ""
 
 
 def _manner(mean: float) -> str:
@@ -143,8 +157,7 @@ def _section(findings: Findings, changes: Mapping[str, Changes], alike: Mapping[
 def _article(table: Table, changes: Changes | None, alike: Mapping[str, str]) -> str:
     """Return a table with its plot, notes, and how it was measured where that is not common to all."""
     sheet = table.sheet()
-    drawn = base64.b64encode(table.drawing().encode()).decode("ascii")
-    picture = f"<img alt='{_text(table.title)}' src='data:image/svg+xml;base64,{drawn}'>"
+    picture = _picture(table.title, table.drawing())
     own = {key: value for key, value in sheet.facts if key not in alike}
     remarks = "".join(f"<li>{_text(remark)}</li>" for remark in sheet.remarks)
     parts = [
@@ -157,6 +170,11 @@ def _article(table: Table, changes: Changes | None, alike: Mapping[str, str]) ->
         _hidden("How it was measured", _facts(own)) if own else "",
     ]
     return "".join(parts)
+
+
+def _picture(title: str, drawing: str) -> str:
+    data = base64.b64encode(drawing.encode()).decode("ascii")
+    return f"<img alt='{_text(title)}' src='data:image/svg+xml;base64,{data}'>"
 
 
 def _hidden(title: str, content: str) -> str:

@@ -45,6 +45,8 @@ _KINDS = ("-", "--", "-.", ":")
 """The kinds of line of the variants of one system."""
 _BESIDE = 6
 """From more curves than these on, their names stand beside the plot."""
+_WIDEST = (0.01, 1000.0)
+"""The multiples of brickwork's time between which marks are drawn at their place."""
 _TUNED = "tuned"
 """What the label of a variant says that was tuned by hand."""
 _FEW = 10
@@ -113,8 +115,13 @@ def lines(curves: Sequence[Curve], path: Path, axes: Axes) -> None:
 
 def drawing(curves: Sequence[Curve], axes: Axes) -> str:
     """Return the picture that `lines` draws as the text of an SVG file."""
+    return _text(_drawn(curves, axes))
+
+
+def _text(figure: Figure) -> str:
+    """Return a picture as the text of an SVG file."""
     text = io.StringIO()
-    _drawn(curves, axes).savefig(text, format="svg", metadata={"Date": None})
+    figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 
 
@@ -287,41 +294,62 @@ class Standing:
 
 def standings(rows: Sequence[Standing], path: Path, title: str) -> None:
     """Draw rows of times as multiples of brickwork's: to the right of its line the others take longer."""
+    _stood(rows, title).savefig(path, dpi=110)
+
+
+def standings_drawing(rows: Sequence[Standing], title: str) -> str:
+    """Return the picture that `standings` draws as the text of an SVG file."""
+    return _text(_stood(rows, title))
+
+
+def _stood(rows: Sequence[Standing], title: str) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.2, 1.3 + 0.36 * len(rows)), layout="constrained")
     panel = figure.subplots()
     times = [mark.times for row in rows for mark in row.marks]
-    low, high = min((0.5, *times)) / 1.5, max((2.0, *times)) * 1.5
+    low, high = max(min((0.5, *times)) / 1.5, _WIDEST[0]), min(max((2.0, *times)) * 1.5, _WIDEST[1])
     panel.axvspan(low, 1, color=_LIMITS[0], alpha=0.09, linewidth=0)
     panel.axvline(1, color=_OURS[0], linewidth=2.6)
     for height, row in enumerate(rows):
         said = [mark for mark in row.marks if mark.variant and not mark.measure and mark.variant != _TUNED]
         for mark in row.marks:
-            _placed(panel, mark, height)
+            _placed(panel, mark, height, (low, high))
         for number, mark in enumerate(sorted(said, key=lambda mark: mark.times)):
             _named(panel, mark, height, above=number % 2 == 0)
     _multiples(panel, (low, high))
     panel.set_yticks(range(len(rows)), [row.words for row in rows])
     panel.set_ylim(len(rows) - 0.4, -0.9)
-    for x, words, side in ((0.94, "faster", "right"), (1.06, "slower than brickwork", "left")):
-        panel.text(x, -0.5, words, ha=side, va="center", fontsize=8, color=_OURS[0])
+    for apart, words, side in ((-5, "faster", "right"), (5, "slower than brickwork", "left")):
+        panel.annotate(
+            words,
+            (1, -0.5),
+            xytext=(apart, 0),
+            textcoords="offset points",
+            ha=side,
+            va="center",
+            fontsize=8,
+            color=_OURS[0],
+        )
     figure.suptitle(title, fontsize=10, x=0.01, ha="left")
     _keyed(figure, [mark for row in rows for mark in row.marks])
-    figure.savefig(path, dpi=110)
+    return figure
 
 
-def _placed(panel: Panel, mark: Mark, height: int) -> None:
-    """Draw a mark of a row: a dot, a hollow diamond for a tuned source, a stroke for a measure."""
+def _placed(panel: Panel, mark: Mark, height: int, limits: tuple[float, float]) -> None:
+    """Draw a mark of a row: a dot, a hollow diamond for a tuned source, a stroke for a measure; an arrow off limits."""
+    low, high = limits
     shape, size, colour, inside = _ink(mark)
+    shape = "<" if mark.times < low else ">" if mark.times > high else shape
     panel.plot(
-        mark.times,
+        min(max(mark.times, low), high),
         height,
         shape,
         color=colour,
         markerfacecolor=inside,
         markersize=size,
         zorder=2 if mark.measure else 3,
+        clip_on=False,
     )
 
 
@@ -347,7 +375,7 @@ def _multiples(panel: Panel, limits: tuple[float, float]) -> None:
 
     panel.set_xscale("log")
     panel.set_xlim(*limits)
-    panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if limits[1] < 60 * limits[0] else (1.0, 3.0)))
+    panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0) if limits[1] < 3000 * limits[0] else (1.0,)))
     panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g} x"))
     panel.xaxis.set_minor_formatter(NullFormatter())
     panel.set_xlabel("time, as a multiple of brickwork's", fontsize=8)

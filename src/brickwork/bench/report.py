@@ -18,5 +18,11 @@ def duration(seconds: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return a ratio with as many digits as it deserves."""
+    """Return a ratio with as many digits as it deserves.
+
+    >>> ratio(123.4), ratio(1.234), ratio(0.001234)
+    ('123 x', '1.23 x', '0.0012 x')
+    """
+    if value < 0.1:
+        return f"{value:.2g} x"
     return f"{value:.2f} x" if value < 10 else f"{value:.1f} x" if value < 100 else f"{value:.0f} x"
