@@ -6,6 +6,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import brickwork as bw
+from brickwork.pytorch.autograd import Differentiation
 
 Tensor = torch.Tensor
 
@@ -65,6 +66,22 @@ def test_a_plain_call_skips_the_dispatcher(served):
     torch.testing.assert_close(x.grad, 4 * x.detach())
     scaled(torch.nn.Parameter(torch.randn(3)), 2, None)
     assert not served
+
+
+def test_a_gradient_that_is_differentiated_again_does_too(monkeypatch):
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+
+    def third():
+        (first,) = torch.autograd.grad(scaled(x, 2.0, None).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad((first * x * x).sum(), x, create_graph=True)
+        return torch.autograd.grad(second.sum(), x)[0]
+
+    third()
+    others = []
+    called = Differentiation.__call__
+    monkeypatch.setattr(Differentiation, "__call__", lambda *args: others.append(args) or called(*args))
+    torch.testing.assert_close(third(), 24 * x.detach())
+    assert not others
 
 
 def test_several_results_of_which_not_all_are_floats(monkeypatch):

@@ -70,6 +70,10 @@ class NativeOperator:
         del overload
         return self._family.differentiate(values)
 
+    def plain(self, values: Values) -> Callable[..., Any] | None:
+        """Return what serves a call with a gradient without the dispatcher; None for one that must go by it."""
+        return self._family.differentiate.plain.function(values)
+
     def batch(self, values: Values) -> Any:
         """Serve a call over the samples of torch's older vmap."""
         return self._family.differentiate.batch(values)
@@ -157,7 +161,7 @@ class DerivedOperators:
 
     def _plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
         found = self.gradients(wanted, values, outputs)
-        return Plan(wanted, cast("Derived", found.definition).read, found.call)
+        return Plan(wanted, cast("Derived", found.definition).read, found.call, found.plain)
 
     def gradients(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> NativeOperator:
         """Return the operator for gradients, derived to know what it reads; calling it says why there is none."""

@@ -27,6 +27,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {"Tensor": _TENSORS, "int": (int,), "fl
 """The types of values by types in schemas."""
 _facts = attrgetter("dtype", "ndim", "is_cpu", "requires_grad")
 """What of a plain tensor decides how gradients are computed."""
+_is_grad_enabled = torch.is_grad_enabled
 _is_view: Callable[[torch.Tensor], bool] = methodcaller("_is_view")
 
 _Served: TypeAlias = Callable[..., Any]
@@ -67,9 +68,10 @@ class PlainCalls:
         call like it has been differentiated.
         """
         types = tuple(map(type, values))
-        if types not in self._kinds:
-            self._kinds[types] = self._which(types)
-        kinds = self._kinds[types]
+        try:
+            kinds = self._kinds[types]
+        except KeyError:
+            kinds = self._kinds[types] = self._which(types)
         if kinds is None or self._family.replaced is not None:
             return None
         tensors = values if kinds.all_tensors else [*compress(values, kinds.are_tensors)]
@@ -145,13 +147,20 @@ def _backward(found: Recipe, copied: Sequence[int] = ()) -> _Served:
 
     Their functions have further arguments without gradients, copies of some: of those that outputs `copied` come from.
     """
-    operator: Any = None if found.plan is None else found.plan.call
+    plan = found.plan
+    operator: Any = None if plan is None else plan.call
     native = _native(operator)
     whole = found.wanted == tuple(range(found.count)) and not copied
 
-    def called(values: Values, grads: Values) -> Any:
+    def derived(*given: Any) -> Any:
         # Compilers know the OpOverload alone.
-        results = (operator if is_dynamo_compiling() else native)(*values, *found.in_rows(grads, values))
+        if is_dynamo_compiling():
+            return operator(*given)
+        served = plan.plain(given) if plan is not None and _is_grad_enabled() else None
+        return (served or native)(*given)
+
+    def called(values: Values, grads: Values) -> Any:
+        results = derived(*values, *found.in_rows(grads, values))
         if whole:
             return results
         gradients = found.spread(results)
@@ -168,7 +177,7 @@ def _backward(found: Recipe, copied: Sequence[int] = ()) -> _Served:
         return (None,) * (found.count + len(copied)) if filled is None else called(found.restored(ctx, items), filled)
 
     def backward_of_tensors(ctx: Any, grad: torch.Tensor) -> Any:
-        if whole and grad.is_contiguous() and not is_dynamo_compiling():
+        if whole and not _is_grad_enabled() and not is_dynamo_compiling() and grad.is_contiguous():
             return native(*ctx.saved_tensors, grad)
         return called(ctx.saved_tensors, (grad,))
 

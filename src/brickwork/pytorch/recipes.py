@@ -21,11 +21,15 @@ from brickwork.transform.derivation import Defined, Derivation
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How gradients are computed: which arguments have one, which the derived operator reads, and that operator."""
+    """How gradients are computed: which arguments have one, which the derived operator reads, and that operator.
+
+    `plain` is `PlainCalls.function` of that operator, for gradients that are differentiated again.
+    """
 
     wanted: tuple[bool, ...]
     read: tuple[bool, ...]
     call: Callable[..., Any]
+    plain: Callable[[Values], Callable[..., Any] | None]
 
 
 class Family(Protocol):
