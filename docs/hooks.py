@@ -1,9 +1,10 @@
-"""What the site has besides the pages of docs/: pages of the repository's root, and the sources that pages link to.
+"""What the site has besides the pages of docs/: the root's pages, sources that pages link to, and a list of modules.
 
 The Markdown stays as a code host shows it: links lead to files of the repository. Here a link to one that is not in
 docs/ becomes a link to a page of the site that shows it, so that the site is complete without a network.
 """
 
+import ast
 import os
 import re
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,10 @@ ROOT = Path(__file__).parents[1]
 AT_ROOT = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 """Pages of the site that stand at the repository's root."""
 
+LISTED = "internals/files.md"
+"""The page that lists all modules."""
+ROOMS = ("frontend", "ir", "language", "analysis", "transform", "codegen", "host", "runtime", "pytorch")
+"""The rooms that an operator goes through, in their order; the others are listed after them."""
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 FENCE = re.compile(r"^ *(```|~~~)")
 FETCHED = re.compile(r"""<(?:(?:script|img|iframe)\b[^>]*\bsrc|link\b[^>]*\bhref)=["']?(?:https?:)?//[^>]*>""")
@@ -35,6 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages of the root and those of all sources that some page links to."""
     for name in AT_ROOT:
         files.append(File.generated(config, name, content=(ROOT / name).read_text(encoding="utf-8")))
+    files.append(File.generated(config, LISTED, content=_all_modules()))
     wanted = {ROOT / "LICENSE"}
     for file in files.documentation_pages():
         wanted |= {target for target in _targets(file) if not _in_docs(target)}
@@ -113,6 +119,35 @@ def _sources(target: Path, config: MkDocsConfig) -> list[File]:
     listing = target.read_text(encoding="utf-8").replace("````", "'''")
     text = f"# {target.relative_to(ROOT).as_posix()}\n\n````{SHOWN[target.suffix]}\n{listing}\n````\n"
     return [_generated(config, name, text)]
+
+
+def _all_modules() -> str:
+    """Return the page that lists all modules of brickwork, room by room, each with the sentence that it begins with."""
+    source = ROOT / "src" / "brickwork"
+    rooms = {path.name: path for path in sorted(source.iterdir()) if (path / "__init__.py").exists()}
+    lines = [
+        "# All files",
+        "",
+        "What each module says of itself; the rooms that an operator goes through come first.",
+        "",
+    ]
+    lines += ["## brickwork", "", *_table_of(source, sorted(source.glob("*.py")))]
+    for name in (*ROOMS, *(name for name in rooms if name not in ROOMS)):
+        lines += [f"## {name}", "", _said(rooms[name] / "__init__.py"), ""]
+        lines += _table_of(rooms[name], sorted(rooms[name].rglob("*.py")))
+    return "\n".join(lines)
+
+
+def _table_of(folder: Path, modules: list[Path]) -> list[str]:
+    rows = [path for path in modules if path != folder / "__init__.py"]
+    listed = [f"| `{path.relative_to(folder).as_posix()}` | {_said(path)} |" for path in rows]
+    return ["| file | what lives there |", "|---|---|", *listed, ""]
+
+
+def _said(module: Path) -> str:
+    """Return the first sentences of a module's docstring, on one line."""
+    said = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
+    return " ".join(said.partition("\n\n")[0].split())
 
 
 def _generated(config: MkDocsConfig, name: str, text: str) -> File:
