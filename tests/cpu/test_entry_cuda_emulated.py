@@ -151,3 +151,70 @@ def test_what_a_launch_finds_wrong_is_raised_by_the_next_call():
     assert rig.call(x, index)[0].tolist() == list(range(9, -1, -1))
     assert rig.asked == 1
     assert rig.gpu.handles == 0
+
+
+def causal(w: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """A causal convolution."""
+    B, C, T = k.shape
+    assert w.shape[0] == C
+    assert w.shape[1] == T
+    out = torch.empty_like(k)
+    for b in range(B):
+        for c in range(C):
+            for t in range(T):
+                s = 0.0
+                for u in range(t + 1):
+                    s += w[c, T - 1 - t + u] * k[b, c, u]
+                out[b, c, t] = s
+    return out
+
+
+def correlated(w: torch.Tensor, g: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """The gradient of its weights."""
+    B, C, T = k.shape
+    assert w.shape[0] == C
+    assert w.shape[1] == T
+    assert g.shape[0] == B
+    assert g.shape[1] == C
+    assert g.shape[2] == T
+    out = torch.empty_like(w)
+    for c in range(C):
+        for x in range(T):
+            s = 0.0
+            for b in range(B):
+                for u in range(x + 1):
+                    s += g[b, c, T + u - (x + 1)] * k[b, c, u]
+            out[c, x] = s
+    return out
+
+
+def multiplied(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A matrix product."""
+    assert a.shape[1] == b.shape[0]
+    out = a.new_empty(a.shape[0], b.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+def numbers(*shape):
+    return (torch.arange(torch.Size(shape).numel()).reshape(shape) % 7 - 3).float()
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (causal, lambda length: (numbers(2, length), numbers(5, 2, length))),
+        (correlated, lambda length: (numbers(2, length), numbers(5, 2, length) + 1, numbers(5, 2, length))),
+        (multiplied, lambda length: (numbers(6, length), numbers(length, 8))),
+    ],
+)
+def test_what_a_thread_holds_in_registers_is_summed_as_the_source_says(function, arguments):
+    rig = rig_of(function, *arguments(8))
+    for length in (1, 3, 4, 12, 22):
+        given = arguments(length)
+        assert torch.equal(rig.call(*given)[0], function(*given))

@@ -133,7 +133,8 @@ def _learn(state: State) -> None:
             number, divisor = divided
             if (text := _slot(state, number)) is not None:
                 writer.learn(text, Known(multiple=divisor & -divisor))
-    for fact in kernel.facts:
+    # What is known of one size is known of those that equal it, and then of those that equal these.
+    for fact in (*kernel.facts, *kernel.facts):
         if isinstance(fact, Apply) and fact.operator.name == "eq":
             texts = [text for operand in fact.operands if (text := _slot(state, operand)) is not None]
             if len(texts) == 2:

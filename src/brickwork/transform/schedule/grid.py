@@ -21,7 +21,7 @@ from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.rectangle import is_rectangle
 from brickwork.transform.schedule.in_step import runs_in_step
-from brickwork.transform.schedule.planner import Planner, access_cost, trip_count, varies_with
+from brickwork.transform.schedule.planner import NEIGHBOUR, Planner, access_cost, trip_count, varies_with
 from brickwork.transform.schedule.schedule import (
     Blocks,
     Directive,
@@ -34,6 +34,7 @@ from brickwork.transform.schedule.schedule import (
     Split,
     Threads,
     Tile,
+    Unroll,
     Vectorise,
 )
 from brickwork.transform.schedule.tile import find_across
@@ -43,6 +44,8 @@ DRAWN_LANES = 4
 """Numbers that one block of the random generator makes."""
 JAMMED = 4
 """Iterations of an outer loop that run together where they share what they read, or its lines."""
+UNROLLED = 4
+"""Turns of an accumulating loop that are written out where they read neighbours."""
 LIGHT_PIECE = 4096
 """Least iterations for a block of threads that accumulates."""
 SHORT = 32
@@ -123,6 +126,8 @@ class GridPlanner(Planner):
             yield Jam(sharing.index, JAMMED)
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, width)
+        if width > 1 or jammed:
+            yield from self.unrolled(band[-1])
         if sharing is None:
             yield from self.split(band[-1])
 
@@ -133,6 +138,24 @@ class GridPlanner(Planner):
             verdict = self.analysis.loops[inner[0].index]
             if verdict.independent and verdict.reductions:
                 yield Split(inner[0].index)
+
+    def unrolled(self, last: For) -> Iterator[Directive]:
+        """Write turns of accumulating loops out where they read neighbours, which a thread then reads at once."""
+        for node in walk(last.body):
+            if isinstance(node, For) and self.analysis.loops[node.index].reductions and self.reads_neighbours(node):
+                yield Unroll(node.index, UNROLLED)
+
+    def reads_neighbours(self, loop: For) -> bool:
+        """Whether the turns of a loop that does nothing else read neighbours of some tensor, from a known place on."""
+        count = trip_count(loop)
+        if any(isinstance(node, Check | For | If | While) for node in walk(loop.body)):
+            return False
+        if not isinstance(loop.start, Constant) or int(loop.start.value) % UNROLLED:
+            return False
+        if count is not None and count < UNROLLED:
+            return False
+        reads = (item for item in self.inside(loop) if not item.store and item.tensor.type.contiguous)
+        return any(read.axes and access_cost(read, {loop.index}) == NEIGHBOUR for read in reads)
 
     def threads(self, loop: For, width: int) -> Iterator[Directive]:
         """Give each iteration, or `width` neighbours, to a thread."""

@@ -57,6 +57,8 @@ MOST_LEAN = 2
 """How far bounds may move from one iteration of an outer loop to the next, where such iterations run together."""
 FEW = 8
 """Iterations of a loop that is known to have no more, for which lanes are too many."""
+NEIGHBOUR = 1 / 8
+"""What a read costs in lanes, of which each reads the element after the one before."""
 DEPTH_WEIGHT = 16.0
 """How often an inner loop is taken to run."""
 
@@ -194,7 +196,7 @@ def access_cost(access: Access, vectors: set[Symbol]) -> float:
     if not varying:
         return scale / 16
     if varying == [access.tensor.type.unit_axis]:
-        return scale / 8 if abs(access.axes[varying[0]].value.factor((atom,))) == 1 else scale / 2
+        return scale * NEIGHBOUR if abs(access.axes[varying[0]].value.factor((atom,))) == 1 else scale / 2
     return scale
 
 
