@@ -1,5 +1,6 @@
-"""Loops that accumulate in a thread of a grid: which are unrolled."""
+"""Loops that accumulate in a thread of a grid: which are unrolled, and which let neighbours go together."""
 
+import pytest
 import torch
 
 from brickwork.ir.dtypes import INT64
@@ -18,6 +19,28 @@ def counting(*sizes):
     if len(sizes) == 1:
         return [float(number % 5) for number in range(sizes[0])]
     return [counting(*sizes[1:]) for _ in range(sizes[0])]
+
+
+def lags(x: torch.Tensor) -> torch.Tensor:
+    """Sums of products of elements so far apart, which are fewer the farther they are."""
+    out = torch.empty_like(x)
+    for lag in range(x.shape[0]):
+        s = 0.0
+        for t in range(x.shape[0] - lag):
+            s += x[t] * x[t + lag]
+        out[lag] = s
+    return out
+
+
+def window(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Sums over a window of some length."""
+    out = torch.empty_like(x)
+    for t in range(x.shape[0]):
+        s = 0.0
+        for k in range(w.shape[0]):
+            s += x[t + k] * w[k]
+        out[t] = s
+    return out
 
 
 def triples(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -48,3 +71,14 @@ def test_few_turns_and_those_that_begin_anywhere_are_not():
         (triples, memory(counting(5, 3)), memory(counting(3, 8))),
     ):
         assert not [line for line in directives(*case) if line.startswith("unroll")]
+
+
+@pytest.mark.parametrize("length", [1, 4, 7, 16])
+def test_lanes_slide_together_where_their_loops_are_as_long_as_they_are_many(length):
+    assert directives(lags, memory(counting(length)))[:3] == ["parallel(lag)", "vectorise(lag, 4)", "unroll(t, 4)"]
+    agree(lags, memory(counting(length)))
+
+
+def test_lanes_over_a_short_window_do_not():
+    assert "parallel(t)" in directives(window, memory(counting(8)), memory(counting(3)))
+    assert "vectorise(t, 4)" not in directives(window, memory(counting(8)), memory(counting(3)))

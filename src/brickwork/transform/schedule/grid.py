@@ -116,7 +116,7 @@ class GridPlanner(Planner):
         across = find_across(self.inside(innermost), band, innermost)
         order = [*(node for node in band if node is not innermost), innermost]
         jammed = sharing is not None and order == band and sharing is band[0]
-        alone = apart or (not jammed and self.slides(innermost, band[-1]))
+        alone = apart or (not jammed and self.slides(innermost, band[-1]) and not self.widens(innermost, band[-1]))
         width = 1 if alone else self.width(innermost, band[-1], across)
         if across is not None:
             yield Tile(loop.index, across.index, min(width, JAMMED))
@@ -201,6 +201,17 @@ class GridPlanner(Planner):
         inner = {node.index for node in statements(last.body) if isinstance(node, For)}
         reads = [access for access in self.inside(loop) if not access.store and varies_with(access, loop.index)]
         return bool(reads) and all(self.moves_on(access, loop, inner) for access in reads)
+
+    def widens(self, loop: For, last: For) -> bool:
+        """Whether a loop inside, whose turns are written out, runs along as many elements as the loop has come to.
+
+        It is long then, and what slides is read in chunks that neighbours have in common.
+        """
+        return any(
+            not self.leans_little(node, loop, 0) and self.leans_little(node, loop)
+            for node in walk(last.body)
+            if isinstance(node, For) and self.analysis.loops[node.index].reductions and self.reads_neighbours(node)
+        )
 
     def moves_on(self, access: Access, loop: For, inner: set[Symbol]) -> bool:
         """Whether the axis along which a loop reads is moved along by a loop inside, too."""

@@ -131,13 +131,13 @@ class Planner:
             if any(around.node.index == loop.index for around in access.loops)
         )
 
-    def leans_little(self, loop: For, outer: For) -> bool:
+    def leans_little(self, loop: For, outer: For, most: int = MOST_LEAN) -> bool:
         """Whether a loop's bounds move by few iterations from one iteration of an outer loop to the next."""
         around = {item.node.index: item for item in self.analysis.model.loops}
         atom, inner = around[outer.index].atom, around[loop.index]
         for bound in (inner.start, inner.stop):
             move = cofactor(bound, atom)
-            if move is None or not move.is_constant or abs(move.constant) > MOST_LEAN:
+            if move is None or not move.is_constant or abs(move.constant) > most:
                 return False
             if any(isinstance(item, UnknownAtom) and _varies(item, atom) for item in bound.atoms()):
                 return False
