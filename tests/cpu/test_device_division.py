@@ -1,5 +1,7 @@
 """Floor division in device kernels, whose ways depend on what is known of the operands."""
 
+import random
+
 import pytest
 import torch
 
@@ -7,10 +9,10 @@ from brickwork.ir.nodes import Role
 from cpu.test_device_kernels import narrow
 from support.emulated import Emulated
 from support.machine import named, scheduled
-from support.written import extent, kernel, load, loop, op, store, symbol
+from support.written import extent, kernel, load, loop, op, store, symbol, when
 
 BIG = 2**31
-NUMBERS = [0, 1, -1, 2, 5, -7, 99, -100, BIG - 1, BIG, -BIG, -BIG - 1, 2**40 + 3, -(2**40) - 3, 2**62, -(2**62)]
+NUMBERS = [0, 1, -1, 2, 5, -7, 99, -100, BIG - 1, BIG, -BIG, -BIG - 1, 2**40 + 3, -(2**40) - 3, 2**62, -(2**62), 2**63 - 1]
 DIVISORS = [1, -1, 2, -2, 3, 7, -10, 1000, BIG - 1, -BIG, BIG, 2**33 + 1]
 
 
@@ -38,6 +40,41 @@ def test_any_integers(width):
     for divisor in DIVISORS:
         expected = [number // divisor for number in NUMBERS], [number % divisor for number in NUMBERS]
         assert _run(whole, 7, (divisor,)) == expected
+
+
+def test_long_naturals():
+    """Sizes of more than 32 bits, of which numbers near multiples are divided."""
+    made = Emulated(scheduled(_kernel(None), {"i": (Role.PARALLEL, 1)}))
+    chosen = random.Random(0)
+    sizes = [2**31, 2**32 - 1, 2**33 + 1, 2**52 - 1, 2**53 + 1, 2**62, 2**63 - 1]
+    sizes += [chosen.randrange(2**bits, 2 ** (bits + 1)) for bits in range(31, 63)]
+    for size in sizes:
+        most = (2**63 - 1) // size
+        multiples = [size * chosen.randrange(1, most + 1) for _ in range(3)] + [size * most]
+        numbers = [near for each in multiples for near in (each - 1, each, min(each + 1, 2**63 - 1), -each, 1 - each)]
+        x = torch.tensor(numbers)
+        tensors = [x, torch.zeros_like(x), torch.zeros_like(x), torch.zeros(1).expand(size)]
+        assert made(tensors) is None
+        assert tensors[1].tolist() == [number // size for number in numbers], size
+        assert tensors[2].tolist() == [number % size for number in numbers], size
+
+
+@pytest.mark.parametrize("at", [(0, 0), (2**33 + 4, 2**20 + 2), (2**31 + 7, 5), (4_321_987_654, 999_999)])
+def test_threads_of_long_grids_find_their_places(at):
+    rows, columns = torch.zeros(1).expand(2**33 + 5), torch.zeros(1).expand(2**20 + 3)
+    tensors = (named("rows", 0, rows), named("columns", 1, columns), named("out", 2, torch.zeros(2).long()))
+    i, j, u, row, column = (symbol(name) for name in ("i", "j", "u", "row", "column"))
+    found = (store(tensors[2], (0,), i), store(tensors[2], (1,), j))
+    here = when(op("eq", i, row), (when(op("eq", j, column), found),))
+    inner = loop(j, 0, extent(tensors[1]), loop(u, 0, 1, here))
+    whole = kernel(tensors, loop(i, 0, extent(tensors[0]), inner), scalars=(row, column))
+    made = Emulated(scheduled(whole, {"i": (Role.PARALLEL, 1), "j": (Role.PARALLEL, 1)}))
+    out = torch.full((2,), -1)
+    context = made.context([rows, columns, out], at)
+    across, _, threads, teams = made.geometry(context)
+    block = (at[0] * columns.numel() + at[1]) // threads
+    made.run_block((block % across, block // across), (across, 1), (threads, teams), context)
+    assert tuple(out.tolist()) == at
 
 
 @pytest.mark.parametrize("narrowed", [False, True])

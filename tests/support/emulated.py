@@ -202,11 +202,11 @@ class Emulated:
         """Run all blocks in turn, with the parameters in `context`."""
         x, y = grid
         for number in range(x * y if x else 0):
-            self._run_block(
-                {"ctaid_x": number % x, "ctaid_y": number // x, "nctaid_x": x, "nctaid_y": y}, block, context
-            )
+            self.run_block((number % x, number // x), (x, y), block, context)
 
-    def _run_block(self, registers: dict[str, int], block: tuple[int, int], context: Any) -> None:
+    def run_block(self, at: tuple[int, int], grid: tuple[int, int], block: tuple[int, int], context: Any) -> None:
+        """Run the block of threads that stands somewhere in a grid."""
+        registers = {"ctaid_x": at[0], "ctaid_y": at[1], "nctaid_x": grid[0], "nctaid_y": grid[1]}
         shared = "sync" in self.text
         size, (row, teams) = math.prod(block), block
         team = _Team(size, threading.Barrier(size), [threading.Barrier(32) for _ in range(size // 32)], [0] * size)

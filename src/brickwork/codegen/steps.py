@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from brickwork.codegen.builder import Known
+from brickwork.codegen.division import long_quotient
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, PARALLEL_THREADS, Grid
 from brickwork.codegen.loops import EmitBlock
@@ -249,7 +250,8 @@ def _divisions(state: State, step: str, counts: list[str], kind: str) -> list[st
         texts = [emit(f"trunc i64 {text} to i32") for text in texts]
     left, places = texts[0], list[str]()
     for count in reversed(texts[2:]):
-        places.append(emit(f"urem {kind} {left}, {count}"))
-        left = emit(f"udiv {kind} {left}, {count}")
+        divided = emit(f"udiv i32 {left}, {count}") if kind == "i32" else long_quotient(state.writer, left, count)
+        places.append(emit(f"sub {kind} {left}, {emit(f'mul {kind} {divided}, {count}')}"))
+        left = divided
     places = [left, *reversed(places)]
     return [emit(f"zext i32 {place} to i64") for place in places] if kind == "i32" else places
