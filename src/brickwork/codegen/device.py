@@ -12,7 +12,7 @@ from dataclasses import replace
 from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
 from brickwork.codegen.failures import begin_failure_path, emit_failure_path, weights
-from brickwork.codegen.grid import MOST_THREADS, PARALLEL_THREADS, TEAMS, WARP, Form, Grid, grid_of
+from brickwork.codegen.grid import MOST_THREADS, TEAMS, WARP, Form, Grid, grid_of
 from brickwork.codegen.narrowing import NarrowingWriter
 from brickwork.codegen.state import Frame, Slot, State, Team, parameter
 from brickwork.codegen.statements import emit_block
@@ -45,8 +45,7 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
     """Add a device kernel to the module; return its name."""
     name, grid = module.fresh(f"{kernel.name}.kernel").replace(".", "_"), grid_of(kernel)
     layout = context_layout(kernel, device=True)
-    threads = {Form.PARALLEL: PARALLEL_THREADS, Form.BLOCK: MOST_THREADS, Form.SERIAL: 1}[grid.form]
-    header = f'nounwind "nvvm.maxntid"="{threads}"'
+    header = f'nounwind "nvvm.maxntid"="{grid.threads}"'
     writer = NarrowingWriter(module, name, "ptx_kernel void", _parameters(kernel, layout, grid), header)
     state = State(
         module=module,

@@ -60,7 +60,7 @@ def emit_geometry(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> Geo
         count = _steps(scalar, writer, loop, grid.width if loop is grid.loops[-1] else 1)
         total = writer.emit(f"mul i64 {total}, {count}") if total else count
     if grid.form is Form.PARALLEL:
-        blocks, block, teams = _divided(writer, total, PARALLEL_THREADS), str(PARALLEL_THREADS), "1"
+        blocks, block, teams = _divided(writer, total, grid.threads), str(grid.threads), "1"
     else:
         blocks, block, teams = _teams(scalar, writer, kernel, total)
     x = writer.emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")

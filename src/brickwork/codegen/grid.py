@@ -17,6 +17,8 @@ from brickwork.ir.walk import read_symbols, statements, walk
 
 PARALLEL_THREADS = 256
 """Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""
+UNROLLED_THREADS = 128
+"""The same where loops of an iteration are unrolled: it needs many registers, and may take longer than its neighbours."""
 MOST_THREADS = 512
 """Most threads in a block that shares an iteration."""
 WARP = 32
@@ -43,6 +45,18 @@ class Grid:
     form: Form
     loops: tuple[For, ...]
     body: Block
+
+    @property
+    def threads(self) -> int:
+        """Threads in a block; where a block shares an iteration out, as many at most."""
+        match self.form:
+            case Form.PARALLEL:
+                unrolled = any(isinstance(node, For) and node.unrolled > 1 for node in statements(self.body))
+                return UNROLLED_THREADS if unrolled else PARALLEL_THREADS
+            case Form.BLOCK:
+                return MOST_THREADS
+            case Form.SERIAL:
+                return 1
 
     @property
     def width(self) -> int:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, UINT64, DType
@@ -247,6 +248,11 @@ def sub(left: Expression, right: Expression, loc: Location = NOWHERE) -> Express
 def mul(left: Expression, right: Expression, loc: Location = NOWHERE) -> Expression:
     """Return the product."""
     return apply("mul", left, right, loc=loc)
+
+
+def product(factors: Sequence[Expression]) -> Expression:
+    """Return the product of one factor or more, from the left."""
+    return reduce(mul, factors)
 
 
 def logical_not(operand: Expression, loc: Location = NOWHERE) -> Expression:

@@ -259,7 +259,7 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
         case Form.PARALLEL if grid.table:
             return LaunchFigures(kernel.name, _table(grid, prod(lengths[:-1]), lengths[-1]), PARALLEL_THREADS, *total)
         case Form.PARALLEL:
-            return LaunchFigures(kernel.name, -(-steps // PARALLEL_THREADS), PARALLEL_THREADS, *total)
+            return LaunchFigures(kernel.name, -(-steps // grid.threads), grid.threads, *total)
         case Form.BLOCK:
             threads = _threads(known, kernel, steps)
             teams = TEAMS if threads == WARP else 1

@@ -66,9 +66,7 @@ def copies(levels: Sequence[For], places: Places, names: Names) -> Copies | None
     extent = Size(tensor=tensor, axis=0)
     copy, made = names.tensor(f"{tensor.name}_copies", tensor.type.dtype, COPIES, extent)
     counts = [count_of(level) for level in levels]
-    total = counts[0]
-    for count in counts[1:]:
-        total = build.mul(total, count)
+    total = build.product(counts)
     run = build.apply("floordiv", flat_place(levels, counts), build.integer(RUN))
     which = build.apply("mod", run, build.integer(COPIES))
 

@@ -58,9 +58,7 @@ def flatten(loop: For, loops: tuple[Symbol, ...]) -> For:
     nest = [loop]
     while nest[-1].index != loops[-1]:
         nest.append(_only_loop(nest[-1]))
-    total = nest[0].stop
-    for level in nest[1:]:
-        total = build.mul(total, level.stop)
+    total = build.product([level.stop for level in nest])
     whole = tuple(Read(symbol=symbol) for symbol in loops)
     place = (*(build.integer(0) for _ in loops[1:]), Read(symbol=loop.index))
 

@@ -382,9 +382,7 @@ def _fill(node: Allocate, fill: Expression, names: Names, known: Known) -> Block
     reads = tuple(build.read(index) for index in indices)
     body: Block
     if kind.contiguous and kind.rank > 1:
-        total = sizes[0]
-        for size in sizes[1:]:
-            total = build.mul(total, size)
+        total = build.product(sizes)
         place = (*(build.integer(0) for _ in indices[1:]), reads[-1])
         body = (Store(tensor=tensor, indices=place, value=value, access=FLAT_ACCESS, loc=node.loc),)
         indices, sizes = indices[-1:], [total]

@@ -39,9 +39,10 @@ from brickwork.transform.scratch import Names, identity
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is cut: nests of at most `few` iterations, into pieces of at least `least`, a multiple of `unit`.
+    """What is cut: nests of at most `few` steps, into pieces of at least `least` iterations, a multiple of `unit`.
 
-    There are about `enough` pieces in all, and at most `most` of an iteration.
+    A step is an iteration, or the lanes of a thread. There are about `enough` pieces in all, and at most `most` of a
+    step.
     """
 
     few: int
@@ -53,6 +54,8 @@ class Limits:
 
 THREADS = Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
 """Of nests whose iterations are for a thread each."""
+DEEP = Limits(few=1 << 18, least=4, unit=1, enough=1 << 20, most=4096)
+"""Of such nests whose iterations accumulate in loops of loops."""
 BLOCKS = Limits(few=256, least=8192, unit=1024, enough=2048, most=1024)
 """Of nests whose iterations are for a block each."""
 
@@ -79,13 +82,12 @@ def split(levels: Sequence[For], places: Places, names: Names) -> Split | None:
         isinstance(node, For | While) for node in statements(after)
     ):
         return None
-    limits = THREADS if last.role is Role.PARALLEL else BLOCKS
+    limits = _limits(last, loop)
     counts = [count_of(level) for level in levels]
-    total = counts[0]
-    for count in counts[1:]:
-        total = build.mul(total, count)
+    total = build.product(counts)
+    steps = build.product([*counts[:-1], _steps(counts[-1], last.width)]) if limits is DEEP else total
     length = count_of(loop)
-    pieces = _pieces(total, length, limits)
+    pieces = _pieces(steps, length, limits)
     cutter = _Cutter(tuple(levels), loop, names, flat_place(levels, counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
@@ -93,11 +95,25 @@ def split(levels: Sequence[For], places: Places, names: Names) -> Split | None:
     if not runs_in_step(joined):
         return None
     enough = build.apply("ge", length, build.integer(2 * limits.least))
-    some = build.apply("ge", total, build.integer(1))
-    few = build.apply("le", total, build.integer(limits.few))
+    some = build.apply("ge", steps, build.integer(1))
+    few = build.apply("le", steps, build.integer(limits.few))
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
     outer = [replace(level, role=Role.BLOCK, width=1) for level in levels]
     return Split(condition, made, cutter.parts(before, tensors), nested(outer, joined))
+
+
+def _limits(last: For, loop: For) -> Limits:
+    """Return what is cut of a nest whose `last` loop has iterations that accumulate in a loop."""
+    if last.role is not Role.PARALLEL:
+        return BLOCKS
+    return DEEP if any(isinstance(node, For) for node in statements(loop.body)) else THREADS
+
+
+def _steps(count: Expression, width: int) -> Expression:
+    """Return how many steps of `width` iterations there are."""
+    if width == 1:
+        return count
+    return build.apply("floordiv", build.add(count, build.integer(width - 1)), build.integer(width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +218,9 @@ def count_of(loop: For) -> Expression:
     return build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0))
 
 
-def _pieces(total: Expression, length: Expression, limits: Limits) -> Expression:
-    """Return the number of pieces of each iteration, at least 1."""
-    each = build.apply("maximum", total, build.integer(1))
+def _pieces(steps: Expression, length: Expression, limits: Limits) -> Expression:
+    """Return the number of pieces of each step, at least 1."""
+    each = build.apply("maximum", steps, build.integer(1))
     wanted = build.apply("floordiv", build.integer(limits.enough), each)
     most = build.apply("floordiv", length, build.integer(limits.least))
     found = build.apply("minimum", build.apply("minimum", wanted, most), build.integer(limits.most))

@@ -75,7 +75,7 @@ def test_few_turns_and_those_that_begin_anywhere_are_not():
 
 @pytest.mark.parametrize("length", [1, 4, 7, 16])
 def test_lanes_slide_together_where_their_loops_are_as_long_as_they_are_many(length):
-    assert directives(lags, memory(counting(length)))[:3] == ["parallel(lag)", "vectorise(lag, 4)", "unroll(t, 4)"]
+    assert directives(lags, memory(counting(length)))[:3] == ["parallel(lag)", "vectorise(lag, 4)", "unroll(t, 8)"]
     agree(lags, memory(counting(length)))
 
 

@@ -6,7 +6,7 @@ import torch
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, If, Launch, Size
+from brickwork.ir.nodes import Allocate, Constant, If, Launch, Size
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -22,6 +22,7 @@ GPU = cuda_target((9, 0))
 @pytest.fixture(autouse=True)
 def low_limits(monkeypatch):
     monkeypatch.setattr(split, "THREADS", split.Limits(few=8, least=4, unit=1, enough=12, most=3))
+    monkeypatch.setattr(split, "DEEP", split.Limits(few=7, least=2, unit=1, enough=12, most=3))
     monkeypatch.setattr(split, "BLOCKS", split.Limits(few=8, least=4, unit=2, enough=12, most=3))
 
 
@@ -64,8 +65,18 @@ def planes(x: torch.Tensor, out: torch.Tensor) -> None:
             out[j, k] = s
 
 
+def deep(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            for k in range(j + 1):
+                s += x[i, k]
+        out[j] = s
+
+
 @pytest.mark.parametrize(
-    ("function", "size", "axes"), [(columns, (1, 0), 1), (rows, (0, 1), 1), (planes, (1, 0, 2), 2)]
+    ("function", "size", "axes"),
+    [(columns, (1, 0), 1), (rows, (0, 1), 1), (planes, (1, 0, 2), 2), (deep, (1, 0), 1)],
 )
 @pytest.mark.parametrize(("few", "long"), [(0, 30), (1, 30), (3, 7), (3, 8), (3, 29), (4, 30), (9, 30), (3, 0)])
 def test_pieces_mean_what_the_source_says(function, size, axes, few, long):
@@ -90,6 +101,16 @@ def test_there_are_two_launches_for_few_long_iterations(function):
     assert set(found) == {2}
     assert not unordered(pieces)
     assert any(isinstance(node, Size) and node.tensor.name.endswith("_partial") for node in walk(pieces))
+
+
+def test_loops_of_loops_are_cut_into_shorter_pieces():
+    x, out = torch.ones(5, 3), torch.ones(3)
+    program = pieces_of(deep, x, out)
+    assert parts_of(program) == [2]
+    choices = [node for node in walk(program) if isinstance(node, If) and isinstance(node.then[0], Allocate)]
+    limits = [item.value for item in walk(choices[0].condition) if isinstance(item, Constant)]
+    assert 2 * split.DEEP.least in limits
+    assert split.DEEP.few in limits
 
 
 def triangle(x: torch.Tensor, out: torch.Tensor) -> None:

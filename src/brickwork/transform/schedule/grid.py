@@ -44,8 +44,10 @@ DRAWN_LANES = 4
 """Numbers that one block of the random generator makes."""
 JAMMED = 4
 """Iterations of an outer loop that run together where they share what they read, or its lines."""
-UNROLLED = 4
+UNROLLED = 8
 """Turns of an accumulating loop that are written out where they read neighbours."""
+UNROLLED_TOGETHER = 4
+"""The same where iterations run together: they need registers, too."""
 LIGHT_PIECE = 4096
 """Least iterations for a block of threads that accumulates."""
 SHORT = 32
@@ -127,7 +129,7 @@ class GridPlanner(Planner):
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, width)
         if width > 1 or jammed:
-            yield from self.unrolled(band[-1])
+            yield from self.unrolled(band[-1], UNROLLED_TOGETHER if jammed else UNROLLED)
         if sharing is None:
             yield from self.split(band[-1])
 
@@ -139,11 +141,11 @@ class GridPlanner(Planner):
             if verdict.independent and verdict.reductions:
                 yield Split(inner[0].index)
 
-    def unrolled(self, last: For) -> Iterator[Directive]:
+    def unrolled(self, last: For, turns: int) -> Iterator[Directive]:
         """Write turns of accumulating loops out where they read neighbours, which a thread then reads at once."""
         for node in walk(last.body):
             if isinstance(node, For) and self.analysis.loops[node.index].reductions and self.reads_neighbours(node):
-                yield Unroll(node.index, UNROLLED)
+                yield Unroll(node.index, turns)
 
     def reads_neighbours(self, loop: For) -> bool:
         """Whether the turns of a loop that does nothing else read neighbours of some tensor, from a known place on."""
