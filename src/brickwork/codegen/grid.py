@@ -18,7 +18,7 @@ from brickwork.ir.walk import read_symbols, statements, walk
 PARALLEL_THREADS = 256
 """Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""
 UNROLLED_THREADS = 128
-"""The same where loops of an iteration are unrolled: it needs many registers, and may take longer than its neighbours."""
+"""The same where loops of an iteration are unrolled: it needs many registers, and may take longer than others."""
 MOST_THREADS = 512
 """Most threads in a block that shares an iteration."""
 WARP = 32

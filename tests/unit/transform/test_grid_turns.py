@@ -32,6 +32,18 @@ def lags(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def columns_first(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A matrix product, column by column."""
+    out = a.new_empty(a.shape[0], b.shape[1])
+    for j in range(b.shape[1]):
+        for i in range(a.shape[0]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
 def window(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """Sums over a window of some length."""
     out = torch.empty_like(x)
@@ -62,6 +74,12 @@ def test_turns_that_read_neighbours_are_written_out():
     a, b = memory(counting(5, 8)), memory(counting(8, 8))
     assert "unroll(k, 4)" in directives(matrix_product, a, b)
     agree(matrix_product, a, b)
+
+
+def test_rows_go_together_in_loops_in_another_order():
+    a, b = memory(counting(5, 8)), memory(counting(8, 8))
+    assert directives(columns_first, a, b)[:2] == ["permute(i, j)", "jam(i, 4)"]
+    agree(columns_first, a, b)
 
 
 def test_few_turns_and_those_that_begin_anywhere_are_not():

@@ -117,15 +117,15 @@ class GridPlanner(Planner):
         sharing = self.sharing(band, innermost) if self.wide and not apart else None
         across = find_across(self.inside(innermost), band, innermost)
         order = [*(node for node in band if node is not innermost), innermost]
-        jammed = sharing is not None and order == band and sharing is band[0]
+        jammed = sharing is order[0] and (across is None or order == band)
         alone = apart or (not jammed and self.slides(innermost, band[-1]) and not self.widens(innermost, band[-1]))
         width = 1 if alone else self.width(innermost, band[-1], across)
         if across is not None:
             yield Tile(loop.index, across.index, min(width, JAMMED))
         if order != band:
             yield Permute(loop.index, tuple(node.index for node in order))
-        elif jammed and sharing is not None:
-            yield Jam(sharing.index, JAMMED)
+        if jammed:
+            yield Jam(order[0].index, JAMMED)
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, width)
         if width > 1 or jammed:

@@ -156,6 +156,7 @@ class Planner:
     def sharing(self, band: list[For], vector: For) -> For | None:
         """Return the outer loop whose iterations read the same vectors in the accumulating loops of a vector loop."""
         inner = {node.index for node in statements(vector.body) if isinstance(node, For)}
+        inner -= {node.index for node in band}
         accumulating = {index for index in inner if self.analysis.loops[index].reductions}
         if len(accumulating) != 1 or inner != accumulating:
             return None
