@@ -35,7 +35,7 @@ def cold(number):
 
 def test_side_streams_are_waited_for_by_events():
     x = torch.randn(1 << 20, device="cuda")
-    square(x)
+    square(x * 2)  # A kernel that is loaded now waits for none that sleeps.
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

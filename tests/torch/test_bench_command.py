@@ -101,7 +101,7 @@ def test_the_report_stands_for_itself(ask, tmp_path):
         "rate of &lt;sines&gt;",
         "How fast is faults?",
         "At a glance",
-        f"torch {torch.__version__}",
+        f"torch {record.versions['torch']}",
         record.date,
         f"{record.machine['cores']} cores",
         "median of samples in turns",

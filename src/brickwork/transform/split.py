@@ -54,7 +54,7 @@ class Limits:
 
 THREADS = Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
 """Of nests whose iterations are for a thread each."""
-DEEP = Limits(few=1 << 18, least=4, unit=1, enough=1 << 20, most=4096)
+DEEP = Limits(few=1 << 15, least=4, unit=1, enough=1 << 20, most=4096)
 """Of such nests whose iterations accumulate in loops of loops."""
 BLOCKS = Limits(few=256, least=8192, unit=1024, enough=2048, most=1024)
 """Of nests whose iterations are for a block each."""
