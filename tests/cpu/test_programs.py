@@ -64,7 +64,7 @@ def test_a_matrix_product_by_rows_runs_in_lanes_along_its_rows() -> None:
     same(matmul_rows, a @ b, a, b)
     told = matmul_rows.explain(a, b)
     rows, columns, depth = (line for line in told.splitlines() if line.strip().startswith("for "))
-    assert "in parallel, 4 together" in rows
+    assert "in parallel, 4 together, then 2" in rows
     assert "vectorised" in columns
     assert "in order" in depth
     assert "since it accumulates, and a loop around it runs in parallel" in told

@@ -151,8 +151,8 @@ def _how(loop: Loop, schedule: Schedule) -> str | None:
     if copies := schedule.copies(index):
         names = " and ".join(f"'{name}'" for name in sorted({tensor.name for tensor in copies}))
         parts.append(f"in pieces that run in parallel, each with its own copy of {names}, if it is long; else in order")
-    if factor := schedule.jam(index):
-        parts.append(f"{factor} together")
+    if factors := schedule.jam(index):
+        parts.append(", then ".join((f"{factors[0]} together", *map(str, factors[1:]))))
     if width := schedule.width(index):
         parts.append(f"vectorised by {width}")
     if owner is not None:
@@ -182,8 +182,8 @@ def _how_on_grid(loop: Loop, schedule: Schedule) -> str | None:
     if schedule.parallel(index):
         width = schedule.width(index)
         parts.append(f"one thread for {width} neighbouring iterations" if width > 1 else "one thread an iteration")
-    if factor := schedule.jam(index):
-        parts.append(f"{factor} together")
+    if factors := schedule.jam(index):
+        parts.append(", then ".join((f"{factors[0]} together", *map(str, factors[1:]))))
     if owner is not None:
         names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
         parts.append(f"as one loop over {names}")

@@ -76,7 +76,7 @@ def schedule_of(function: Callable[..., None], *arguments: Memory | float, targe
 @pytest.mark.parametrize("product", ORDERS)
 def test_a_product_is_jammed_over_rows_and_has_lanes_along_columns(product: Callable[..., None]) -> None:
     directives = {line for line in schedule_of(product, *arguments(5, 9, 3)) if not line.startswith("permute")}
-    assert directives == {"jam(i, 4)", "parallel(i)", "chunk(j, 256)", "vectorise(j, 16)"}
+    assert directives == {"jam(i, 4, 2)", "parallel(i)", "chunk(j, 256)", "vectorise(j, 16)"}
 
 
 @pytest.mark.parametrize("product", ORDERS)
@@ -139,7 +139,7 @@ def scaled_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
 
 def test_rows_run_in_jam_around_several_loops() -> None:
     given = arguments(6, 9, 3)
-    assert schedule_of(scaled_product, *given) == ["jam(i, 4)", "parallel(i)", "vectorise(j, 8)", "vectorise(j, 16)"]
+    assert schedule_of(scaled_product, *given) == ["jam(i, 4, 2)", "parallel(i)", "vectorise(j, 8)", "vectorise(j, 16)"]
     agree(scaled_product, *given)
 
 

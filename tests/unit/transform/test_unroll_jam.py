@@ -41,10 +41,12 @@ def test_every_batch_size_is_computed_once(batch):
 def test_the_copies_share_one_accumulating_loop():
     (launch,) = [node for node in walk(program_of(timex, *inputs(4), 0.5)) if isinstance(node, Launch)]
     scheduled = schedule_kernel(launch.kernel, AVX2)
-    assert "jam(b, 4)" in str(scheduled.schedule)
-    (jammed,) = [node for node in walk(scheduled.kernel.body) if isinstance(node, For) and node.index.name == "b_block"]
-    (accumulating,) = [node for node in walk(jammed.body) if isinstance(node, For) and node.index.name == "u"]
-    assert len(accumulating.body) == 4
+    assert "jam(b, 4, 2)" in str(scheduled.schedule)
+    jammed = [node for node in walk(scheduled.kernel.body) if isinstance(node, For) and node.index.name == "b_block"]
+    accumulating = [
+        node for each in jammed for node in walk(each.body) if isinstance(node, For) and node.index.name == "u"
+    ]
+    assert [len(loop.body) for loop in accumulating] == [4, 2]
 
 
 def drifting(x: torch.Tensor, n: int, a: int, b: int, c: int, d: int):

@@ -135,10 +135,11 @@ def _permuted(statement: Statement, schedule: Schedule) -> Statement:
     return permute(statement, order) if order else statement
 
 
-def _jammed(loop: For, factor: int, numbers: Iterator[int]) -> Block:
-    if not factor or any(isinstance(node, Break | Check | Continue | Local | While) for node in statements(loop.body)):
+def _jammed(loop: For, factors: tuple[int, ...], numbers: Iterator[int]) -> Block:
+    if not factors or any(isinstance(node, Break | Check | Continue | Local | While) for node in statements(loop.body)):
         return (loop,)
-    return unroll_jam(loop, factor, numbers)
+    jammed, rest = unroll_jam(loop, factors[0], numbers)
+    return (jammed, *_jammed(rest, factors[1:], numbers))
 
 
 def _apply(loop: For, schedule: Schedule, analysis: Analysis) -> For:

@@ -131,7 +131,7 @@ class _Processor(Planner):
         if not chosen or chosen[0] not in band:
             shared = [node for node in chosen if self.sharing(band, node) is band[-1]]
             if shared:
-                yield Jam(band[-1].index, JAMMED)
+                yield _jam(band[-1])
             yield from (Parallel(node.index) for node in band)
             for node in chosen:
                 width = self.width(node, JAMMED_ACCUMULATORS if node in shared else ACCUMULATORS)
@@ -152,7 +152,7 @@ class _Processor(Planner):
         sharing = self.sharing(band, vector)
         width = self.width(vector, JAMMED_ACCUMULATORS if sharing else ACCUMULATORS)
         if sharing:
-            yield Jam(sharing.index, JAMMED)
+            yield _jam(sharing)
         outer = band[: band.index(vector)]
         yield from (Parallel(node.index) for node in outer)
         if not {node.index for node in outer} & _read_in_bounds(vector):
@@ -285,6 +285,12 @@ def flat_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
     loops = [node for node in statements(block) if isinstance(node, For) and schedule.flat(node.index)]
     found = [flat for loop in loops if (flat := find_flat(loop, analysis)) is not None]
     return tuple(dict.fromkeys(condition for flat in found for condition in flat.conditions))
+
+
+def _jam(loop: For) -> Jam:
+    """Run iterations of a loop in jam, and those of the rest, but where rows have ends that would be written out."""
+    bounds = [bound for node in statements(loop.body) if isinstance(node, For) for bound in (node.start, node.stop)]
+    return Jam(loop.index, JAMMED, 0 if loop.index in read_symbols(bounds) else JAMMED // 2)
 
 
 def _is_short(loop: For) -> bool:

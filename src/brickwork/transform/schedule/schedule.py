@@ -45,10 +45,11 @@ class Flatten:
 
 @dataclass(frozen=True, slots=True)
 class Jam:
-    """Run `factor` iterations of a loop together, so that they share what they read."""
+    """Run `factor` iterations of a loop together, so that they share what they read; of the rest `then`, if not 0."""
 
     loop: Symbol
     factor: int
+    then: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +221,10 @@ class Schedule:
         """Return the tensors of which pieces of a loop have copies."""
         return frozenset(item.tensor for item in self.directives if isinstance(item, Copy) and item.loop == loop)
 
-    def jam(self, loop: Symbol) -> int:
-        """Return the number of iterations that run together, or 0."""
-        return next((item.factor for item in self.directives if isinstance(item, Jam) and item.loop == loop), 0)
+    def jam(self, loop: Symbol) -> tuple[int, ...]:
+        """Return the numbers of iterations that run together: of all, and of the rest; empty if none do."""
+        found = (item for item in self.directives if isinstance(item, Jam) and item.loop == loop)
+        return next(((item.factor, item.then) if item.then else (item.factor,) for item in found), ())
 
     def unrolled(self, loop: Symbol) -> int:
         """Return the number of iterations that are written out one after the other; 1 if the loop stays as it is."""
@@ -247,7 +249,7 @@ def deserialise(text: str, loops: tuple[Symbol, ...], tensors: tuple[Tensor, ...
             case "chunk":
                 directives.append(Chunk(loop, int(values[0])))
             case "jam":
-                directives.append(Jam(loop, int(values[0])))
+                directives.append(Jam(loop, *map(int, values)))
             case "unroll":
                 directives.append(Unroll(loop, int(values[0])))
             case "blocks":
@@ -288,8 +290,8 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("vectorise", _name(loop), width)
         case Chunk(loop, size):
             return ("chunk", _name(loop), size)
-        case Jam(loop, factor):
-            return ("jam", _name(loop), factor)
+        case Jam(loop, factor, then):
+            return ("jam", _name(loop), factor, then) if then else ("jam", _name(loop), factor)
         case Unroll(loop, factor):
             return ("unroll", _name(loop), factor)
         case Flatten(loop, inner):
@@ -322,8 +324,8 @@ def _spell(directive: Directive) -> str:
             return f"vectorise({loop.name}, {width})"
         case Chunk(loop, size):
             return f"chunk({loop.name}, {size})"
-        case Jam(loop, factor):
-            return f"jam({loop.name}, {factor})"
+        case Jam(loop, factor, then):
+            return f"jam({loop.name}, {factor}{f', {then}' if then else ''})"
         case Unroll(loop, factor):
             return f"unroll({loop.name}, {factor})"
         case Flatten(loop, inner):

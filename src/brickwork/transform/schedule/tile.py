@@ -54,7 +54,8 @@ def tile(loop: For, directive: Tile, order: tuple[Symbol, ...], numbers: Iterato
     ):
         return (nest,)
     outer = (directive.across, *(index for index in inner if index != directive.across))
-    return tuple(_second_last(part, len(order)) for part in _jammed(permute(nest, outer), directive.factor, numbers))
+    parts = unroll_jam(permute(nest, outer), directive.factor, numbers)
+    return tuple(_second_last(part, len(order)) for part in parts)
 
 
 def nest_of(loop: For) -> tuple[Symbol, ...]:
@@ -62,13 +63,6 @@ def nest_of(loop: For) -> tuple[Symbol, ...]:
     if len(loop.body) == 1 and isinstance(inner := loop.body[0], For) and inner.role is Role.PARALLEL:
         return (loop.index, *nest_of(inner))
     return (loop.index,)
-
-
-def _jammed(loop: For, factor: int, numbers: Iterator[int]) -> Iterator[For]:
-    for statement in unroll_jam(loop, factor, numbers):
-        if not isinstance(statement, For):
-            raise TypeError("unrolled loops are loops")
-        yield statement
 
 
 def _marked(loop: For, index: Symbol) -> For:

@@ -49,7 +49,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, substitute, walk
 
 
-def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> Block:
+def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> tuple[For, For]:
     """Return the loop over blocks of `factor` iterations and the loop over the rest.
 
     `numbers` yields symbol numbers that are not in use. The loop's body must not leave or continue the loop itself.
