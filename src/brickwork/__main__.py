@@ -109,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m brickwork", description="Measuring brickwork, and what it finds on this machine."
     )
-    commands = parser.add_subparsers(required=True, metavar="command")
+    commands = parser.add_subparsers(dest="command", metavar="command")
     for name, (action, explanation) in {
         "doctor": (doctor, "versions, the machine, the settings that are not the defaults, and the cache"),
         "cache": (describe_cache, "where the disk cache is and what it holds"),
@@ -123,11 +123,13 @@ def main() -> None:
     bench = commands.add_parser("bench", help=measuring.EXPLANATION, description=measuring.DESCRIPTION)
     measuring.add_arguments(bench)
     given = parser.parse_args()
-    if "action" not in given:
+    if given.command is None:
+        parser.print_help(sys.stderr)
+        sys.exit(2)
+    if given.command == "bench":
         sys.exit(measuring.main(given))
-    named = vars(given)
-    action = named.pop("action")
-    print(action(**named))  # noqa: T201  # the commands are for the terminal
+    said = given.action(given.path) if given.command == "replay" else given.action()
+    print(said)  # noqa: T201  # the commands are for the terminal
 
 
 if __name__ == "__main__":

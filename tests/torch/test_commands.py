@@ -53,3 +53,11 @@ def test_an_unknown_command_is_refused(run, capsys):
         run("nonsense")
     assert ended.value.code == 2
     assert "doctor" in capsys.readouterr().err
+
+
+def test_without_a_command_it_says_which_there_are(run, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run()
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert all(f"    {name} " in said for name in ("doctor", "cache", "clear", "replay", "bench"))
