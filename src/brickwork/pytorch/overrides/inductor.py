@@ -13,8 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -111,28 +110,31 @@ def _stand_in(overload: Any, library: Any, numbers: tuple[str, ...]) -> Any:
 
 def _laid_out(result: Any, overload: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Return results with the strides that the original gives, which the graph was made for."""
-    strides = _strides(overload, tuple(map(_form, arguments)), tuple((key, _form(each)) for key, each in named.items()))
-    results = (result,) if isinstance(result, torch.Tensor) else tuple(result)
-    made = tuple(
-        each if wanted is None or each.stride() == wanted else each.new_empty_strided(each.shape, wanted).copy_(each)
-        for each, wanted in zip(results, strides or (None,) * len(results), strict=True)
-    )
-    return made[0] if isinstance(result, torch.Tensor) else made
+    pairs = tuple((key, _form(each)) for key, each in named.items()) if named else ()
+    strides = _strides(overload, (*map(_form, arguments),), pairs)
+    if isinstance(result, torch.Tensor):
+        return result if strides is None else _with_strides(result, strides[0])
+    return tuple(result if strides is None else map(_with_strides, result, strides))
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """A tensor without its data."""
+def _with_strides(result: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    if result.stride() == strides:
+        return result
+    return result.new_empty_strided(result.shape, strides).copy_(result)
+
+
+class _Layout(NamedTuple):
+    """A tensor without its data; a graph asks for it at each call."""
 
     dtype: torch.dtype
-    shape: tuple[int, ...]
+    shape: torch.Size
     strides: tuple[int, ...]
 
 
 def _form(value: Any) -> Any:
     """Return an argument with layouts for tensors."""
     if isinstance(value, torch.Tensor):
-        return _Layout(value.dtype, tuple(value.shape), value.stride())
+        return _Layout(value.dtype, value.shape, value.stride())
     return tuple(map(_form, cast("Sequence[Any]", value))) if isinstance(value, list | tuple) else value
 
 
