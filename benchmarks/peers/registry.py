@@ -59,8 +59,19 @@ def _compiler(device: str) -> str:
     return ""
 
 
-def _triton(_device: str) -> str:
-    return "" if importlib.util.find_spec("triton") else "helion needs triton"
+def _helion(_device: str) -> str:
+    """Return what Helion lacks: Triton, or the PyTorch that it was made for."""
+    return failure_of_import("helion") if importlib.util.find_spec("triton") else "helion needs triton"
+
+
+@functools.cache
+def failure_of_import(package: str) -> str:
+    """Return why a package cannot be imported, or nothing if it can."""
+    try:
+        importlib.import_module(package)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the package is of no use here
+        return f"{package} cannot be imported: {type(error).__name__}: {error}".splitlines()[0]
+    return ""
 
 
 SYSTEMS = {
@@ -73,7 +84,7 @@ SYSTEMS = {
         System("quadrants", "quadrants", ("cpu", "cuda")),
         System("warp", "warp", ("cpu", "cuda")),
         System("triton", "triton", ("cuda",)),
-        System("helion", "helion", ("cuda",), _triton),
+        System("helion", "helion", ("cuda",), _helion),
         System("cuda", "torch", ("cuda",)),
     )
 }

@@ -37,6 +37,14 @@ def test_what_is_not_there_is_told():
     assert registry.absent("cpu")["cuda"] == "cuda makes no code for cpu"
 
 
+def test_a_package_that_cannot_be_imported_is_left_out_with_the_reason(tmp_path, monkeypatch):
+    (tmp_path / "half_installed.py").write_text("raise ImportError('cannot import name IntelGPUError\\nmore')")
+    monkeypatch.syspath_prepend(tmp_path)
+    said = registry.failure_of_import("half_installed")
+    assert said == "half_installed cannot be imported: ImportError: cannot import name IntelGPUError"
+    assert registry.failure_of_import("json") == ""
+
+
 def test_a_system_that_fails_is_a_contender_that_fails():
     found = registry.contenders("pad", torch.ones(2, 2), peers=frozenset({"torch"}))
     with pytest.raises(TypeError, match="missing"):
