@@ -428,10 +428,11 @@ class _Turn:
         """Return where a loop begins, and what is asked in it instead, so that it begins at one place for all elements.
 
         That is so for loops that stood inside of those that are no loops any more: they are short, as a rule (those of
-        the weights of a convolution), and do little in vain.
+        the weights of a convolution), and do little in vain. So do distances.
         """
         fixed = tuple(item for item in lower if all(map(is_fixed, item.numerator.atoms())))
-        if len(lower) < 2 or not fixed or any(self.is_inside(other, atom) for other in self.values):
+        long = any(self.is_inside(other, atom) for other in self.values) and self.inside.is_natural(of_atom(atom))
+        if len(lower) < 2 or not fixed or long:
             return lower, []
         moving = [item for item in lower if item not in fixed]
         return fixed, [Comparison(of_atom(atom) * item.divisor - item.numerator) for item in moving]

@@ -19,7 +19,7 @@ from brickwork.analysis.bounds import parameter_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverse import Dimension, Divisible, Guard, Inverse, Ratio
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Choice, Floor, Model, is_parameter
+from brickwork.analysis.model import Access, Axis, Choice, Floor, Model, is_parameter
 from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, number
 from brickwork.analysis.ways import is_natural, plain
 from brickwork.diagnostics.location import Location
@@ -231,9 +231,8 @@ class Writer:
         private = assigned_symbols(item for level in term.needs.levels for item in level)
         private |= {kept.symbol for kept in term.needs.kept}
         targets = {symbol: replace(symbol, number=next(self.symbols)) for symbol in sorted(private, key=_number)}
-        copier = _Copier(
-            self, names, shifted, {**own, **{old: Read(symbol=new) for old, new in targets.items()}}, targets
-        )
+        renamed: dict[Symbol, Expression] = {old: Read(symbol=new) for old, new in targets.items()}
+        copier = _Copier(self, names, shifted, {**own, **renamed}, targets, self.reached(term))
         levels: list[Block] = []
         for place, level in enumerate(term.needs.levels):
             reads = [item for item in term.needs.kept if item.level == place]
@@ -253,6 +252,15 @@ class Writer:
             body = (*levels[place], *body)
         return body
 
+    def reached(self, term: Term) -> dict[Polynomial, tuple[Polynomial, Axis]]:
+        """Return the indices of the access that choose (`min(i, n - 1)`), and which index of the element they are."""
+        access = self.accesses[term.place.store.access]
+        return {
+            axis.value: (index, axis)
+            for axis, index in zip(access.axes, term.inverse.indices, strict=True)
+            if any(isinstance(self.model.origins.get(atom), Choice) for atom in axis.value.atoms())
+        }
+
 
 def _number(symbol: Symbol) -> int:
     return symbol.number
@@ -267,6 +275,8 @@ class _Copier:
     shifted: Mapping[Atom, Polynomial]
     values: Mapping[Symbol, Expression]
     targets: Mapping[Symbol, Symbol]
+    reached: Mapping[Polynomial, tuple[Polynomial, Axis]]
+    """Indices that are those of the element, on axes of one length."""
 
     def block(self, block: Block) -> Block:
         """Return the copies of statements."""
@@ -300,6 +310,9 @@ class _Copier:
 
     def index(self, access: Access, place: int, index: Expression) -> Expression:
         axis = access.axes[place]
+        reached, same = self.reached.get(axis.value, (None, axis))
+        if reached is not None and axis.size == same.size and axis.wraps == same.wraps:
+            return self.writer.known(reached, self.names)
         polynomial = plain(self.writer.model, axis.value)
         if any(self.is_of_shifted(atom) for atom in polynomial.atoms()):
             return index

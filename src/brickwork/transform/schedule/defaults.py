@@ -16,7 +16,9 @@ from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.analysis.updates import update_operator
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import (
+    Apply,
     Block,
+    Constant,
     Expression,
     For,
     If,
@@ -294,8 +296,19 @@ def _jam(loop: For) -> Jam:
 
 
 def _is_short(loop: For) -> bool:
-    count = trip_count(loop)
-    return count is not None and count < REDUCTION_LANES
+    last = _most(loop.stop)
+    return isinstance(loop.start, Constant) and last is not None and last - loop.start.value < REDUCTION_LANES
+
+
+def _most(stop: Expression) -> float | None:
+    """Return what a bound is at most: that of a window is the least of its length and of what it reaches."""
+    match stop:
+        case Constant(value=value):
+            return value
+        case Apply(operator=operator, operands=operands) if operator.name == "minimum":
+            return min((most for operand in operands if (most := _most(operand)) is not None), default=None)
+        case _:
+            return None
 
 
 def _read_in_bounds(loop: For) -> frozenset[Symbol]:
