@@ -8,7 +8,8 @@
 
 A counter goes up or down by a constant in each turn, or is multiplied or divided by one (then it has as many turns as
 an integer has bits). Invariant: a turn more than a counter allows is there, so that such a loop always ends at its
-condition, as the `while` does; it is said of loops that end.
+condition, as the `while` does; it is said of loops that end. A loop that nothing but its
+counter ends is never left.
 """
 
 from __future__ import annotations
@@ -66,11 +67,14 @@ def _for(loop: While, before: Sequence[Statement], names: Names) -> For | None:
     turns = next(_turns(loop, before), None)
     if turns is None:
         return None
+    index = names.symbol("turn", INT64)
+    if turns.exact:
+        return For(index=index, start=build.integer(0), stop=turns.most, body=loop.body, loc=loop.loc)
     left = If(condition=build.logical_not(loop.condition), then=(Break(loc=loop.loc),), loc=loop.loc)
     return For(
-        index=names.symbol("turn", INT64),
+        index=index,
         start=build.integer(0),
-        stop=build.add(turns, build.integer(1)),
+        stop=build.add(turns.most, build.integer(1)),
         body=(*loop.prelude, left, *loop.body),
         loc=loop.loc,
     )
@@ -84,8 +88,16 @@ class _Step:
     by: int
 
 
-def _turns(loop: While, before: Sequence[Statement]) -> Iterator[Expression]:
-    """Yield how often a loop turns at most, by each of its counters."""
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """How often a loop turns at most; `exact` says that it does so unless its body leaves it."""
+
+    most: Expression
+    exact: bool
+
+
+def _turns(loop: While, before: Sequence[Statement]) -> Iterator[_Turns]:
+    """Yield how often a loop turns, by each of its counters."""
     assigned = assigned_symbols((*loop.prelude, *loop.body))
     for fact in _facts(loop.condition, _known(loop.prelude)):
         if not isinstance(fact, Apply) or fact.operator.name not in MIRRORED:
@@ -99,8 +111,9 @@ def _turns(loop: While, before: Sequence[Statement]) -> Iterator[Expression]:
             step = _step(loop, counter.symbol)
             begin = _value(counter.symbol, before)
             turns = None if step is None else _length(step, begin or counter, compare, limit)
-            if turns is not None:
-                yield turns
+            if step is not None and turns is not None:
+                alone = not loop.prelude and fact == loop.condition and step.name in {"add", "sub"}
+                yield _Turns(turns, alone)
 
 
 def _length(step: _Step, begin: Expression, compare: str, limit: Expression) -> Expression | None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from brickwork.diagnostics.errors import CompileError
-from brickwork.ir.nodes import While
+from brickwork.ir.nodes import Break, While
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.transform.derive import Backward, derive
@@ -141,6 +141,11 @@ def beside_the_index(x: torch.Tensor, begin: torch.Tensor, end: torch.Tensor) ->
 def test_gradients_are_those_of_central_differences(function, arguments):
     program = check_gradients(function, *arguments)
     assert not any(isinstance(node, While) for node in walk(program.body))
+
+
+def test_a_loop_that_only_counts_is_never_left():
+    program = derived(steps_of_three, (numbers(7), 7))
+    assert not any(isinstance(node, Break) for node in walk(program.body))
 
 
 def counts_now_and_then(x: torch.Tensor, n: int) -> None:
