@@ -427,15 +427,14 @@ class _Turn:
     def clipped(self, atom: Atom, lower: tuple[Ratio, ...]) -> tuple[tuple[Ratio, ...], list[Guard]]:
         """Return where a loop begins, and what is asked in it instead, so that it begins at one place for all elements.
 
-        That is so for loops that stood inside of those that are no loops any more: they are short, as a rule (those of
-        the weights of a convolution), and do little in vain. So do distances.
+        That is so for distances, and for loops that stood inside of those that are no loops any more (those of the
+        weights of a convolution): they are short, as a rule, and do little in vain.
         """
         fixed = tuple(item for item in lower if all(map(is_fixed, item.numerator.atoms())))
         long = any(self.is_inside(other, atom) for other in self.values) and self.inside.is_natural(of_atom(atom))
         if len(lower) < 2 or not fixed or long:
             return lower, []
-        moving = [item for item in lower if item not in fixed]
-        return fixed, [Comparison(of_atom(atom) * item.divisor - item.numerator) for item in moving]
+        return fixed, [Comparison(of_atom(atom) * item.divisor - item.numerator) for item in lower if item not in fixed]
 
     def is_inside(self, other: Atom, atom: Atom) -> bool:
         """Whether an unknown that was eliminated depends on another one, and its loop stood inside of that one's."""
