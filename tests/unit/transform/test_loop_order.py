@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from brickwork.ir.dtypes import INT64
+from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.interpret import Memory
 from brickwork.ir.nodes import Launch
 from brickwork.ir.walk import walk
@@ -222,6 +222,26 @@ def test_a_sum_over_pairs_has_lanes_around_a_short_loop() -> None:
     given = memory([0.0]), counting(9, 3)
     assert schedule_of(close_pairs, *given) == ["chunk(i, 256)", "vectorise(j, 32)"]
     agree(close_pairs, *given)
+
+
+def total_of_rows(out: torch.Tensor, x: torch.Tensor, skip: torch.Tensor) -> None:
+    total = 0.0
+    for i in range(x.shape[0]):
+        if skip[i]:
+            continue
+        top, row = x[i, 0], 0.0
+        for j in range(x.shape[1]):
+            top = max(top, x[i, j])
+        for j in range(x.shape[1]):
+            row += top - x[i, j]
+        total += row
+    out[0] = total
+
+
+def test_rows_of_a_total_have_lanes_of_their_own() -> None:
+    given = memory([0.0]), counting(5, 40), memory([k % 3 == 1 for k in range(5)], BOOL)
+    assert schedule_of(total_of_rows, *given) == ["chunk(i, 256)", "vectorise(j, 32)", "vectorise(j, 32)"]
+    agree(total_of_rows, *given)
 
 
 def marked_apart(x: torch.Tensor) -> None:

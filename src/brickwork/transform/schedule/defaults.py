@@ -213,7 +213,7 @@ class _Processor(Planner):
         return tuple(node.index for node in (*(node for node in fixed if node is not vector), vector))
 
     def reduction(self, loop: For) -> Iterator[Directive]:
-        """Schedule a loop that accumulates: chunks are combined in order."""
+        """Schedule a loop that accumulates: chunks are joined in order; lanes are its own, or those of loops inside."""
         symbols = {reduction.symbol for reduction in self.analysis.loops[loop.index].reductions}
         yield Chunk(loop.index, self.chunk(loop))
         inner = loop
@@ -221,6 +221,10 @@ class _Processor(Planner):
             inner = inner.body[0]
         if self.worth_lanes(inner):
             yield Vectorise(inner.index, REDUCTION_LANES)
+            return
+        chosen = (*self.inner_lanes(inner.body),)
+        if not isinf(self.cost(loop, chosen)):
+            yield from (Vectorise(node.index, self.width(node)) for node in chosen)
 
     def worth_lanes(self, loop: For) -> bool:
         """Whether an accumulating loop is worth lanes of its own: it may be long, and holds none that may be."""
