@@ -218,3 +218,26 @@ def test_what_a_thread_holds_in_registers_is_summed_as_the_source_says(function,
     for length in (1, 3, 4, 12, 22):
         given = arguments(length)
         assert torch.equal(rig.call(*given)[0], function(*given))
+
+
+def products_of_rows(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], x.shape[1], w.shape[1])
+    for b in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            for j in range(w.shape[1]):
+                s = 0.0
+                for k in range(x.shape[2]):
+                    s += x[b, i, k] * w[b, j, k]
+                out[b, i, j] = s
+    return out
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 1, 1), (2, 4, 4, 8), (1, 70, 36, 8), (3, 5, 3, 7), (2, 0, 4, 4), (1, 67, 40, 0)]
+)
+def test_tiles_of_threads_over_products_of_rows(sizes):
+    batch, rows, columns, length = sizes
+    x = torch.randint(-9, 9, (batch, rows, length)).float()
+    w = torch.randint(-9, 9, (batch, columns, length)).float()
+    rig = rig_of(products_of_rows, x, w)
+    assert torch.equal(rig.call(x, w)[0], x @ w.mT)

@@ -67,10 +67,11 @@ class Grid:
     def table(self) -> bool:
         """Whether threads lie along both the innermost loop and those around it, and may take several steps each.
 
-        Long bodies, which are those with loops and checks, need the registers that this takes.
+        Long bodies, which are those with loops and checks, need the registers that this takes, if not in tiles.
         """
         light = not any(isinstance(node, Check | For | While) for node in statements(self.body))
-        return self.form is Form.PARALLEL and len(self.loops) > 1 and light
+        tiled = bool(self.loops) and self.loops[-1].across > 0
+        return self.form is Form.PARALLEL and len(self.loops) > 1 and (light or tiled)
 
 
 def grid_of(kernel: Kernel) -> Grid:

@@ -257,7 +257,7 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
         case Form.SERIAL:
             return LaunchFigures(kernel.name, 1, 1, *total)
         case Form.PARALLEL if grid.table:
-            return LaunchFigures(kernel.name, _table(grid, prod(lengths[:-1]), lengths[-1]), PARALLEL_THREADS, *total)
+            return LaunchFigures(kernel.name, _table(grid, prod(lengths[:-1]), lengths[-1]), grid.threads, *total)
         case Form.PARALLEL:
             return LaunchFigures(kernel.name, -(-steps // grid.threads), grid.threads, *total)
         case Form.BLOCK:
@@ -273,7 +273,7 @@ def _table(grid: Grid, rows: int, columns: int) -> int:
     along = max(columns // each, min(columns, WARP), 1)
     wide = 1 if few else min(1 << (along - 1).bit_length(), PARALLEL_THREADS)
     wide, each = (grid.loops[-1].across, 1) if grid.loops[-1].across else (wide, each)
-    return min(-(-columns // (wide * each)), MOST_BLOCKS) * min(-(-rows * wide // PARALLEL_THREADS), MOST_ROWS)
+    return min(-(-columns // (wide * each)), MOST_BLOCKS) * min(-(-rows * wide // grid.threads), MOST_ROWS)
 
 
 def _threads(known: _Known, kernel: Kernel, total: int) -> int:

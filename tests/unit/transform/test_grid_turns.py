@@ -44,6 +44,19 @@ def columns_first(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def products_of_rows(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """`x @ w.T`, of several matrices."""
+    out = x.new_empty(x.shape[0], x.shape[1], w.shape[1])
+    for b in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            for j in range(w.shape[1]):
+                s = 0.0
+                for k in range(x.shape[2]):
+                    s += x[b, i, k] * w[b, j, k]
+                out[b, i, j] = s
+    return out
+
+
 def window(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """Sums over a window of some length."""
     out = torch.empty_like(x)
@@ -80,6 +93,13 @@ def test_rows_go_together_in_loops_in_another_order():
     a, b = memory(counting(5, 8)), memory(counting(8, 8))
     assert directives(columns_first, a, b)[:2] == ["permute(i, j)", "jam(i, 4)"]
     agree(columns_first, a, b)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 7])
+def test_rows_that_lie_far_apart_are_read_by_tiles_of_threads(rows):
+    x, w = memory(counting(2, rows, 8)), memory(counting(2, 5, 8))
+    assert directives(products_of_rows, x, w)[0] == "tile(i, 4)"
+    agree(products_of_rows, x, w)
 
 
 def test_few_turns_and_those_that_begin_anywhere_are_not():

@@ -37,7 +37,7 @@ from brickwork.transform.schedule.schedule import (
     Unroll,
     Vectorise,
 )
-from brickwork.transform.schedule.tile import find_across
+from brickwork.transform.schedule.tile import find_across, is_cheap
 
 MOST_LANES = 8
 DRAWN_LANES = 4
@@ -117,21 +117,33 @@ class GridPlanner(Planner):
         sharing = self.sharing(band, innermost) if self.wide and not apart else None
         across = find_across(self.inside(innermost), band, innermost)
         order = [*(node for node in band if node is not innermost), innermost]
-        jammed = sharing is order[0] and (across is None or order == band)
+        rows = self.rows(sharing, innermost) if across is None else None
+        jammed = rows is None and sharing is order[0] and (across is None or order == band)
         alone = apart or (not jammed and self.slides(innermost, band[-1]) and not self.widens(innermost, band[-1]))
         width = 1 if alone else self.width(innermost, band[-1], across)
         if across is not None:
             yield Tile(loop.index, across.index, min(width, JAMMED))
+        elif rows is not None:
+            yield Tile(loop.index, rows.index, JAMMED)
         if order != band:
             yield Permute(loop.index, tuple(node.index for node in order))
         if jammed:
             yield Jam(order[0].index, JAMMED)
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, width)
-        if width > 1 or jammed:
-            yield from self.unrolled(band[-1], UNROLLED_TOGETHER if jammed else UNROLLED)
+        together = jammed or rows is not None
+        if width > 1 or together:
+            yield from self.unrolled(band[-1], UNROLLED_TOGETHER if together else UNROLLED)
         if sharing is None:
             yield from self.split(band[-1])
+
+    def rows(self, sharing: For | None, innermost: For) -> For | None:
+        """Return the loop over which tiles of threads lie, too, if neighbours along the innermost one read far apart.
+
+        It is the loop whose iterations share what those read, as all rows of `x` do for `x @ w.T`.
+        """
+        reads = [item for item in self.inside(innermost) if not item.store and varies_with(item, innermost.index)]
+        return sharing if any(not is_cheap(item, (innermost,)) for item in reads) else None
 
     def split(self, last: For) -> Iterator[Directive]:
         """Name the loop in a band that accumulates, if there is one and no other."""

@@ -4,6 +4,10 @@
                                                                   4 x 4 iterations: x and y are both accessed 16 bytes
                                                                   at once, and their lines by neighbours at one time
 
+    for i in range(n): for j in range(m): s = 0.0                 the same for products of rows: neighbours read other
+        for k in range(p): s += x[i, k] * w[j, k]                 lines of w, so a warp has few j, and several i that
+        y[i, j] = s                                               read the same of w
+
 Legal where the loops of the nest are independent and have fixed bounds: every order of their iterations is right then.
 """
 
@@ -13,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.model import Access
-from brickwork.ir.nodes import Break, Check, Continue, For, Role, Symbol, While
-from brickwork.ir.walk import statements
+from brickwork.ir.nodes import Break, Check, Continue, For, Node, Role, Symbol, While
+from brickwork.ir.walk import rewrite, statements
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import access_cost
 from brickwork.transform.schedule.schedule import Tile
@@ -55,7 +59,11 @@ def tile(loop: For, directive: Tile, order: tuple[Symbol, ...], numbers: Iterato
         return (nest,)
     outer = (directive.across, *(index for index in inner if index != directive.across))
     parts = unroll_jam(permute(nest, outer), directive.factor, numbers)
-    return tuple(_second_last(part, len(order)) for part in parts)
+    placed = [_second_last(part, len(order)) for part in parts]
+    if any(isinstance(node, For) and node.role is not Role.PARALLEL for node in statements(nest.body)):
+        # What is left over has fewer iterations of `across` than the threads that would lie along it, and long ones.
+        placed[1:] = [rewrite(part, _without_tile) for part in placed[1:]]
+    return tuple(placed)
 
 
 def nest_of(loop: For) -> tuple[Symbol, ...]:
@@ -63,6 +71,10 @@ def nest_of(loop: For) -> tuple[Symbol, ...]:
     if len(loop.body) == 1 and isinstance(inner := loop.body[0], For) and inner.role is Role.PARALLEL:
         return (loop.index, *nest_of(inner))
     return (loop.index,)
+
+
+def _without_tile(node: Node) -> Node:
+    return replace(node, across=0) if isinstance(node, For) and node.across else node
 
 
 def _marked(loop: For, index: Symbol) -> For:
