@@ -75,6 +75,25 @@ def test_a_single_point_is_seen_and_a_table_without_any_is_drawn(tmp_path, recwa
     assert not recwarn.list
 
 
+def test_words_below_bars_have_room_and_bounds_go_across_them():
+    rows = {f"{number} a rather long name": {"a": [1e-3], "copy_": [2e-3]} for number in range(11)}
+    table = dataclasses.replace(bench.tabled(rows, title="t"), measures=("copy_",))
+    panel = plots._drawn(table._curves(), table._axes()).axes[0]
+    lines = [line for label in panel.get_xticklabels() for line in label.get_text().split("\n")]
+    assert len(lines) > 22
+    assert max(map(len, lines)) < 10
+    (bound,) = [each for each in panel.collections if each.get_label() == "copy_"]
+    assert next(segment[:, 0].tolist() for segment in bound.get_segments()) == pytest.approx([-0.42, 0.42])
+
+
+@pytest.mark.parametrize(("most", "labels"), [(3.0, {"1", "1.5", "2", "3"}), (30.0, {"1", "2", "5", "10", "20"})])
+def test_logarithmic_axes_are_labelled_in_steps_that_fit(most, labels):
+    table = table_of({1: {"torch": 1e-3, "brickwork": most * 1e-3}, 2: {"torch": 1e-3, "brickwork": 1e-3}}, y_log=True)
+    figure = plots._drawn(table._curves(), table._axes())
+    figure.draw_without_rendering()
+    assert labels <= {label.get_text() for label in figure.axes[0].get_yticklabels()}
+
+
 def test_variants_of_a_system_have_its_colour():
     names = ("brickwork", "brickwork, fast", "triton, blocks", "triton, rows", "torch", "other", "CUDA C++")
     looks = plots._looks([plots.Curve(name, (1,), (1.0,)) for name in names])

@@ -47,6 +47,11 @@ _BESIDE = 6
 """From more curves than these on, their names stand beside the plot."""
 _WIDEST = (0.01, 1000.0)
 """The multiples of brickwork's time between which marks are drawn at their place."""
+_LETTERS = 100
+"""As many letters have room below an axis."""
+_NARROW = 8.0
+"""A logarithmic axis whose ends are less than that apart is labelled in small steps."""
+_STEPS, _SMALL_STEPS = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
 _TUNED = "tuned"
 """What the label of a variant says that was tuned by hand."""
 _FEW = 10
@@ -224,21 +229,15 @@ def _bars(panel: Panel, curves: Sequence[Curve], xs: Sequence[float | str]) -> N
     width = 0.8 / max(1, len(shown))
     for curve, look in zip(curves, _looks(curves), strict=True):
         if curve.bound:
-            panel.scatter(
-                [xs.index(x) for x in curve.x],
-                curve.y,
-                s=900,
-                marker="_",
-                label=curve.name,
-                color=look.colour,
-                zorder=6,
-            )
+            places = [xs.index(x) for x in curve.x]
+            left, right = [place - 0.42 for place in places], [place + 0.42 for place in places]
+            panel.hlines(curve.y, left, right, label=curve.name, colors=look.colour, linewidth=1.6, zorder=6)
             continue
-        left = (shown.index(curve) + 0.5) * width - 0.4
+        aside = (shown.index(curve) + 0.5) * width - 0.4
         below = [max(0.0, y - low) for y, low in zip(curve.y, curve.lower, strict=False)]
         above = [max(0.0, high - y) for y, high in zip(curve.y, curve.upper, strict=False)]
         panel.bar(
-            [xs.index(x) + left for x in curve.x],
+            [xs.index(x) + aside for x in curve.x],
             curve.y,
             width * 0.92,
             yerr=(below, above) if below else None,
@@ -255,13 +254,16 @@ def _scaled(panel: Panel, axes: Axes, xs: Sequence[float | str], *, words: bool)
     if axes.x_log and not words:
         panel.set_xscale("log", base=2)
     if words:
-        panel.set_xticks(range(len(xs)), [textwrap.fill(str(x), 14) for x in xs])
+        room = _LETTERS // len(xs)
+        panel.set_xticks(range(len(xs)), [textwrap.fill(str(x), room, break_long_words=False) for x in xs])
+        panel.set_xlim(-0.55, len(xs) - 0.45)
     elif len(xs) <= _FEW:
         panel.set_xticks(list(xs), [f"{x:g}" if isinstance(x, float) else str(x) for x in xs])
         panel.tick_params(axis="x", which="minor", bottom=False)
     if axes.y_log:
         panel.set_yscale("log")
-        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        low, high = panel.get_ylim()
+        panel.yaxis.set_major_locator(LogLocator(subs=_STEPS if high > _NARROW * low else _SMALL_STEPS))
         panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         panel.yaxis.set_minor_formatter(NullFormatter())
     else:
