@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._dynamo import compiled_autograd
 from torch._dynamo.utils import counters
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
@@ -110,7 +111,7 @@ def test_compiled_autograd(device, calls):
     each = *inputs(5), torch.randn(5, requires_grad=True)
     for _ in range(calls):  # The first call goes by the dispatcher, others past it.
         gradients(function, *each)
-    with torch._dynamo.compiled_autograd._enable(torch.compile(fullgraph=True, backend="eager")):
+    with compiled_autograd._enable(torch.compile(fullgraph=True, backend="eager")):
         function(*each).backward()
     torch.testing.assert_close(tuple(item.grad for item in each), gradients(function, *each))
     assert counters["compiled_autograd"]["captures"] == 1
@@ -192,6 +193,7 @@ def test_packages(device, tmp_path):
 
 SECOND = """
 import sys, torch
+from torch._dynamo import compiled_autograd
 from torch._dynamo.utils import counters
 sys.path.insert(0, sys.argv[1])
 from support.operators import timex
