@@ -244,6 +244,21 @@ def test_rows_of_a_total_have_lanes_of_their_own() -> None:
     agree(total_of_rows, *given)
 
 
+def weighted_rows(out: torch.Tensor, x: torch.Tensor, index: torch.Tensor) -> None:
+    for i in range(out.shape[0]):
+        for k in range(index.shape[1]):
+            weight = 1.0 / (k + 1)
+            for d in range(out.shape[1]):
+                out[i, d] += weight * x[index[i, k], d]
+
+
+def test_updates_of_a_loop_that_runs_in_order_are_plain() -> None:
+    index = Memory([k % 3 for k in range(8)], (4, 2), (2, 1), INT64)
+    given = counting(4, 9), counting(3, 9), index
+    assert not [item for item in schedule_of(weighted_rows, *given) if item.startswith("update")]
+    agree(weighted_rows, *given)
+
+
 def marked_apart(x: torch.Tensor) -> None:
     p = 2
     while p * p < len(x):

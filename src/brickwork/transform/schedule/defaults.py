@@ -52,6 +52,7 @@ from brickwork.transform.schedule.schedule import (
     Parallel,
     Permute,
     Schedule,
+    Update,
     Vectorise,
 )
 
@@ -110,6 +111,12 @@ class _Processor(Planner):
             yield from self.reduction(loop)
         else:
             yield from self.independent(loop)
+
+    def updates(self, loop: For) -> Iterator[Directive]:
+        """Make the updates indivisible on which iterations that run at once may meet: those of claimed loops."""
+        for node in (loop, *statements(loop.body)):
+            if isinstance(node, For) and self.analysis.loops[node.index].independent:
+                yield from (Update(node.index, tensor) for tensor in self.analysis.loops[node.index].updates)
 
     def copied(self, loop: For) -> Iterator[Directive]:
         """Give pieces of a loop that only updates keep in order their own copies of what they update."""
