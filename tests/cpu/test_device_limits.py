@@ -28,8 +28,7 @@ def test_steps_of_a_loop_that_begins_far_below_its_end():
     context = made.context([x], (-(2**31),))
     blocks, _, block, teams = made.geometry(context)
     assert blocks == 2**23 + 1
-    last = {"ctaid_x": 2**23, "ctaid_y": 0, "nctaid_x": blocks, "nctaid_y": 1}
-    made._run_block(last, (block, teams), context)
+    made.run_block((2**23, 0), (blocks, 1), (block, teams), context)
     assert x.tolist() == [*range(8)]
 
 
