@@ -10,19 +10,9 @@ import torch
 
 import brickwork as bw
 from brickwork.config import config
+from support.layouts import last_axis_first
 
 SHAPES = [(0, 3, 5), (2, 0, 5), (1, 1, 1), (2, 3, 300), (2, 300, 3), (3, 17, 33), (1, 260, 70)]
-
-
-def with_last_axis_first(x: torch.Tensor) -> torch.Tensor:
-    """Return the permuted tensor in memory of its own."""
-    a, b, c = x.shape
-    out = x.new_empty((c, a, b))
-    for k in range(a):
-        for i in range(b):
-            for j in range(c):
-                out[j, k, i] = x[k, i, j]
-    return out
 
 
 def plus_transposed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -44,7 +34,7 @@ def operator(function: Any, vector_bytes: int) -> Any:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
 def test_every_element_is_stored_once(dtype, vector_bytes):
     with config.override(vector_bytes=vector_bytes):
-        permuted, added = operator(with_last_axis_first, vector_bytes), operator(plus_transposed, vector_bytes)
+        permuted, added = operator(last_axis_first, vector_bytes), operator(plus_transposed, vector_bytes)
         for shape in SHAPES:
             x = torch.randint(-30, 30, shape).to(dtype)
             y = torch.randint(-30, 30, (shape[0], shape[2], shape[1])).to(dtype)

@@ -22,6 +22,7 @@ from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
 from support.emulated import Emulated
 from support.fake_cuda import CudaRig, Launched
+from support.layouts import products_of_rows
 
 
 class Machine:
@@ -218,18 +219,6 @@ def test_what_a_thread_holds_in_registers_is_summed_as_the_source_says(function,
     for length in (1, 3, 4, 12, 22):
         given = arguments(length)
         assert torch.equal(rig.call(*given)[0], function(*given))
-
-
-def products_of_rows(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    out = torch.empty(x.shape[0], x.shape[1], w.shape[1])
-    for b in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            for j in range(w.shape[1]):
-                s = 0.0
-                for k in range(x.shape[2]):
-                    s += x[b, i, k] * w[b, j, k]
-                out[b, i, j] = s
-    return out
 
 
 @pytest.mark.parametrize(

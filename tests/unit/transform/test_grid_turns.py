@@ -7,6 +7,7 @@ from brickwork.ir.dtypes import INT64
 from support.causal import timex
 from support.kernels import matrix_product
 from support.kernels_models import bags
+from support.layouts import products_of_rows
 from support.lowering import memory
 from unit.transform.test_grid import agree, pieces_of
 
@@ -41,19 +42,6 @@ def columns_first(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
             for k in range(a.shape[1]):
                 s += a[i, k] * b[k, j]
             out[i, j] = s
-    return out
-
-
-def products_of_rows(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """`x @ w.T`, of several matrices."""
-    out = x.new_empty(x.shape[0], x.shape[1], w.shape[1])
-    for b in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            for j in range(w.shape[1]):
-                s = 0.0
-                for k in range(x.shape[2]):
-                    s += x[b, i, k] * w[b, j, k]
-                out[b, i, j] = s
     return out
 
 

@@ -6,45 +6,13 @@ import torch
 from brickwork.ir.nodes import For, Role
 from brickwork.ir.walk import walk
 from brickwork.transform.schedule.schedule import deserialise
+from support.layouts import columns, last_axis_first, transpose, transpose_and_add
 from support.lowering import memory
 from unit.transform.test_grid import agree, kernels, pieces_of
 
 
 def numbers(*shape):
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape).tolist()
-
-
-def transpose(x: torch.Tensor) -> torch.Tensor:
-    out = x.new_empty((x.shape[1], x.shape[0]))
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = x[j, i]
-    return out
-
-
-def transpose_and_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    out = torch.empty_like(y)
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            out[j, i] = x[i, j] + y[j, i]
-    return out
-
-
-def last_axis_first(x: torch.Tensor) -> torch.Tensor:
-    b, n, m = x.shape
-    out = x.new_empty((m, b, n))
-    for k in range(b):
-        for i in range(n):
-            for j in range(m):
-                out[j, k, i] = x[k, i, j]
-    return out
-
-
-def columns(x: torch.Tensor, at: int) -> torch.Tensor:
-    out = x.new_empty((x.shape[0],))
-    for i in range(x.shape[0]):
-        out[i] = x[i, at]
-    return out
 
 
 def copy(x: torch.Tensor, out: torch.Tensor) -> None:
