@@ -39,6 +39,18 @@ def columns(x: torch.Tensor, at: int) -> torch.Tensor:
     return out
 
 
+def product_of_rows_by_columns(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """`x @ w.T`, column by column."""
+    out = x.new_empty(x.shape[0], w.shape[0])
+    for j in range(w.shape[0]):
+        for i in range(x.shape[0]):
+            s = 0.0
+            for k in range(x.shape[1]):
+                s += x[i, k] * w[j, k]
+            out[i, j] = s
+    return out
+
+
 def products_of_rows(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """`x @ w.T`, of several matrices."""
     out = x.new_empty(x.shape[0], x.shape[1], w.shape[1])

@@ -7,7 +7,7 @@ from brickwork.ir.dtypes import INT64
 from support.causal import timex
 from support.kernels import matrix_product
 from support.kernels_models import bags
-from support.layouts import products_of_rows
+from support.layouts import product_of_rows_by_columns, products_of_rows
 from support.lowering import memory
 from unit.transform.test_grid import agree, pieces_of
 
@@ -88,6 +88,9 @@ def test_rows_that_lie_far_apart_are_read_by_tiles_of_threads(rows):
     x, w = memory(counting(2, rows, 8)), memory(counting(2, 5, 8))
     assert directives(products_of_rows, x, w)[0] == "tile(i, 4)"
     agree(products_of_rows, x, w)
+    x, w = memory(counting(rows, 8)), memory(counting(5, 8))
+    assert directives(product_of_rows_by_columns, x, w)[:2] == ["tile(i, 4)", "permute(i, j)"]
+    agree(product_of_rows_by_columns, x, w)
 
 
 def test_few_turns_and_those_that_begin_anywhere_are_not():
