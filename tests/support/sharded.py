@@ -410,6 +410,8 @@ def run_all(store: str, machines: int, device: str) -> dict[str, str]:
     for process in processes:
         process.join(SECONDS)
         process.kill()
+    ends = [process.exitcode for process in processes]
+    assert not any(ends), f"the processes ended with {ends}: what they wrote to the error stream says why"
     found: list[dict[str, str]] = [json.loads(Path(f"{store}.{rank}").read_text()) for rank in range(machines)]
     return {name: next((each[name] for each in found if each[name]), "") for name in NAMES}
 
