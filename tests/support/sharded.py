@@ -6,6 +6,7 @@ torch.distributed.tensor is imported in functions: operators are defined before 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import io
 import json
 import math
@@ -397,8 +398,8 @@ SCENES: dict[str, Callable[[Any], None]] = {
 """What is not a single call, by name."""
 NAMES = (*CALLS, *SCENES)
 
-SECONDS = 300.0
-"""The longest that all calls may take, on a busy machine."""
+SECONDS = 150.0
+"""The longest that all calls may take, on a busy machine: ones that are out of step wait for each other for ever."""
 
 
 def run_all(store: str, machines: int, device: str) -> dict[str, str]:
@@ -408,7 +409,7 @@ def run_all(store: str, machines: int, device: str) -> dict[str, str]:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(SECONDS)
+        process.join(SECONDS + 10)
         process.kill()
     ends = [process.exitcode for process in processes]
     assert not any(ends), f"the processes ended with {ends}: what they wrote to the error stream says why"
@@ -418,6 +419,7 @@ def run_all(store: str, machines: int, device: str) -> dict[str, str]:
 
 def _run(rank: int, machines: int, store: str, device: str) -> None:
     assert "torch.distributed.tensor" not in sys.modules, "an import of brickwork loads DTensor"
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
     if device == "cuda":
         torch.cuda.set_device(rank)
     backend = "nccl" if device == "cuda" else "gloo"
@@ -428,10 +430,14 @@ def _run(rank: int, machines: int, store: str, device: str) -> None:
         found |= {name: _problem(partial(scene, mesh)) for name, scene in SCENES.items()}
     Path(f"{store}.{rank}").write_text(json.dumps(found))
     torch.distributed.destroy_process_group()
+    faulthandler.cancel_dump_traceback_later()
 
 
 def _problem(check: Callable[[], None], refused: str = "") -> str:
-    """Return what is wrong on this machine; empty if nothing is."""
+    """Return what is wrong on this machine; empty if nothing is. All machines draw the same numbers."""
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_available():
+        torch.cuda.default_generators[torch.cuda.current_device()].manual_seed(0)
     try:
         check()
     except Exception as error:  # it is told in the process that asks
@@ -455,7 +461,6 @@ def _in_turn(run: Callable[[], Any]) -> Any:
 def _check(call: Call, mesh: Any) -> None:
     from torch.distributed.tensor.debug import CommDebugMode
 
-    torch.default_generator.manual_seed(0)
     whole = _moved(call.arguments(), lambda tensor: tensor.to(mesh.device_type))
     places = iter(call.placements.split())
     shared = _moved(whole, lambda tensor: _distributed(tensor, mesh, next(places)))
