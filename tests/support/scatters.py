@@ -413,3 +413,20 @@ def quantised(x: torch.Tensor, packed: torch.Tensor, g: torch.Tensor, group: int
         for c in range(x.shape[0]):
             scale[r, c // group] += g[r] * x[c] * packed[r, c // 2] * packed[r, min(c + c % 3, x.shape[0] - 1) // 2]
     return scale
+
+
+CODES = tuple(k * 7 % 16 - 8.0 for k in range(16))
+
+
+def decoded(code: torch.Tensor, g: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The weights of a matrix product are numbers in a table, which stands where it is read."""
+    n, o = g.shape
+    k = code.shape[1]
+    xb = torch.zeros((n, k))
+    wb = torch.zeros(o)
+    for i in range(n):
+        for j in range(o):
+            for c in range(k):
+                xb[i, c] += g[i, j] * w[j] * CODES[code[j, c]]
+                wb[j] += g[i, j] * CODES[code[j, c]]
+    return xb, wb

@@ -71,6 +71,7 @@ from brickwork.transform.autodiff.versions import Versions, copied
 from brickwork.transform.free import kernel_of
 from brickwork.transform.passed import Passed, passed
 from brickwork.transform.scratch import Names
+from brickwork.transform.tables import tables_first
 
 ELEMENT_NUMBERS = 3_000_000
 """Numbers of the atoms that stand for indices of elements start from this."""
@@ -85,7 +86,7 @@ def gather(program: Program, names: Names) -> Program:
             continue
         fresh = _untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
         results = _needed(program, program.body[place + 1 :])
-        source = replace(statement.kernel, body=partial_sums(statement.kernel.body, names))
+        source = replace(statement.kernel, body=partial_sums(tables_first(statement.kernel.body), names))
         before = passed(program.body[:place], source.body)
         gatherer = _Gatherer(source, names, set(fresh), before, grid=program.device != "cpu")
         changed = without_zeros(without_dead(gatherer.block(source.body, 0), results, before))

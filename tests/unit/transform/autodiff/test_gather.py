@@ -75,6 +75,10 @@ def kernel_of(program: Program) -> Kernel:
 # ---------------------------------------------------------------- the same sums
 
 
+def _codes(*sizes: int) -> Memory:
+    return Memory([k * 7 % 16 for k in range(sizes[0] * sizes[1])], sizes, strides(sizes), INT64)
+
+
 def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Return functions of `scatters` with arguments, of several lengths."""
     made: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
@@ -96,6 +100,7 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
             (scatters.relu, (numbers(n, 2), numbers(n, 2))),
             (scatters.embedding, (memory([k * 7 % 5 for k in range(n)], INT64), numbers(n, 2))),
             (scatters.conv2s, (numbers(few, 2), numbers(3, 2))),
+            (scatters.decoded, (_codes(few, 3), numbers(n, few), numbers(few))),
             (scatters.swapped, (numbers(n), numbers(n), 3)),
             (scatters.windows, (numbers(n), numbers(n))),
             (scatters.triangle, (numbers(few),)),
@@ -183,6 +188,7 @@ SHAPES: dict[str, tuple[Any, ...]] = {
     "window": (numbers(9), 9, 3, 2),
     "solved": (numbers(3, 3), numbers(3, 2), numbers(3, 2)),
     "windows": (numbers(5), numbers(5)),
+    "decoded": (_codes(2, 3), numbers(4, 2), numbers(2)),
 }
 
 
