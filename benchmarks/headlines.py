@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from brickwork.bench.findings import Findings
-from brickwork.bench.glance import SCALE, beside, system
 from brickwork.bench.plots import Mark, Standing
+from brickwork.bench.question_results import Findings
 from brickwork.bench.report import ratio
+from brickwork.bench.summary import SCALE, beside, system
 from brickwork.bench.table import Table, X
 
 COLUMNS = ("torch", "torch.compile", "numba", "taichi", "quadrants", "warp", "triton", "helion", "CUDA C++", SCALE)

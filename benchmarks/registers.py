@@ -18,8 +18,8 @@ import torch
 
 from brickwork.ops import sample_normal, sin, timex, timex_padded
 from brickwork.ops.brick_pad import brick_pad_colour, brick_pad_plane
+from brickwork.runtime.cuda_toolkit import find_tool
 from brickwork.runtime.inspection import assembled
-from brickwork.runtime.toolkit import find_tool
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 PATH = Path(__file__).parent / "results" / "ptxas" / "registers.json"

@@ -15,11 +15,11 @@ from benchmarks import headlines, loop_programs, registers
 from benchmarks.cuda import programs
 from benchmarks.questions import QUESTIONS, RECORDS
 from brickwork.bench import plots, views
-from brickwork.bench.findings import Findings, common
-from brickwork.bench.glance import glance
+from brickwork.bench.question_results import Findings, common
 from brickwork.bench.record import Record, load, load_all
-from brickwork.bench.sheets import machine_of
+from brickwork.bench.summary import glance
 from brickwork.bench.table import Table
+from brickwork.bench.table_text import machine_of
 
 ROOT = Path(__file__).parents[1]
 DRAWN = "docs/images/measured"

@@ -11,11 +11,11 @@ from brickwork.bench import command as measuring
 from brickwork.config import config, settings
 from brickwork.diagnostics.errors import BrickworkError, DeviceError
 from brickwork.host.driver import driver
-from brickwork.pytorch.library import cuda_major
+from brickwork.pytorch.libtorch import cuda_major
 from brickwork.runtime import cache
 from brickwork.runtime.cuda_source import find_nvrtc
+from brickwork.runtime.cuda_toolkit import find_libdevice
 from brickwork.runtime.replay import replay
-from brickwork.runtime.toolkit import find_libdevice
 from brickwork.target.cpu import host_target
 from brickwork.target.cuda import OLDEST, cuda_target
 

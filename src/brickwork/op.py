@@ -30,16 +30,16 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.devices import devices
+from brickwork.pytorch.explain_gradients import Gradient, as_numbers, gradient_of_call, told_by_user
 from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order, thunk_name, thunk_object
-from brickwork.pytorch.gradients import Gradient, as_numbers, gradient_of_call, told_by_user
-from brickwork.pytorch.library import private
+from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.native import DerivedOperators
-from brickwork.pytorch.placement import allocating_like, device_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, by_name, forget_traces, register
-from brickwork.pytorch.replaced import Replaced
 from brickwork.pytorch.schema import KEY, OUT, checked_name, derive
 from brickwork.pytorch.specialise import Specialiser, Tools, place_of
+from brickwork.pytorch.tensor_devices import allocating_like, device_of
+from brickwork.pytorch.user_backward import UserBackward
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation, cached_object, compile_operator
 from brickwork.runtime.crash import Attempt, surprises
@@ -50,7 +50,7 @@ from brickwork.target.target import Target
 from brickwork.transform.derivation import Defined
 
 if TYPE_CHECKING:
-    from brickwork.pytorch.host import PythonHost
+    from brickwork.pytorch.python_host import PythonHost
 
 Stage: TypeAlias = Literal[
     "ir",
@@ -265,7 +265,7 @@ class Op:
         return self._derivatives.define(suffix)
 
     def _host_in_python(self, tools: Tools) -> PythonHost:
-        room = importlib.import_module("brickwork.pytorch.host")
+        room = importlib.import_module("brickwork.pytorch.python_host")
         return room.PythonHost(self.name, self.definition, self._schema, tools)
 
     def _compile(self, definition: Defined, signature: Signature, gpu: Target | None) -> Compilation:
@@ -310,7 +310,7 @@ class Op:
         """
 
         def replace(backward: Callable[..., Any]) -> Callable[..., Any]:
-            self._derivatives.replaced = Replaced(backward, setup_context)
+            self._derivatives.replaced = UserBackward(backward, setup_context)
             forget_traces()
             return backward
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brickwork.ir.operators import OPERATORS, Operator
-from brickwork.ir.scalars import evaluate
+from brickwork.ir.scalar_semantics import evaluate
 
 CODEGEN = Path(__file__).parents[2] / "src" / "brickwork" / "codegen"
 CASES = [(operator, dtype) for operator in OPERATORS.values() for dtype in operator.operands]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from brickwork.codegen import geometry
+from brickwork.codegen import launch_dimensions
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
 from brickwork.ir.nodes import Draw, Kernel, Random, Reduction, Role
@@ -91,8 +91,8 @@ def test_block_reduction(name, dtype, width):
 @pytest.mark.parametrize("columns", [200, 1000])
 @pytest.mark.parametrize("each", [4, 64])
 def test_threads_of_a_block_take_several_steps_each(monkeypatch, columns, each):
-    monkeypatch.setattr(geometry, "ENOUGH_THREADS", 1)
-    monkeypatch.setattr(geometry, "STEPS_EACH", each)
+    monkeypatch.setattr(launch_dimensions, "ENOUGH_THREADS", 1)
+    monkeypatch.setattr(launch_dimensions, "STEPS_EACH", each)
     x = torch.randint(-4, 5, (6, columns)).float()
     tensor, to = named("x", 0, x), named("out", 1, torch.zeros(6))
     i, j, s = symbol("i"), symbol("j"), symbol("s", FLOAT32)

@@ -14,7 +14,7 @@ from brickwork.ir.nodes import Allocate, Constant, Program, Reduction, Role, Sca
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.signature import NARROW_SIZE
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.known import known_of
+from brickwork.transform.argument_facts import argument_facts_of
 from support.emulated import Emulated
 from support.machine import named, scheduled
 from support.written import extent, kernel, let, loop, op, store, symbol
@@ -55,7 +55,7 @@ def test_sizes_of_new_tensors_are_in_the_range_that_the_kernel_is_told(most):
         tensor = named("made", 0, torch.zeros(1))
         made = Allocate(tensor=tensor, sizes=(size,))
         program = Program(name="program", parameters=(ScalarParameter(count),), body=(made,), narrow=True)
-        small = known_of(program).is_narrow(tensor)
+        small = argument_facts_of(program).is_narrow(tensor)
         whole = kernel((tensor,), loop(i, 0, extent(tensor), store(tensor, (i,), cast(read(i), FLOAT32))))
         whole = replace(scheduled(whole, {"i": (Role.PARALLEL, 1)}), narrow=(tensor,) if small else ())
         module = Module()

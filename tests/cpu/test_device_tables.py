@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from brickwork.codegen import geometry
+from brickwork.codegen import launch_dimensions
 from brickwork.ir.nodes import For, Role
 from brickwork.ir.walk import rewrite_statements
 from cpu.test_device_kernels import narrow
@@ -60,9 +60,9 @@ def test_every_step_is_run_once(shape, width, across):
 @pytest.mark.parametrize("shape", SHAPES[-3:])
 @pytest.mark.parametrize(("rows", "blocks", "steps"), [(2, 2**31 - 1, 2**19), (3, 1, 2**19), (65535, 2, 8)])
 def test_small_grids_take_several_steps(monkeypatch, shape, rows, blocks, steps):
-    monkeypatch.setattr(geometry, "MOST_ROWS", rows)
-    monkeypatch.setattr(geometry, "MOST_BLOCKS", blocks)
-    monkeypatch.setattr(geometry, "MANY_STEPS", steps)
+    monkeypatch.setattr(launch_dimensions, "MOST_ROWS", rows)
+    monkeypatch.setattr(launch_dimensions, "MOST_BLOCKS", blocks)
+    monkeypatch.setattr(launch_dimensions, "MANY_STEPS", steps)
     x = torch.rand(shape).permute(2, 0, 1).contiguous()
     out = torch.rand(shape)
     whole = scheduled(_nest(x, out), {name: (Role.PARALLEL, 1) for name in "ijk"})

@@ -27,7 +27,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.pytorch.library import libraries
+from brickwork.pytorch.libtorch import libraries
 from support.entries import Operator, elementwise, kernel, size, tensor, type_of
 
 T, KEY, INT, FLOAT, FLAG = (

@@ -19,7 +19,7 @@ from brickwork.ir.walk import walk
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.runtime.launches import Argument, launches
 from brickwork.target.cuda import cuda_target
-from brickwork.transform.pieces import unordered
+from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import schedule_program
 from support.fake_cuda import CudaRig, Launched
 from support.kernels import SUITE, Case
@@ -82,7 +82,7 @@ def kind_of(parameter: object) -> ArgumentKind:
 def run(case: Case, arguments: tuple[Any, ...]) -> list[torch.Tensor]:
     program = program_of(case, arguments)
     rig = CudaRig([kind_of(parameter) for parameter in program.parameters])
-    rig.add(program, unordered=unordered(program))
+    rig.add(program, unordered=is_nondeterministic(program))
     returned = next((node.tensors for node in walk(program.body) if isinstance(node, Return)), ())
     key = (rig.place(torch.tensor([KEY]), 0, -1),) if case.draws else ()
     results = rig.call(*arguments, *key, outputs=len(returned))

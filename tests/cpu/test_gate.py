@@ -8,7 +8,7 @@ from brickwork.diagnostics.errors import InternalError
 from brickwork.ir.build import apply, constant, integer, read
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Allocate, Program, Return, ScalarParameter, Symbol, TensorParameter, TensorType
-from brickwork.pytorch import library
+from brickwork.pytorch import libtorch
 from brickwork.pytorch.gate import ArgumentKind, Gate, thunk_object
 from brickwork.target.cpu import host_target
 from support.entries import Operator, elementwise, kernel, size, tensor, type_of
@@ -83,7 +83,7 @@ def test_errors_that_are_the_users_show_no_frames_of_ours():
 
 
 def test_where_torchs_class_is_not_known_errors_are_runtime_errors(monkeypatch):
-    monkeypatch.setattr(library, "knows_python_error", lambda: False)
+    monkeypatch.setattr(libtorch, "knows_python_error", lambda: False)
     square = squaring()
     square.error = IndexError("index 7")
     for _ in range(100):
@@ -305,14 +305,14 @@ def test_lists_of_tensors_and_optional_tensors_are_read_and_given_back():
 
 
 def test_the_key_set_is_where_it_was_found():
-    offset = library.key_set_offset()
+    offset = libtorch.key_set_offset()
     assert offset > 0
     for data in (torch.randn(3), torch.randn(2, dtype=torch.complex64).conj(), torch.empty(1, device="meta")):
-        assert dict(library.words_of(data))[offset] == torch._C._dispatch_keys(data).raw_repr()
+        assert dict(libtorch.words_of(data))[offset] == torch._C._dispatch_keys(data).raw_repr()
 
 
 def test_without_the_key_set_python_answers(monkeypatch):
-    monkeypatch.setattr(library, "key_set_offset", lambda: -1)
+    monkeypatch.setattr(libtorch, "key_set_offset", lambda: -1)
     square = squaring()
     x = torch.randn(3)
     assert torch.equal(square(x), x * x)

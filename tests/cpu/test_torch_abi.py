@@ -13,7 +13,7 @@ from brickwork.host.torch_abi import (
     STABLE,
     UNDEFINED_TENSOR,
 )
-from brickwork.pytorch.library import TorchSymbols, dispatch_key, knows_python_error, release
+from brickwork.pytorch.libtorch import TorchSymbols, dispatch_key, knows_python_error, release
 from brickwork.runtime.elf import undefined
 from brickwork.target.cpu import host_target
 

@@ -7,7 +7,7 @@ import brickwork as bw
 from benchmarks.peers import torch_formulations as reference
 from brickwork import ops
 from brickwork.ops.brick_pad import brick_pad_colour, brick_pad_plane
-from brickwork.runtime.toolkit import find_tool
+from brickwork.runtime.cuda_toolkit import find_tool
 from support.gpu import GPU, two_gpus
 from support.operators import CASES, scale_, square
 

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import registers
 from brickwork.diagnostics.errors import DeviceError
-from brickwork.runtime.toolkit import find_tool
+from brickwork.runtime.cuda_toolkit import find_tool
 
 
 @pytest.mark.parametrize("architecture", registers.ARCHITECTURES)

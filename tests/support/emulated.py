@@ -32,10 +32,10 @@ from brickwork.codegen.convention import (
     context_layout,
 )
 from brickwork.codegen.device import emit_device_kernel
+from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
-from brickwork.codegen.geometry import emit_geometry
+from brickwork.codegen.launch_dimensions import emit_launch_dimensions
 from brickwork.codegen.llvm import compile_module
-from brickwork.codegen.state import State
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Kernel
 from brickwork.target.cpu import host_target
@@ -263,7 +263,7 @@ def _geometry(kernel: Kernel, layout: ContextLayout) -> str:
     module = Module()
     writer = FunctionWriter(module, "geometry", "void", (("ptr", "context"), ("ptr", "out")))
     state = State(module, host_target(16), kernel, layout, writer, "%context", "0")
-    found = emit_geometry(lambda expression: emit_scalar(state, expression), writer, kernel)
+    found = emit_launch_dimensions(lambda expression: emit_scalar(state, expression), writer, kernel)
     for number, text in enumerate((found.x, found.y, found.block, found.teams)):
         writer.store("i32", text, writer.emit(f"getelementptr i32, ptr %out, i64 {number}"))
     writer.terminate("ret void")

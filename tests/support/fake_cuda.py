@@ -25,9 +25,9 @@ from brickwork.host.failure import exception_of
 from brickwork.ir.dtypes import BOOL, DType
 from brickwork.ir.interpret import Memory, run_kernel
 from brickwork.ir.nodes import Kernel, Launch, Program
-from brickwork.ir.scalars import Number
+from brickwork.ir.scalar_semantics import Number
 from brickwork.ir.walk import walk
-from brickwork.pytorch import library
+from brickwork.pytorch import libtorch
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.runtime.loader import LoadedObject, load
 from brickwork.target.cpu import host_target
@@ -112,7 +112,7 @@ class CudaRig:
             0,
             0,
             [0] * 4,
-            library.dispatch_key("ADInplaceOrView"),
+            libtorch.dispatch_key("ADInplaceOrView"),
             [_SLOTS.get(kind, 0) for kind in kinds],
             locks=False,
         )
@@ -126,7 +126,7 @@ class CudaRig:
         self._head = self._cell(self._callback(self._miss, None, _POINTER, _WORD, _WORD))
         unused = self._callback(lambda *_: 0, _WORD, _WORD, _WORD, _WORD, _WORD)
         symbols = self.symbols | dict.fromkeys(("bw_type_name", "bw_on_miss", "bw_on_autograd"), unused)
-        functions = load(_support(), library.TorchSymbols({**symbols, "bw_next": ctypes.addressof(self._head)}))
+        functions = load(_support(), libtorch.TorchSymbols({**symbols, "bw_next": ctypes.addressof(self._head)}))
         names = [name for name in (*FUNCTIONS, *CUDA_FUNCTIONS) if name not in self.symbols]
         self.symbols |= {name: functions.address(name) for name in names}
 
@@ -150,7 +150,7 @@ class CudaRig:
         cell = self._cell(self._head[0], number)
         symbols["bw_next"] = self.next = ctypes.addressof(cell)
         self._owners[self.next] = number
-        loaded: LoadedObject = load(compile_module(module.text(), target), library.TorchSymbols(symbols))
+        loaded: LoadedObject = load(compile_module(module.text(), target), libtorch.TorchSymbols(symbols))
         self._kept.append(loaded)
         self._head[0] = loaded.address(description.symbol)
 
@@ -167,7 +167,7 @@ class CudaRig:
         if self.missed != missed:
             self._release(stack, values)
             return None
-        results = [library.tensor_of(stack[index]) for index in range(outputs)]
+        results = [libtorch.tensor_of(stack[index]) for index in range(outputs)]
         for index in range(outputs):
             self._delete(stack[index])
         return results
@@ -178,9 +178,9 @@ class CudaRig:
 
     def place(self, tensor: torch.Tensor, kind: int, index: int) -> torch.Tensor:
         """Say on which device a tensor is taken to be."""
-        handle = library.handle_of(tensor)
+        handle = libtorch.handle_of(tensor)
         self.gpu.places[_impl(handle)] = (kind, index)
-        library.libraries()[0].aoti_torch_delete_tensor_object(_POINTER(handle))
+        libtorch.libraries()[0].aoti_torch_delete_tensor_object(_POINTER(handle))
         self._placed.append(tensor)
         return tensor
 
@@ -189,12 +189,12 @@ class CudaRig:
     def _word(self, value: object, kind: ArgumentKind) -> int:
         if isinstance(value, torch.Tensor):
             self.gpu.handles += 1
-            handle = library.handle_of(value)
+            handle = libtorch.handle_of(value)
             if all(value is not placed for placed in self._placed):
                 self.gpu.places.pop(_impl(handle), None)
             if kind is not ArgumentKind.OPTIONAL_TENSOR:
                 return handle
-            new = library.libraries()[0]._Znwm
+            new = libtorch.libraries()[0]._Znwm
             new.restype = _POINTER
             place = new(ctypes.c_size_t(8))
             _WORD.from_address(place).value = handle
@@ -298,7 +298,7 @@ class CudaRig:
 
     def _draw(self, handle: int, low: int, high: int, sizes: int, count: int) -> int:
         assert (low, high, count, ctypes.c_int64.from_address(sizes).value) == (0, 2**63 - 1, 1, 1)
-        library.tensor_of(handle).fill_(DRAWN)
+        libtorch.tensor_of(handle).fill_(DRAWN)
         return int(self.gpu.exhausted)
 
     def _empty(self, rank: int, sizes: int, strides: int, dtype: int, kind: int, index: int, out: int) -> int:
@@ -306,7 +306,7 @@ class CudaRig:
             _WORD.from_address(out).value = 0xBAD
             return 1
         self.gpu.allocated.append((kind, index))
-        real = library.libraries()[0].aoti_torch_empty_strided
+        real = libtorch.libraries()[0].aoti_torch_empty_strided
         arguments = (_WORD(rank), _POINTER(sizes), _POINTER(strides), _INT(dtype), _INT(0), _INT(0), _POINTER(out))
         code = int(real(*arguments))
         if not code:
@@ -316,11 +316,11 @@ class CudaRig:
 
     def _share(self, handle: int, out: int) -> int:
         self.gpu.handles += 1
-        return int(library.libraries()[0].aoti_torch_new_tensor_handle(_POINTER(handle), _POINTER(out)))
+        return int(libtorch.libraries()[0].aoti_torch_new_tensor_handle(_POINTER(handle), _POINTER(out)))
 
     def _delete(self, handle: int) -> int:
         self.gpu.handles -= 1
-        return int(library.libraries()[0].aoti_torch_delete_tensor_object(_POINTER(handle)))
+        return int(libtorch.libraries()[0].aoti_torch_delete_tensor_object(_POINTER(handle)))
 
     def _current(self, out: int) -> int:
         _WORD.from_address(out).value = self.gpu.contexts[-1] if self.gpu.contexts else 0
@@ -407,7 +407,7 @@ def _bits(value: float) -> int:
 
 def _list(items: Sequence[float]) -> int:
     """Return a new list of numbers as a stack holds it."""
-    functions, handle = library.libraries()[0], _POINTER()
+    functions, handle = libtorch.libraries()[0], _POINTER()
     functions.torch_new_list_reserve_size(ctypes.c_size_t(len(items)), ctypes.byref(handle))
     for item in items:
         functions.torch_list_push_back(handle, _WORD(_bits(item)))

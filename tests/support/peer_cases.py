@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.peers import registry
 from benchmarks.peers import torch_formulations as reference
-from brickwork.bench import answers
+from brickwork.bench import check_results
 from brickwork.bench.timers import Call
 
 LATTICE = [13, 7], [6, 0], [5, 4]
@@ -50,8 +50,8 @@ def wrong_answers(system: str, given: Iterator[Case]) -> dict[str, str]:
     wrong: dict[str, str] = {}
     for kernel, expected, arguments in given:
         for label, call in registry.contenders(kernel, *arguments, peers=frozenset({system})).items():
-            words = answers.difference(answers.kept(call()), answers.kept(expected), None)
-            shapes = [tuple(each.shape) for each in answers.tensors(arguments)]
+            words = check_results.difference(check_results.kept(call()), check_results.kept(expected), None)
+            shapes = [tuple(each.shape) for each in check_results.tensors(arguments)]
             if words:
                 wrong[f"{label}: {kernel} of {shapes}"] = words
     return wrong
@@ -60,7 +60,7 @@ def wrong_answers(system: str, given: Iterator[Case]) -> dict[str, str]:
 def check_samples(contenders: Mapping[str, Call], mu: torch.Tensor, sigma: torch.Tensor) -> None:
     """Ask for moments, for independence within and between rows, and for other draws at each call."""
     for label, call in contenders.items():
-        first, second = (answers.kept(call())[0] for _ in range(2))
+        first, second = (check_results.kept(call())[0] for _ in range(2))
         check_deviates(((first - mu[:, None]) / sigma[:, None]).double().cpu(), label)
         assert not torch.equal(first, second), label
 

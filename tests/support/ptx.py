@@ -21,7 +21,7 @@ from brickwork.frontend.lower import lower
 from brickwork.ir.nodes import Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
-from brickwork.runtime.toolkit import find_libdevice, find_tool
+from brickwork.runtime.cuda_toolkit import find_libdevice, find_tool
 from brickwork.target.target import Target
 from brickwork.transform.pipeline import schedule_program
 from support.tensors import argument_type

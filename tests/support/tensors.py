@@ -10,7 +10,7 @@ import torch
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.interpret import Memory
 from brickwork.ir.nodes import TensorType
-from brickwork.ir.scalars import Number
+from brickwork.ir.scalar_semantics import Number
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, TensorListType
 
 

@@ -9,7 +9,7 @@ import torch
 
 import brickwork as bw
 from brickwork import bench
-from brickwork.bench import answers, formulas, roofline, timers
+from brickwork.bench import check_results, formulas, roofline, timers
 from brickwork.bench.timers import measure
 from support.timed_tables import ROWS, table_of, timed
 
@@ -155,7 +155,7 @@ def test_samplers_draw_the_same_numbers_when_compared():
     ],
 )
 def test_answers_are_compared_by_their_type(found, expected, same):
-    words = answers.difference(answers.kept(found), answers.kept(expected), None)
+    words = check_results.difference(check_results.kept(found), check_results.kept(expected), None)
     assert (words == "") == same, words
 
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from brickwork import __main__, bench
-from brickwork.bench import command, glance, page, plots, surroundings
-from brickwork.bench.findings import Findings
+from brickwork.bench import command, environment, html_page, plots, summary
+from brickwork.bench.question_results import Findings
 
 
 def rate(run):
@@ -149,7 +149,7 @@ def test_two_runs_are_compared(ask, undrawn, tmp_path):
 
 
 def test_records_are_kept_by_the_kind_of_machine(ask, undrawn, monkeypatch, tmp_path):
-    monkeypatch.setattr(surroundings.os, "cpu_count", lambda: 7)
+    monkeypatch.setattr(environment.os, "cpu_count", lambda: 7)
     monkeypatch.setattr(command, "find_suite", lambda: dataclasses.replace(SUITE, records=tmp_path))
     status, said = ask("sine", "--record")
     assert status == 0
@@ -251,11 +251,13 @@ def test_a_table_at_a_glance(undrawn):
         return {"brickwork": [ours], "torch": [theirs], "copy": [measure], "brickwork, other": [1e-9]}
 
     table = bench.tabled({1: times(1.0, 2.0, 0.1), 2: times(1.0, 8.0, 0.1)}, title="t")
-    found = glance.glance(dataclasses.replace(table, measures=("copy",)))
+    found = summary.glance(dataclasses.replace(table, measures=("copy",)))
     assert (found.mean, found.least, found.most, found.rival) == (pytest.approx(4.0), 2.0, 8.0, "torch")
-    assert glance.glance(bench.tabled({1: {"torch": [1.0]}}, title="t")) is None
+    assert summary.glance(bench.tabled({1: {"torch": [1.0]}}, title="t")) is None
     busy = [dataclasses.replace(table, warnings=(f"the machine is busy (load {load})",)) for load in (7.1, 6.9)]
-    text = page.page([Findings(question="q", asks="Is it?", tables=dict(zip("ab", busy, strict=True)))], against={})
+    text = html_page.page(
+        [Findings(question="q", asks="Is it?", tables=dict(zip("ab", busy, strict=True)))], against={}
+    )
     assert "Is it?" in text
     assert text.count("the machine is busy") == 1
 
@@ -263,15 +265,15 @@ def test_a_table_at_a_glance(undrawn):
 def test_the_others_beside_brickwork_in_one_row():
     rows = {1: {"brickwork": [1.0], "warp, tuned": [2.0], "mine": [3.0]}, 2: {"brickwork": [1.0], "warp, tuned": [8.0]}}
     table = dataclasses.replace(bench.tabled(rows, title="t"), measures=("mine",))
-    found = glance.standing("t", table)
+    found = summary.standing("t", table)
     assert [(mark.system, mark.variant, mark.measure) for mark in found.marks] == [
         ("warp", "tuned", False),
         ("scale", "mine", True),
     ]
     assert [mark.times for mark in found.marks] == pytest.approx([4.0, 3.0])
-    assert glance.standing("t", bench.tabled({1: {"torch": [1.0]}}, title="t")) is None
+    assert summary.standing("t", bench.tabled({1: {"torch": [1.0]}}, title="t")) is None
     kinds = {"ms": table, "speed-up": table.measured_in("speed-up"), "MiB": table.measured_in("MiB")}
-    drawn = page._standings([Findings(question="q", asks="Is it?", tables=kinds)])
+    drawn = html_page._standings([Findings(question="q", asks="Is it?", tables=kinds)])
     text = base64.b64decode(drawn.partition("base64,")[2].partition("'")[0]).decode()
     assert text.count("<!-- q: ") == 1, "one row for what is shown in several metrics"
-    assert page._standings([Findings(question="q", asks="Is it?")]) == ""
+    assert html_page._standings([Findings(question="q", asks="Is it?")]) == ""

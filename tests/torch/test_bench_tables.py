@@ -10,7 +10,7 @@ import os
 import pytest
 
 from brickwork import bench
-from brickwork.bench import plots, surroundings, views
+from brickwork.bench import environment, plots, views
 from support.timed_tables import ROWS, table_of, timed
 
 QUICK = {"seconds": 0.02, "precision": math.inf}
@@ -120,26 +120,26 @@ def test_markup_in_labels_is_text():
 
 def test_work_of_others_is_told(monkeypatch, tmp_path):
     stat = tmp_path / "stat"
-    monkeypatch.setattr(surroundings, "_STAT", stat)
-    assert surroundings.spent() is None
-    assert surroundings.warnings_for("cpu", None) == ()
+    monkeypatch.setattr(environment, "_STAT", stat)
+    assert environment.spent() is None
+    assert environment.warnings_for("cpu", None) == ()
     second = os.sysconf("SC_CLK_TCK")
 
     def spent(user, system, idle, steal):
         stat.write_text(
             f"cpu  {user * second} 0 {system * second} {idle * second} 0 0 0 {steal * second} 0 0\ncpu0 1\n"
         )
-        return surroundings.spent()
+        return environment.spent()
 
     before = spent(10, 2, 50, 0)
     assert before.everyone == 12
     since = dataclasses.replace(before, own=before.own - 4, clock=before.clock - 10)
     spent(13, 3, 60, 0)
-    assert surroundings.taken_by_others(since) < 0.1, "all was this process's"
-    assert not [text for text in surroundings.warnings_for("cpu", since) if "busy" in text]
+    assert environment.taken_by_others(since) < 0.1, "all was this process's"
+    assert not [text for text in environment.warnings_for("cpu", since) if "busy" in text]
     spent(1000, 3, 60, 5)
-    assert any("the machine was busy: others took" in text for text in surroundings.warnings_for("cpu", since))
-    assert not surroundings.warnings_for("cuda", since)
+    assert any("the machine was busy: others took" in text for text in environment.warnings_for("cpu", since))
+    assert not environment.warnings_for("cuda", since)
 
 
 def test_wide_tables_are_cut_between_columns(monkeypatch):

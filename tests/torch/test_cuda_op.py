@@ -217,9 +217,9 @@ def played(monkeypatch):
     """Have `scale` and `timex` compiled, and loaded by a driver that is played."""
     driver = Played()
     monkeypatch.setattr(cuda_source, "driver", lambda: driver)
-    real = cuda_source.library.private
+    real = cuda_source.libtorch.private
     fakes = {"_C._cuda_getCurrentRawStream": lambda _: 50, "_C._cuda_getDevice": lambda: driver.current}
-    monkeypatch.setattr(cuda_source.library, "private", lambda path: fakes.get(path) or real(path))
+    monkeypatch.setattr(cuda_source.libtorch, "private", lambda path: fakes.get(path) or real(path))
     for operator in (scale, timex):
         monkeypatch.setattr(operator, "_kernels", {})
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a GPU")

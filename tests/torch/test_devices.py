@@ -14,7 +14,7 @@ import brickwork as bw
 from brickwork import ops
 from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_OWNER, RECORD_SITE, RECORD_WORDS
-from brickwork.codegen.description import EntryDescription
+from brickwork.codegen.entry_description import EntryDescription
 from brickwork.codegen.support import CUDA_ALLOCATE, CUDA_DRAW
 from brickwork.diagnostics.location import NOWHERE
 from brickwork.host.driver import Driver
@@ -25,7 +25,7 @@ from brickwork.pytorch.devices import Devices, check_errors, driver_error, refus
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.specialise import place_named
 from brickwork.runtime.artifact import Artifact
-from brickwork.runtime.toolkit import find_libdevice, find_tool
+from brickwork.runtime.cuda_toolkit import find_libdevice, find_tool
 from brickwork.target.cuda import cuda_target
 from support.fake_driver import FakeLibrary
 from support.operators import noise, scale_, square

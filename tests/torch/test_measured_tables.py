@@ -7,7 +7,7 @@ import pytest
 from benchmarks import headlines, table
 from brickwork import bench
 from brickwork.bench import plots
-from brickwork.bench.findings import Findings
+from brickwork.bench.question_results import Findings
 
 DOCUMENTS = ("README.md", "docs/guide/measured.md", "docs/guide/programs.md")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from brickwork.analysis.bounds import bound_access, comparison_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Loop, Model
+from brickwork.analysis.polyhedral_model import Loop, Model
 from brickwork.analysis.polynomial import SCALAR_LIMIT, Atom, Interval, ScalarAtom, SizeAtom, number, of_atom
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import Carried, Symbols, live_after_loops, scalar_verdict

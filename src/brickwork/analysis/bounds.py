@@ -13,7 +13,7 @@ from itertools import product
 
 from brickwork.analysis.formula import Comparison, Formula, at_least, either, negate
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Axis, Loop, Model, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, is_parameter
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from brickwork.analysis.model import is_parameter
+from brickwork.analysis.polyhedral_model import is_parameter
 from brickwork.analysis.polynomial import Atom, Monomial, Polynomial, combine, number, order_of
 
 Prover: TypeAlias = Callable[[Polynomial], bool]

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from brickwork.analysis.formula import AllOf, Comparison, Formula, at_least, atoms_of
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Model
+from brickwork.analysis.polyhedral_model import Model
 from brickwork.analysis.polynomial import (
     INT64_RANGE,
     Atom,

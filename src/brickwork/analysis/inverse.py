@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from brickwork.analysis.access_cases import Case, plain
 from brickwork.analysis.formula import Comparison, Formula, at_least
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Floor, Loop, Model, depth_of, is_fixed
+from brickwork.analysis.polyhedral_model import Access, Floor, Loop, Model, depth_of, is_fixed
 from brickwork.analysis.polynomial import (
     SIZE_LIMIT,
     Atom,
@@ -32,7 +33,6 @@ from brickwork.analysis.polynomial import (
     of_atom,
     order_of,
 )
-from brickwork.analysis.ways import Case, plain
 from brickwork.ir.nodes import Load
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 

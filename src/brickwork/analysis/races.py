@@ -26,7 +26,7 @@ from brickwork.analysis.formula import (
     substitute,
 )
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Axis, Loop, Model, depth_of, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, depth_of, is_parameter
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,

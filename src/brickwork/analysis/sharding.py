@@ -2,8 +2,8 @@
 
 An axis is shared out together with all axes and loops that run over the same extent: those that one loop indexes, and
 those that the host part makes equal or asserts to be equal. Such a set is a `Sharding` if each share of the results
-needs that share of the arguments and nothing of the others (`shares.py` finds out). A result that iterations of
-different shares add to is the sum of what the machines have.
+needs that share of the arguments and nothing of the others (`shard_semantics.py` finds out). A result that iterations
+of different shares add to is the sum of what the machines have.
 
 Invariant: a sharding holds for any division of the extent into shares, empty ones too, where all axes of the set are
 divided alike. That their extents are equal in a call is for the caller to see: no sizes are known here.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from brickwork.analysis.shares import DependentError, Share, meaning, partial_tensors
+from brickwork.analysis.shard_semantics import DependentError, Shard, forwarded, partial_tensors
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
@@ -151,7 +151,7 @@ def _sharding(
     if len(axes) + len(loops) < len(members) or not any(tensor in axes for tensor in arguments):
         return None
     try:
-        summed = partial_tensors(body, Share(axes, loops, meanings))
+        summed = partial_tensors(body, Shard(axes, loops, meanings))
     except DependentError:
         return None
     if any(tensor in summed for tensor in arguments):
@@ -168,7 +168,7 @@ def _meanings(block: Block, indices: Collection[Symbol]) -> dict[Symbol, Express
     counts = Counter(node.symbol for node in assigns)
     found: dict[Symbol, Expression] = {}
     for node in assigns:
-        value = meaning(node.value, found)
+        value = forwarded(node.value, found)
         names = isinstance(value, Size) or (isinstance(value, Read) and value.symbol in indices)
         if names and counts[node.symbol] == 1:
             found[node.symbol] = value
@@ -198,7 +198,7 @@ class _Relations:
         """Enter what a statement says, without the statements in it; expressions say nothing of their own."""
         match node:
             case For(index=index, start=start, stop=stop):
-                extent = meaning(stop, self.meanings)
+                extent = forwarded(stop, self.meanings)
                 if isinstance(start, Constant) and start.value == 0 and isinstance(extent, Size):
                     self._unite(index, (extent.tensor, extent.axis))
                 else:
@@ -230,7 +230,7 @@ class _Relations:
                 for operand in operands:
                     self._assume(operand)
             case Apply(operator=operator, operands=(left, right)) if operator.name == "eq":
-                one, other = meaning(left, self.meanings), meaning(right, self.meanings)
+                one, other = forwarded(left, self.meanings), forwarded(right, self.meanings)
                 if isinstance(one, Size) and isinstance(other, Size):
                     self._unite((one.tensor, one.axis), (other.tensor, other.axis))
                 else:
@@ -240,7 +240,7 @@ class _Relations:
 
     def _extend(self, axis: Member, size: Expression) -> None:
         """Enter the extent of an axis."""
-        extent = meaning(size, self.meanings)
+        extent = forwarded(size, self.meanings)
         if isinstance(extent, Size):
             self._unite(axis, (extent.tensor, extent.axis))
         else:
@@ -250,7 +250,7 @@ class _Relations:
     def _access(self, tensor: Tensor, indices: tuple[Expression, ...]) -> None:
         """Enter that an element is read or written."""
         for axis, index in enumerate(indices):
-            named = meaning(index, self.meanings)
+            named = forwarded(index, self.meanings)
             if isinstance(named, Read) and named.symbol in self._indices and not tensor.is_local:
                 self._unite((tensor, axis), named.symbol)
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from brickwork.analysis.expressions import Environment, Values, only_atom
 from brickwork.analysis.formula import Comparison, Formula, at_least, both, negate
 from brickwork.analysis.invariants import (
     Limits,
@@ -20,7 +21,7 @@ from brickwork.analysis.invariants import (
     within,
 )
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Axis, Loop, Model
+from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
@@ -32,7 +33,6 @@ from brickwork.analysis.polynomial import (
     of_atom,
     order_of,
 )
-from brickwork.analysis.values import Environment, Values, only_atom
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from brickwork.analysis.model import Access, Model
+from brickwork.analysis.polyhedral_model import Access, Model
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Expression, Reduction, Symbol, Tensor
 

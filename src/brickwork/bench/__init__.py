@@ -1,8 +1,8 @@
 """Measuring operators and their peers: timing, records, tables and plots. What is measured is in `benchmarks/`."""
 
-from brickwork.bench.against import Change, Changes
+from brickwork.bench.benchmark_decorator import Benchmark, benchmark
+from brickwork.bench.compare_runs import Change, Changes
 from brickwork.bench.comparison import compare
-from brickwork.bench.decorated import Benchmark, benchmark
 from brickwork.bench.plan import Options, Protocol
 from brickwork.bench.question import Question, Run, Suite
 from brickwork.bench.roofline import peaks

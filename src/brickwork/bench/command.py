@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from brickwork.bench import page, surroundings, views
-from brickwork.bench.asking import ask
+from brickwork.bench import environment, html_page, views
 from brickwork.bench.display import Display, shown
-from brickwork.bench.findings import Findings
 from brickwork.bench.question import Question, Run, Suite
+from brickwork.bench.question_results import Findings
+from brickwork.bench.run_question import ask
 from brickwork.bench.table import Table
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _Asked:
             device=options.device, peers=_peers(options.peers, suite), seconds=options.seconds, small=options.small
         )
         _refuse(run, writes=options.record or options.out is not None)
-        recorded = suite.records / surroundings.machine(run.device) if options.record and suite.records else None
+        recorded = suite.records / environment.machine(run.device) if options.record and suite.records else None
         out = recorded or options.out
         chosen = _chosen(options.questions, suite)
         here = tuple(each for each in chosen if run.device in each.devices)
@@ -265,7 +265,7 @@ def _concluded(asked: _Asked, found: dict[str, Findings], display: Display) -> i
             display.print(f"\n{name}, {part}, against the earlier run", style="bold")
             display.print(views.renderable(change.sheet()))
     if asked.out is not None and found:
-        page.write([*found.values()], asked.out, against=changes, skipped=asked.skipped)
+        html_page.write([*found.values()], asked.out, against=changes, skipped=asked.skipped)
         display.print(f"\nwrote {asked.out / 'report.html'}, and the tables and plots beside it")
     elif found:
         display.print("\nnothing was written; --out DIR keeps tables, plots and a report", style="dim")

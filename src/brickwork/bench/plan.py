@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import torch
 
-from brickwork.bench import answers, counters, device_timers, surroundings
+from brickwork.bench import check_results, counters, device_timers, environment
 from brickwork.bench.record import Case, record
 from brickwork.bench.roofline import peaks
 from brickwork.bench.table import Metric, Table, X, refuse
@@ -117,12 +117,12 @@ def carry_out(plan: Plan, protocol: Protocol) -> Table:
     """Measure what a plan asks, and return the table."""
     _refuse(plan, protocol)
     tell = protocol.progress or _silent
-    before, since = "", surroundings.spent()
+    before, since = "", environment.spent()
     cases: list[Case] = []
     lines: dict[str, None] = dict.fromkeys(plan.lines or ())
     for number, x in enumerate(plan.x_values):
         case, protocol = _case(plan, x, protocol)
-        before = before or surroundings.clocks(case.device)
+        before = before or environment.clocks(case.device)
         cases.append(case)
         lines.update(dict.fromkeys((*case.timings, *case.notes)))
         _advance(protocol, (number + 1) / (len(plan.x_values) + 1))
@@ -131,8 +131,8 @@ def carry_out(plan: Plan, protocol: Protocol) -> Table:
     if protocol.roofline:
         tell("what the machine can do")
         found = peaks(device)
-    after = surroundings.clocks(device)
-    warnings = (*plan.warnings, *surroundings.warnings_for(device, since))
+    after = environment.clocks(device)
+    warnings = (*plan.warnings, *environment.warnings_for(device, since))
     if protocol.details if protocol.details is not None else device == "cuda" or plan.metric == "MiB":
         cases = [_detailed(plan, x, case, tell) for x, case in zip(plan.x_values, cases, strict=True)]
     _advance(protocol, 1)
@@ -236,10 +236,10 @@ def _answered(contest: Contest, protocol: Protocol) -> tuple[dict[str, str], Lit
     for name, call in contest.calls.items():
         try:
             with seeded():
-                found = answers.kept(call())
+                found = check_results.kept(call())
             words, asked = "", protocol.check and name not in protocol.unchecked
             if reference and asked:
-                words = answers.difference(found, expected, protocol.tolerance)
+                words = check_results.difference(found, expected, protocol.tolerance)
         except Exception as error:  # noqa: BLE001  # one contender that fails does not hide the others
             notes[name] = why(error)
             continue

@@ -1,7 +1,7 @@
 """The result of a comparison: a value for each case and contender, with everything that is needed to believe it.
 
 A table keeps the cases as they were timed (`record.py`); values in milliseconds, GB/s and so on are worked out when
-they are asked for. What is printed is in `sheets.py`, what is drawn in `plots.py`.
+they are asked for. What is printed is in `table_text.py`, what is drawn in `plots.py`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from brickwork.bench import plots, sheets, views
-from brickwork.bench.against import Changes, changes
+from brickwork.bench import plots, table_text, views
+from brickwork.bench.compare_runs import Changes, changes
 from brickwork.bench.record import Case, Record, of_data, read
 from brickwork.bench.roofline import roof
 from brickwork.bench.timers import Timing
@@ -198,7 +198,7 @@ class Table:
 
     def sheet(self) -> views.Sheet:
         """Return what stands in the printed form."""
-        columns = sheets.Columns(
+        columns = table_text.Columns(
             x_name=self.x_name,
             xs=self.x_values,
             lines=self.lines,
@@ -208,7 +208,7 @@ class Table:
             timing=self.timing,
             roof=self.roof,
         )
-        return sheets.sheet(
+        return table_text.sheet(
             self.record,
             columns,
             formulas=self.formulas,

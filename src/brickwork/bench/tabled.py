@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
-from brickwork.bench import surroundings
+from brickwork.bench import environment
 from brickwork.bench.formulas import Formula, evaluated, listed
 from brickwork.bench.record import Case, record
 from brickwork.bench.table import Metric, Table, refuse
@@ -68,9 +68,9 @@ def tabled(
         x_log=x_log,
         y_log=y_log,
         formulas=listed(moved, flops),
-        protocol={**(protocol or {}), "clocks": surroundings.clocks(device)},
+        protocol={**(protocol or {}), "clocks": environment.clocks(device)},
         peaks=dict(peaks or {}),
-        warnings=surroundings.warnings_for(device),
+        warnings=environment.warnings_for(device),
     )
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from math import prod
 
 from brickwork.codegen import lanes
+from brickwork.codegen.emitter_state import Array, State
 from brickwork.codegen.lane_access import Place, load_lanes, store_lanes
+from brickwork.codegen.lane_values import Uniform, Value, memory_type, type_suffix, vector_type
 from brickwork.codegen.operators import constant
-from brickwork.codegen.state import Array, State
-from brickwork.codegen.values import Uniform, Value, memory_type, type_suffix, vector_type
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Block, Constant, For, If, Load, Local, Store, Tensor, While
 from brickwork.ir.walk import walk

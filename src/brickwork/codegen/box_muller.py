@@ -11,7 +11,7 @@ import math
 
 from brickwork.codegen.builder import float_constant
 from brickwork.codegen.device_trigonometry import fused, series
-from brickwork.codegen.state import State
+from brickwork.codegen.emitter_state import State
 from brickwork.ir.philox import TWO_PI
 
 _UNIT = 2.0**-24

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
+from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.sleef import FUNCTIONS
-from brickwork.codegen.state import State
-from brickwork.codegen.values import Uniform
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, For, If, Load, Node, Random, Role, Symbol, While
 from brickwork.ir.walk import assigned_symbols, children, read_symbols, walk

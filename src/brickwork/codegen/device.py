@@ -1,8 +1,8 @@
 """A device kernel as a PTX kernel `@name`, with one 8-byte parameter for each slot of its context.
 
-Threads find their step of the grid (`steps.py`) and run its iterations by the emitter that the CPU's kernels use;
-blocks that share an iteration are written in `team.py`. Invariant: a thread touches memory for iterations of its step
-alone.
+Threads find their step of the grid (`thread_iterations.py`) and run its iterations by the emitter that the CPU's
+kernels use; blocks that share an iteration are written in `work_sharing.py`. Invariant: a thread touches memory for
+iterations of its step alone.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
+from brickwork.codegen.emitter_state import Frame, Slot, State, Team, parameter
 from brickwork.codegen.failures import begin_failure_path, emit_failure_path, weights
 from brickwork.codegen.grid import MOST_THREADS, TEAMS, WARP, Form, Grid, grid_of
+from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.narrowing import NarrowingWriter
-from brickwork.codegen.state import Frame, Slot, State, Team, parameter
 from brickwork.codegen.statements import emit_block
-from brickwork.codegen.steps import (
+from brickwork.codegen.thread_iterations import (
     begin_step,
     block_number,
     loop_stop,
@@ -25,7 +26,6 @@ from brickwork.codegen.steps import (
     step_number,
     table_steps,
 )
-from brickwork.codegen.values import Uniform, scalar_type
 from brickwork.codegen.variables import bound_symbols
 from brickwork.codegen.vectors import emit_lanes, lane_state
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64

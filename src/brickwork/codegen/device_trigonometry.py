@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 
 from brickwork.codegen.builder import FunctionWriter, float_constant
-from brickwork.codegen.state import State, unlikely
+from brickwork.codegen.emitter_state import State, unlikely
+from brickwork.codegen.lane_values import vector_type
 from brickwork.codegen.trigonometry import COSINE, SINE
-from brickwork.codegen.values import vector_type
 
 _LIMIT = 65536.0
 """Largest argument for which the reduction is exact enough."""

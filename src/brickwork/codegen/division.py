@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from brickwork.codegen.builder import FunctionWriter, Known
-from brickwork.codegen.state import is_parameter
+from brickwork.codegen.emitter_state import is_parameter
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
 

@@ -15,7 +15,8 @@ from typing import assert_never
 from brickwork.analysis.polynomial import SIZE_LIMIT
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_WORDS, ContextLayout
-from brickwork.codegen.description import EntryDescription
+from brickwork.codegen.emitter_state import Slot, State
+from brickwork.codegen.entry_description import EntryDescription
 from brickwork.codegen.host_cuda import (
     begin_cuda,
     device_condition,
@@ -29,9 +30,8 @@ from brickwork.codegen.host_cuda import (
 )
 from brickwork.codegen.host_program import emit_statements, given_tensors, prepare
 from brickwork.codegen.host_state import Cuda, Held, Host, fail, scalar, store_scalar
-from brickwork.codegen.state import Slot, State
+from brickwork.codegen.lane_values import scalar_type
 from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE, block_words, type_word
-from brickwork.codegen.values import scalar_type
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
 from brickwork.ir.nodes import (
     AbsentParameter,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 from brickwork.codegen.builder import float_constant
-from brickwork.codegen.state import State
-from brickwork.codegen.values import type_suffix, vector_type
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.lane_values import type_suffix, vector_type
 
 LOWEST, HIGHEST = -104.0, 89.0
 """Beyond these arguments the result is 0 or infinite."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from brickwork.codegen import lanes, memory
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, Wrapped, scalar_type, vector_type
 from brickwork.codegen.operators import apply, cast, constant, fused
 from brickwork.codegen.random import draw
-from brickwork.codegen.state import State
-from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, scalar_type, vector_type
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
 

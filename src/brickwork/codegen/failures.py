@@ -18,10 +18,10 @@ from brickwork.codegen.convention import (
     RECORD_SITE,
     RECORD_VALUES,
 )
+from brickwork.codegen.emitter_state import FailurePath, State, metadata
 from brickwork.codegen.expressions import emit_all, emit_expression
+from brickwork.codegen.lane_values import Uniform, Value, scalar_type
 from brickwork.codegen.operators import cast
-from brickwork.codegen.state import FailurePath, State, metadata
-from brickwork.codegen.values import Uniform, Value, scalar_type
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64
 from brickwork.ir.nodes import Apply, Check, Expression, FailureKind

@@ -3,7 +3,7 @@
 A session (context and stream) is begun before the first launch on each way through the program and ended on each way
 out; nothing waits for the device. See docs/internals/cuda.md.
 
-Not in here: the functions that are called (`host/cuda.ll`), the grid of a kernel (`geometry.py`).
+Not in here: the functions that are called (`host/cuda.ll`), the grid of a kernel (`launch_dimensions.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.convention import RECORD_FAILED, ContextLayout, context_layout
 from brickwork.codegen.failures import weights
-from brickwork.codegen.geometry import emit_geometry
 from brickwork.codegen.host_state import Cuda, Host, fail, scalar, word
+from brickwork.codegen.launch_dimensions import emit_launch_dimensions
 from brickwork.codegen.support import CUDA_DATA, CUDA_FUNCTIONS, NEXT, SESSION_WORDS, TABLE, block_words
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Failure, FailureKind, Kernel, Read, Symbol, Tensor
@@ -111,7 +111,7 @@ def emit_launch(host: Host, cuda: Cuda, kernel: Kernel) -> None:
     """Launch a device kernel on torch's stream, unless its grid is empty."""
     writer = host.state.writer
     _begin(host, cuda)
-    geometry = emit_geometry(lambda expression: scalar(host, expression), writer, kernel)
+    geometry = emit_launch_dimensions(lambda expression: scalar(host, expression), writer, kernel)
     with writer.when(writer.emit(f"icmp ne i32 {geometry.x}, 0")):
         layout = context_layout(kernel, device=True)
         context = _fill_context(host, layout)

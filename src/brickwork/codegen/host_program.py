@@ -16,6 +16,7 @@ from brickwork.codegen.convention import RECORD_FAILED, context_layout
 from brickwork.codegen.failures import weights
 from brickwork.codegen.host_cuda import emit_end, emit_launch, refuse
 from brickwork.codegen.host_state import Held, Host, Loop, fail, scalar, store_scalar, word
+from brickwork.codegen.lane_values import scalar_type
 from brickwork.codegen.support import (
     ALLOCATE_FAILED,
     ALLOCATE_LAYOUT,
@@ -25,7 +26,6 @@ from brickwork.codegen.support import (
     block_words,
     type_word,
 )
-from brickwork.codegen.values import scalar_type
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType, value_dtype
 from brickwork.ir.nodes import (
     Allocate,

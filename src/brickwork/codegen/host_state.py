@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_SITE, RECORD_VALUES
+from brickwork.codegen.emitter_state import Slot, State
 from brickwork.codegen.expressions import emit_scalar
-from brickwork.codegen.state import Slot, State
-from brickwork.codegen.values import scalar_type
+from brickwork.codegen.lane_values import scalar_type
 from brickwork.diagnostics.location import Location
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64, DType
 from brickwork.ir.nodes import Expression, Failure, Node, Program, Read, Size, Symbol, Tensor

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from brickwork.codegen import exchange
+from brickwork.codegen import rebind
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import context_layout
-from brickwork.codegen.state import Slot, State
+from brickwork.codegen.emitter_state import Slot, State
+from brickwork.codegen.lane_values import scalar_type
 from brickwork.codegen.statements import emit_block
-from brickwork.codegen.values import scalar_type
 from brickwork.codegen.variables import bound_symbols
 from brickwork.ir.nodes import Assign, For, Kernel
 from brickwork.ir.walk import statements
@@ -38,7 +38,7 @@ def emit_kernel(module: Module, kernel: Kernel, target: Target) -> str:
     for symbol in sorted(assigned - state.bound, key=lambda symbol: symbol.number):
         state.slots[symbol] = Slot(writer.alloca(scalar_type(symbol.dtype)), symbol.dtype, varying=False)
     if not target.grid:
-        state = replace(state, moving=exchange.keep_slots(state))
+        state = replace(state, moving=rebind.keep_slots(state))
     emit_block(state, kernel.body)
     writer.terminate("ret void")
     writer.close()

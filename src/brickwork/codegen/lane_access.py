@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brickwork.codegen import lanes
-from brickwork.codegen.state import State
-from brickwork.codegen.values import Wrapped
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.lane_values import Wrapped
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from brickwork.codegen import division
 from brickwork.codegen.builder import Known
-from brickwork.codegen.state import State
-from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, Wraps, scalar_type, vector_type
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, Wrapped, Wraps, scalar_type, vector_type
 from brickwork.ir.dtypes import INT64
 
 LARGEST_STRIDE = 1 << 20

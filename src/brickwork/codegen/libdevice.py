@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brickwork.codegen import device_trigonometry
-from brickwork.codegen.state import State
-from brickwork.codegen.values import vector_type
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.lane_values import vector_type
 
 PREFIX = "__nv_"
 _NAMES = {"gamma": "tgamma"}

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from brickwork.codegen import chunks, lanes
+from brickwork.codegen import lanes, wide_loads
 from brickwork.codegen.arrays import keeps_items_apart
 from brickwork.codegen.builder import Known
+from brickwork.codegen.emitter_state import Frame, State, full_unroll, no_unroll
 from brickwork.codegen.expressions import emit_expression
+from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, vector_type
 from brickwork.codegen.operators import apply
-from brickwork.codegen.state import Frame, State, full_unroll, no_unroll
-from brickwork.codegen.values import Strided, Uniform, Value, Varying, vector_type
 from brickwork.codegen.variables import diverges, leaves_divergently, statement_count
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, For, Role, While
@@ -211,7 +211,7 @@ def _emit_turns(
 
     Where sizes tell at run time whether turns can read chunks, there are turns that do, and others.
     """
-    rows = chunks.rows(state, loop)
+    rows = wide_loads.rows(state, loop)
     if rows:
         _emit_unrolled(state, loop, emit_block, counter=counter, bounds=bounds, start=start, rows=rows)
         bounds = (state.writer.load("i64", counter), bounds[1])
@@ -236,7 +236,7 @@ def _emit_unrolled(
     trips = writer.emit(f"select i1 {some}, i64 {writer.emit(f'sub i64 {stop}, {first}')}, i64 0")
     end = writer.emit(f"add i64 {first}, {writer.emit(f'and i64 {trips}, {-factor}')}")
     if rows:
-        end = writer.emit(f"select i1 {chunks.are_whole(state, rows)}, i64 {end}, i64 {first}")
+        end = writer.emit(f"select i1 {wide_loads.are_whole(state, rows)}, i64 {end}, i64 {first}")
     head, body, latch, after = (writer.label(stem) for stem in ("turn", "body", "next", "done"))
     writer.place(head)
     count = writer.load("i64", counter)
@@ -244,7 +244,7 @@ def _emit_unrolled(
     writer.learn(count, Known(least.low, max(least.high, most.high), min(least.multiple, factor)))
     writer.branch_if(writer.emit(f"icmp slt i64 {count}, {end}"), body, after)
     writer.place(body)
-    with chunks.read_whole(state, rows):
+    with wide_loads.read_whole(state, rows):
         for number in range(factor):
             following = writer.label("step") if number + 1 < factor else latch
             inner = _begin_iteration(replace(state, frame=replace(frame, continue_label=following)), None)

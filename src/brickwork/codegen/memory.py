@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from math import gcd
 
-from brickwork.codegen import arrays, chunks, lane_access, lanes
+from brickwork.codegen import arrays, lane_access, lanes, wide_loads
+from brickwork.codegen.emitter_state import State, metadata
 from brickwork.codegen.lane_access import Place
+from brickwork.codegen.lane_values import (
+    Strided,
+    Uniform,
+    Value,
+    Varying,
+    Wrapped,
+    memory_type,
+    type_suffix,
+    vector_type,
+)
 from brickwork.codegen.operators import constant
-from brickwork.codegen.state import State, metadata
-from brickwork.codegen.values import Strided, Uniform, Value, Varying, Wrapped, memory_type, type_suffix, vector_type
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, INT64, DType, Kind, value_dtype
 from brickwork.ir.nodes import Tensor
 from brickwork.ir.signature import ALIGNMENT
@@ -118,7 +127,7 @@ def _unknown(state: State, mask: str) -> str:
 def _from_chunks(state: State, tensor: Tensor, offset: Value) -> list[str] | None:
     """Return the elements, lane by lane, out of aligned chunks, where an unrolled loop reads such chunks."""
     writer, whole = state.writer, ALIGNMENT // tensor.type.dtype.size
-    if not isinstance(offset, Uniform | Strided) or state.mask is not None or not chunks.has_chunks(state, tensor):
+    if not isinstance(offset, Uniform | Strided) or state.mask is not None or not wide_loads.has_chunks(state, tensor):
         return None
     root, constant = writer.parts(offset.text if isinstance(offset, Uniform) else offset.base)
     steps = [offset.stride * lane for lane in range(state.width)] if isinstance(offset, Strided) else [0]

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter, float_constant
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.lane_values import scalar_type, type_suffix, vector_type
 from brickwork.codegen.lanes import floor_division
 from brickwork.codegen.sleef import FUNCTIONS, call_function
-from brickwork.codegen.state import State
-from brickwork.codegen.values import scalar_type, type_suffix, vector_type
 from brickwork.ir.dtypes import BOOL, INT64, UINT64, DType
 
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}

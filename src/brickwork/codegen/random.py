@@ -9,10 +9,10 @@ from brickwork.codegen import lanes
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.box_muller import polar
 from brickwork.codegen.builder import FunctionWriter, float_constant
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, type_suffix, vector_type
 from brickwork.codegen.sleef import call_function, join_pieces
-from brickwork.codegen.state import State
 from brickwork.codegen.trigonometry import sine_and_cosine
-from brickwork.codegen.values import Strided, Uniform, Value, Varying, type_suffix, vector_type
 from brickwork.ir.nodes import Draw, Random
 from brickwork.ir.philox import MULTIPLIERS, ROUNDS, SECOND_SITE, TWO_PI, WEYL
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from brickwork.codegen import libdevice, trigonometry
 from brickwork.codegen.builder import float_constant
+from brickwork.codegen.emitter_state import State, unlikely
 from brickwork.codegen.exponential import exponential
-from brickwork.codegen.state import State, unlikely
-from brickwork.codegen.values import type_suffix, vector_type
+from brickwork.codegen.lane_values import type_suffix, vector_type
 
 _SLEEF = {
     "u10": "cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf "

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from brickwork.codegen import arrays, lanes, loops, team
+from brickwork.codegen import arrays, lanes, loops, work_sharing
 from brickwork.codegen.atomics import emit_update
-from brickwork.codegen.exchange import emit_rebind
+from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.failures import emit_check
+from brickwork.codegen.lane_values import Uniform, Value, scalar_type, vector_type
 from brickwork.codegen.memory import element_store
 from brickwork.codegen.parallel import emit_parallel
-from brickwork.codegen.state import State
-from brickwork.codegen.values import Uniform, Value, scalar_type, vector_type
+from brickwork.codegen.rebind import emit_rebind
 from brickwork.codegen.variables import leaves
 from brickwork.codegen.vectors import emit_vector
 from brickwork.ir.nodes import (
@@ -70,7 +70,7 @@ def emit_statement(state: State, statement: Statement) -> None:
         case For():
             _emit_for(state, statement)
         case While():
-            loops.emit_while(team.repeated(state), statement, emit_block)
+            loops.emit_while(work_sharing.in_repeated_code(state), statement, emit_block)
         case Break() | Continue():
             loops.emit_leave(state, stop=isinstance(statement, Break))
         case Check():
@@ -106,7 +106,7 @@ def assign(state: State, symbol: Symbol, value: Value) -> None:
 def _emit_store(state: State, statement: Store) -> None:
     indices = emit_all(state, statement.indices)
     value = emit_expression(state, statement.value)
-    with team.by_one_thread(state, statement):
+    with work_sharing.by_one_thread(state, statement):
         if statement.combine is None:
             element_store(state, statement.tensor, indices, value)
         else:
@@ -117,9 +117,9 @@ def _emit_for(state: State, loop: For) -> None:
     if state.width == 1 and not state.parallel and loop.role is Role.PARALLEL:
         emit_parallel(state, loop, emit_block)
     elif state.team is not None and not state.team.alone and loop.role is Role.THREAD:
-        team.emit_shared(state, state.team, loop, emit_block)
+        work_sharing.emit_work_sharing(state, state.team, loop, emit_block)
     elif state.target.grid:
-        loops.emit_for(team.repeated(state), loop, emit_block)
+        loops.emit_for(work_sharing.in_repeated_code(state), loop, emit_block)
     elif state.width == 1 and loop.width > 1 and loop.role is not Role.SEQUENTIAL:
         emit_vector(state, loop, emit_all(state, (loop.start, loop.stop)), emit_block)
     else:

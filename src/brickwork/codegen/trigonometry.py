@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 from brickwork.codegen.builder import float_constant
-from brickwork.codegen.state import State
-from brickwork.codegen.values import type_suffix, vector_type
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.lane_values import type_suffix, vector_type
 
 LIMIT = 20000.0
 """Largest argument for which the reduction is exact enough."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.codegen import lanes, loops
+from brickwork.codegen.emitter_state import Slot, State
+from brickwork.codegen.lane_values import Strided, Uniform, Value, scalar_type, vector_type
 from brickwork.codegen.operators import apply, constant
-from brickwork.codegen.state import Slot, State
-from brickwork.codegen.values import Strided, Uniform, Value, scalar_type, vector_type
 from brickwork.codegen.variables import private_symbols, statement_count, varying_symbols
 from brickwork.ir.dtypes import INT64, DType
 from brickwork.ir.nodes import For, Reduction

@@ -1,7 +1,7 @@
 """Which arguments a Python host part writes or hands out: names are followed through views, statement by statement.
 
 A name may stand for the memory of an argument for certain (a view), perhaps (what `.contiguous()` gave), or as `x[i]`,
-which is an element or a view of lower rank. What is not known to be a view is taken to be new; `pytorch/host.py`
+which is an element or a view of lower rank. What is not known to be a view is taken to be new; `pytorch/python_host.py`
 looks at the memory itself when the operator runs, and refuses what slipped through.
 """
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.lowering_state import State
 from brickwork.frontend.rules import error
-from brickwork.frontend.state import State
 from brickwork.frontend.typing import Value, ValueType, floating, join, number
 from brickwork.ir.build import apply, cast, constant, is_constant
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import binary, meet
 from brickwork.frontend.indexing import scalar, size_of
+from brickwork.frontend.lowering_state import State, describe, truth
+from brickwork.frontend.random_sites import Path
 from brickwork.frontend.rules import SUPPORTED, error
-from brickwork.frontend.sites import Path
-from brickwork.frontend.state import State, describe, truth
 from brickwork.frontend.typing import Items, Opaque, Operand, Value, View, floating, number
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, read
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64

@@ -12,8 +12,8 @@ from collections.abc import Container, Iterator
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, called_formula, helper, intrinsic, is_tensor, resolve
-from brickwork.frontend.heads import PARTS, is_iterable
-from brickwork.frontend.inner import with_inner
+from brickwork.frontend.inner_functions import with_inner
+from brickwork.frontend.loop_heads import PARTS, is_iterable
 from brickwork.frontend.rules import (
     BUILTINS,
     GENERATOR,

@@ -18,12 +18,12 @@ from brickwork.diagnostics.location import Location, in_any_session
 from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
 from brickwork.frontend.environment import DRAWS, MISSING, constant_items, intrinsic, resolve, torch_dtype
-from brickwork.frontend.inner import with_inner
+from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.parameters import ParameterDeclaration, declare
-from brickwork.frontend.shapes import with_shapes
+from brickwork.frontend.shape_annotations import with_shapes
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import stored_names, stored_parameters
 

@@ -23,10 +23,10 @@ from brickwork.frontend.environment import (
 )
 from brickwork.frontend.indexing import attribute, index, load, method, scalar
 from brickwork.frontend.list_forms import is_list
+from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, truth
+from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
-from brickwork.frontend.sites import place
-from brickwork.frontend.state import Arguments, Frame, State, describe, truth
-from brickwork.frontend.tables import looked_up, pick
+from brickwork.frontend.tuple_indexing import looked_up, pick
 from brickwork.frontend.typing import Absent, ElementType, Items, Opaque, Operand, Value, View, is_none, join
 from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64

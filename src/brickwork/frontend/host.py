@@ -20,8 +20,8 @@ from brickwork.frontend.indexing import list_name, scalar, shape
 from brickwork.frontend.iterables import is_listed, item, trips
 from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
 from brickwork.frontend.loops import bind_target, head_of
+from brickwork.frontend.lowering_state import Frame, LoopLevel, State, Variable, describe
 from brickwork.frontend.rules import FailedAssertError, error
-from brickwork.frontend.state import Frame, LoopLevel, State, Variable, describe
 from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
 from brickwork.frontend.typing import ElementType, Items, Operand, Value, View
 from brickwork.ir.build import apply, cast, integer, read

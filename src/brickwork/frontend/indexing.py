@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
+from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.rules import error
-from brickwork.frontend.state import State, describe
 from brickwork.frontend.typing import Absent, ElementType, Items, Opaque, Operand, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, select, size
 from brickwork.ir.dtypes import INT64, value_dtype

@@ -14,14 +14,11 @@ from brickwork.frontend.expressions import (
     merge_operands,
     operand,
 )
-from brickwork.frontend.heads import jumps, returns
 from brickwork.frontend.indexing import load
+from brickwork.frontend.list_rebinding import settle_names
+from brickwork.frontend.loop_heads import jumps, returns
 from brickwork.frontend.loops import new_flag
-from brickwork.frontend.rebinding import settle_names
-from brickwork.frontend.rules import error
-from brickwork.frontend.sites import place
-from brickwork.frontend.source import SourceFunction
-from brickwork.frontend.state import (
+from brickwork.frontend.lowering_state import (
     Arguments,
     Frame,
     Returning,
@@ -29,6 +26,9 @@ from brickwork.frontend.state import (
     Variable,
     helper_frame,
 )
+from brickwork.frontend.random_sites import place
+from brickwork.frontend.rules import error
+from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.statements import lower_statement, returned_key, settle
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import cast, integer, read

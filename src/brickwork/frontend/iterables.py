@@ -16,9 +16,9 @@ from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.expressions import operand
 from brickwork.frontend.indexing import scalar, size_of
+from brickwork.frontend.lowering_state import Frame, State, describe
 from brickwork.frontend.rules import error
-from brickwork.frontend.state import Frame, State, describe
-from brickwork.frontend.tables import choose
+from brickwork.frontend.tuple_indexing import choose
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, select, sub
 from brickwork.ir.dtypes import BOOL, INT64

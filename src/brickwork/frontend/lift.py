@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METHODS, helper, intrinsic, resolve
-from brickwork.frontend.heads import is_iterable, jumps, sources
+from brickwork.frontend.loop_heads import is_iterable, jumps, sources
 from brickwork.frontend.ranks import indexed, least_ranks
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, local_names, rebound_names

@@ -1,7 +1,7 @@
 """Splits the body of an operator whose host part runs in Python into host statements and lifted pieces.
 
 Loops over ranges are lifted where nothing in them needs Python itself; in others the loops inside are looked at.
-Neighbouring lifted statements make a piece, which becomes an operator of its own (`pieces.py`).
+Neighbouring lifted statements make a piece, which becomes an operator of its own (`outline_pieces.py`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import DRAWS, MISSING, helper, intrinsic, resolve
-from brickwork.frontend.heads import is_iterable
 from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split, Splitter, has_slice, head_names
 from brickwork.frontend.liveness import Liveness, inputs
+from brickwork.frontend.loop_heads import is_iterable
 from brickwork.frontend.source import SourceFunction, local_names
 from brickwork.language.math import METHODS
 

@@ -19,9 +19,9 @@ from brickwork.frontend.indexing import load, scalar, size_of
 from brickwork.frontend.iterables import Iterable, iterable, trips
 from brickwork.frontend.list_forms import copied, is_list, repeated
 from brickwork.frontend.loops import AssignTarget, Loop, lower_loop
+from brickwork.frontend.lowering_state import Frame, Key, ListArray, State, describe
+from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.sites import place
-from brickwork.frontend.state import Frame, Key, ListArray, State, describe
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, read
 from brickwork.ir.dtypes import BOOL, INT64

@@ -14,9 +14,7 @@ from typing import TypeAlias
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.environment import intrinsic, resolve
-from brickwork.frontend.exchange import restore
 from brickwork.frontend.expressions import operand, value
-from brickwork.frontend.heads import jumps
 from brickwork.frontend.indexing import load
 from brickwork.frontend.iterables import (
     Enumerated,
@@ -29,8 +27,10 @@ from brickwork.frontend.iterables import (
     range_of,
     trips,
 )
+from brickwork.frontend.loop_heads import jumps
+from brickwork.frontend.lowering_state import Binding, Frame, Key, LoopLevel, State, Variable, describe
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.state import Binding, Frame, Key, LoopLevel, State, Variable, describe
+from brickwork.frontend.tensor_rebinding import restore
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import cast, constant, integer, logical_not, read, sub
 from brickwork.ir.dtypes import BOOL, INT64

@@ -12,17 +12,17 @@ from functools import partial
 from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
-from brickwork.frontend.exchange import Draft, give_places
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
 from brickwork.frontend.lists import make_list
+from brickwork.frontend.lowering_state import Frame, Key, ListDemanded, State, ValueDemanded, Variable, several_names
 from brickwork.frontend.parameters import ParameterDeclaration
+from brickwork.frontend.random_sites import draw_sites
 from brickwork.frontend.reductions import reduce
 from brickwork.frontend.rules import error
-from brickwork.frontend.sites import draw_sites
 from brickwork.frontend.source import local_names, rebound_names
-from brickwork.frontend.state import Frame, Key, ListDemanded, State, ValueDemanded, Variable, several_names
 from brickwork.frontend.statements import assign_target
+from brickwork.frontend.tensor_rebinding import Draft, give_places
 from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
 from brickwork.ir.build import integer, read
 from brickwork.ir.dtypes import BOOL, INT64, DType

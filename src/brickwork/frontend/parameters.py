@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.shapes import FAMILIES, annotation_object
+from brickwork.frontend.shape_annotations import FAMILIES, annotation_object
 from brickwork.frontend.source import SourceFunction
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import TensorType

@@ -16,9 +16,9 @@ from brickwork.frontend.calls import extremum
 from brickwork.frontend.expressions import condition, value
 from brickwork.frontend.iterables import Iterable, item, trips
 from brickwork.frontend.loops import AssignTarget, Loop, bind_target, enter, head_of, leave, lower_loop, new_flag
+from brickwork.frontend.lowering_state import Frame, Key, LoopLevel, State
+from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
-from brickwork.frontend.sites import place
-from brickwork.frontend.state import Frame, Key, LoopLevel, State
 from brickwork.frontend.typing import Operand, Value
 from brickwork.ir.build import apply, cast, constant, integer, logical_not, read
 from brickwork.ir.dtypes import BOOL, INT64

@@ -1,8 +1,8 @@
 """`op.python`: the body of an operator run by Python, under the rulings for numbers, elements and random draws.
 
-Lifted statements and helpers are rewritten so that operators, calls, reads and stores go through `execution.py`;
-host statements stay as they are. Nothing is typed or compiled ahead: this is the reference that compiled code is
-compared with, so it shares with it only the arithmetic of scalars.
+Lifted statements and helpers are rewritten so that operators, calls, reads and stores go through
+`reference_execution.py`; host statements stay as they are. Nothing is typed or compiled ahead: this is the reference
+that compiled code is compared with, so it shares with it only the arithmetic of scalars.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, cast
 from brickwork.frontend.arithmetic import BINARY, COMPARE
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import LOOPS, is_tensor
-from brickwork.frontend.execution import Execution, finish
-from brickwork.frontend.heads import PARTS, head_name
+from brickwork.frontend.loop_heads import PARTS, head_name
 from brickwork.frontend.lower import lower
 from brickwork.frontend.parameters import NO_DEFAULT
-from brickwork.frontend.scalar import dtype_of, scalar
-from brickwork.frontend.sites import draw_sites, place
+from brickwork.frontend.random_sites import draw_sites, place
+from brickwork.frontend.reference_execution import Execution, finish
+from brickwork.frontend.reference_scalar import dtype_of, scalar
 from brickwork.frontend.source import SourceFunction, local_names
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
 from brickwork.ir.nodes import Return, TensorType

@@ -8,7 +8,6 @@ from functools import partial
 
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.frontend.arithmetic import BINARY, binary
-from brickwork.frontend.exchange import is_whole, restore
 from brickwork.frontend.expressions import (
     call_operand,
     condition,
@@ -16,13 +15,12 @@ from brickwork.frontend.expressions import (
     operand,
     value,
 )
-from brickwork.frontend.heads import returns
 from brickwork.frontend.indexing import index, load, scalar
 from brickwork.frontend.list_forms import is_list
+from brickwork.frontend.list_rebinding import is_array, moves, rebind, settle_names, store_rows
+from brickwork.frontend.loop_heads import returns
 from brickwork.frontend.loops import Else, breaks, enter, keep_assigned, leave, lower_else, lower_for, new_flag
-from brickwork.frontend.rebinding import is_array, moves, rebind, settle_names, store_rows
-from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unsupported
-from brickwork.frontend.state import (
+from brickwork.frontend.lowering_state import (
     Binding,
     Frame,
     Key,
@@ -34,6 +32,8 @@ from brickwork.frontend.state import (
     Variable,
     describe,
 )
+from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unsupported
+from brickwork.frontend.tensor_rebinding import is_whole, restore
 from brickwork.frontend.typing import Items, Operand, Value, View, is_none
 from brickwork.ir.build import add, cast, integer, logical_not, read
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype

@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator, Mapping
 
 from brickwork.frontend.environment import helper, resolve
-from brickwork.frontend.heads import sources
+from brickwork.frontend.loop_heads import sources
 from brickwork.frontend.source import SourceFunction, local_names
 
 

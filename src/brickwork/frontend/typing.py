@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from brickwork.frontend.sites import Path
+from brickwork.frontend.random_sites import Path
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
 from brickwork.ir.nodes import Expression, Tensor
 

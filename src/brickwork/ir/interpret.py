@@ -5,7 +5,7 @@ is one of the orders it may have. Every index is checked against the sizes, with
 With `check=True` a detector watches every loop that is run in parallel or that the user called independent, and the
 variables that are private to an iteration lose their value at its end.
 
-Not in here: the arithmetic (`scalars.py`, `philox.py`) and torch's tensors (adapters make `Memory` of them).
+Not in here: the arithmetic (`scalar_semantics.py`, `philox.py`) and torch's tensors (adapters make `Memory` of them).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import TypeAlias, assert_never
 
 from brickwork.diagnostics.location import chain
 from brickwork.ir import philox
-from brickwork.ir.detector import Access, Detector
 from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
@@ -62,7 +61,8 @@ from brickwork.ir.nodes import (
     TensorParameter,
     While,
 )
-from brickwork.ir.scalars import Number, cast, evaluate, narrow
+from brickwork.ir.race_detector import Access, Detector
+from brickwork.ir.scalar_semantics import Number, cast, evaluate, narrow
 from brickwork.ir.walk import assigned_symbols, statements
 
 EXCEPTIONS: dict[FailureKind, type[Exception]] = {

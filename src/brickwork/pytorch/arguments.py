@@ -19,11 +19,11 @@ from brickwork.frontend.parameters import Kind, ParameterDeclaration
 from brickwork.host.layout import Placement, may_alias
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
 from brickwork.ir.signature import AbsentType, ListType, ScalarType, Signature
-from brickwork.pytorch.declared import Declared
+from brickwork.pytorch.declared_schema import Declared
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.pytorch.library import private
-from brickwork.pytorch.placement import tensors_of
+from brickwork.pytorch.libtorch import private
+from brickwork.pytorch.tensor_devices import tensors_of
 from brickwork.runtime.signature import Argument, TensorArgument, TensorListArgument, signature_of
 from brickwork.transform.derivation import Defined, Derived
 

@@ -17,15 +17,15 @@ from typing import Any
 import torch
 
 from brickwork.pytorch.arguments import refuse_overlaps
+from brickwork.pytorch.autograd_recipes import Family, Recipe, call_derived, is_float, recipe
 from brickwork.pytorch.batching import Samples, clones, with_level, without_level
 from brickwork.pytorch.gate import caller_below_autograd
-from brickwork.pytorch.kept import Lengths, Values, flattened_arguments, sequence, without_elements
-from brickwork.pytorch.library import private
-from brickwork.pytorch.placement import device_of, is_spread, tensors_of
+from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.plain_calls import PlainCalls
 from brickwork.pytorch.random_keys import draw_key
-from brickwork.pytorch.recipes import Family, Recipe, call_derived, is_float, recipe
-from brickwork.pytorch.replaced import Context, Replaced, flattened
+from brickwork.pytorch.saved_arguments import ArgumentLengths, Values, flattened_arguments, sequence, without_elements
+from brickwork.pytorch.tensor_devices import device_of, is_spread, tensors_of
+from brickwork.pytorch.user_backward import Context, UserBackward, flattened
 from brickwork.transform.derivation import Forward
 
 _are_transformed: Callable[[], bool] = private("_C._are_functorch_transforms_active")
@@ -108,7 +108,7 @@ class Differentiation:
         members = {key: staticmethod(method) for key, method in methods.items()}
         return type(self._family.definition.name, (torch.autograd.Function,), members)
 
-    def _forward(self, lengths: Lengths, *flat: Any) -> tuple[torch.Tensor, ...]:
+    def _forward(self, lengths: ArgumentLengths, *flat: Any) -> tuple[torch.Tensor, ...]:
         values = lengths.restore(flat)
         for place in self._written:
             values[place] = clones(values[place])
@@ -118,7 +118,7 @@ class Differentiation:
 
     def _remember(self, ctx: Any, inputs: Values, outputs: Sequence[torch.Tensor]) -> None:
         """Keep what the gradients and the tangents need."""
-        lengths: Lengths = inputs[0]
+        lengths: ArgumentLengths = inputs[0]
         flat = [*inputs[1:]]
         ctx.set_materialize_grads(False)
         ctx.replaced, ctx.lengths = self._family.replaced, lengths
@@ -139,7 +139,7 @@ class Differentiation:
 
     def _backward(self, ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients of all inputs of the function."""
-        lengths: Lengths = ctx.lengths
+        lengths: ArgumentLengths = ctx.lengths
         if ctx.replaced is not None:
             return None, *self._backward_of_user(ctx, ctx.replaced, lengths, grads)
         found: Recipe = ctx.recipe
@@ -156,7 +156,7 @@ class Differentiation:
         if ctx.replaced is not None:
             name = self._family.overload.name()
             raise NotImplementedError(f"{name} has no forward mode: its gradient was replaced by `@op.backward`")
-        lengths: Lengths = ctx.lengths
+        lengths: ArgumentLengths = ctx.lengths
         floats = ctx.recipe.floats
         flat = [*ctx.primals]
         for place, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
@@ -174,7 +174,7 @@ class Differentiation:
         return tuple(next(results) if is_one else None for is_one in floats)
 
     def _remember_for_user(
-        self, ctx: Any, replaced: Replaced, lengths: Lengths, flat: Values, outputs: Sequence[torch.Tensor]
+        self, ctx: Any, replaced: UserBackward, lengths: ArgumentLengths, flat: Values, outputs: Sequence[torch.Tensor]
     ) -> None:
         """Keep what a gradient that the user has written needs."""
         ctx.autocast = _autocast_state(flat)
@@ -188,7 +188,7 @@ class Differentiation:
         output = outputs[0] if len(outputs) == 1 else tuple(outputs)
         replaced.setup_context(self._context(ctx), tuple(lengths.restore(flat)[: self._count]), output)
 
-    def _backward_of_user(self, ctx: Any, replaced: Replaced, lengths: Lengths, grads: Values) -> list[Any]:
+    def _backward_of_user(self, ctx: Any, replaced: UserBackward, lengths: ArgumentLengths, grads: Values) -> list[Any]:
         """Return the gradients of the inputs that the user's function gives."""
         if replaced.setup_context is None:
             flat = [*ctx.items]
@@ -208,7 +208,7 @@ class Differentiation:
         groups = zip(ctx.lengths.grouped(ctx.needs_input_grad[1:]), ctx.lengths.items, strict=True)
         return Context(ctx, [items[0] if length is None else items for items, length in groups][: self._count])
 
-    def _vmap(self, info: Any, dims: Values, lengths: Lengths, *flat: Any) -> tuple[Any, Any]:
+    def _vmap(self, info: Any, dims: Values, lengths: ArgumentLengths, *flat: Any) -> tuple[Any, Any]:
         """Return the outputs of the function for a batch of inputs, and where their batches lie."""
         outputs = self._over_samples(info.batch_size, lengths.restore(flat), lengths.restore(dims[1:]))
         return outputs, (0,) * len(outputs)

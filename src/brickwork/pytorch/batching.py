@@ -12,8 +12,8 @@ from typing import Any, cast
 import torch
 
 from brickwork.pytorch.gate import call_in_order
-from brickwork.pytorch.library import private
-from brickwork.pytorch.placement import tensors_of
+from brickwork.pytorch.libtorch import private
+from brickwork.pytorch.tensor_devices import tensors_of
 
 
 class Samples:

@@ -12,10 +12,10 @@ import torch
 from brickwork.diagnostics.errors import CompileError
 from brickwork.pytorch.devices import check_errors
 from brickwork.pytorch.gate import call_in_order, schema_arguments
-from brickwork.pytorch.placement import device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import in_order
 from brickwork.pytorch.schema import KEY
+from brickwork.pytorch.tensor_devices import device_of, tensors_of
 
 TOLERANCES = {torch.float16: 1e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-12}
 """How far results may differ, relative to their size, by dtype: compiled code may contract a*b+c."""

@@ -18,13 +18,13 @@ from typing import Any
 import torch
 
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_OWNER, RECORD_WORDS
-from brickwork.codegen.description import EntryDescription
+from brickwork.codegen.entry_description import EntryDescription
 from brickwork.codegen.support import CUDA_ALLOCATE, CUDA_DATA, CUDA_DRAW, kernel_cell
 from brickwork.diagnostics.errors import DeviceError, InternalError
 from brickwork.host.driver import driver
 from brickwork.host.failure import exception_of
 from brickwork.host.support import device_table
-from brickwork.pytorch import library
+from brickwork.pytorch import libtorch
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.device_code import Gpu, load_kernels, prepare
 from brickwork.target.cuda import OLDEST, cuda_target
@@ -194,4 +194,4 @@ def _alike(target: Target) -> bool:
 
 def own_symbols() -> Mapping[str, int]:
     """Return what gates link with besides torch's names where native code can launch kernels."""
-    return devices().table_symbol() if library.can_launch() else {}
+    return devices().table_symbol() if libtorch.can_launch() else {}

@@ -10,8 +10,8 @@ import torch
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.host_python import host_function
 from brickwork.pytorch.arguments import check_devices
-from brickwork.pytorch.placement import allocating_like, tensors_of
 from brickwork.pytorch.schema import KEY
+from brickwork.pytorch.tensor_devices import allocating_like, tensors_of
 from brickwork.transform.derivation import Backward, Batch, Defined, Derived, Forward
 
 

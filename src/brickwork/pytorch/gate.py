@@ -21,13 +21,13 @@ import torch
 from torch._ops import OpOverload
 
 from brickwork.codegen.convention import RECORD_WORDS
-from brickwork.codegen.description import EntryDescription
+from brickwork.codegen.entry_description import EntryDescription
 from brickwork.codegen.llvm import translate_module
 from brickwork.codegen.support import CUDA_FUNCTIONS, FUNCTIONS, NEXT, TABLE
 from brickwork.diagnostics.errors import InternalError
 from brickwork.host import support
 from brickwork.host.failure import exception_of
-from brickwork.pytorch import library
+from brickwork.pytorch import libtorch
 from brickwork.pytorch.devices import devices, driver_error, own_symbols
 from brickwork.runtime.loader import LoadedObject, load
 from brickwork.runtime.traceback import hide_frames
@@ -107,17 +107,17 @@ _RELEASE = ctypes.PYFUNCTYPE(None, _WORD, _WORD)
 
 def thunk_object(target: Target) -> bytes:
     """Return the object code that every gate is made of; the same for all gates, so it can be cached on disk."""
-    return translate_module(support.support_text(cuda=library.can_launch()), target)
+    return translate_module(support.support_text(cuda=libtorch.can_launch()), target)
 
 
 def thunk_name() -> str:
     """Return what `thunk_object` makes on this machine, for cache keys."""
-    return "gate with CUDA" if library.can_launch() else "gate"
+    return "gate with CUDA" if libtorch.can_launch() else "gate"
 
 
 def caller_below_autograd(overload: OpOverload) -> Callable[[Sequence[object]], Any]:
     """Return what calls an operator, with all arguments in order, so that the dispatcher begins below autograd."""
-    guard: Any = library.private("_C._AutoDispatchBelowAutograd")
+    guard: Any = libtorch.private("_C._AutoDispatchBelowAutograd")
     plain = not any(each.kwarg_only for each in schema_arguments(overload))
     native: Callable[..., Any] = attrgetter("_op")(overload)
 
@@ -169,16 +169,16 @@ class Gate:
         self._kept: list[object] = []
         self._served: dict[tuple[int, int], tuple[int, int]] = {}
         self._head = (_WORD * 2)()
-        name = support.PYTHON_ERROR if library.knows_python_error() else support.OTHER_ERROR
+        name = support.PYTHON_ERROR if libtorch.knows_python_error() else support.OTHER_ERROR
         self._type_name = ctypes.create_string_buffer(name)
         table = support.argument_table(
-            library.key_set_offset(),
-            library.autograd_offset(),
-            library.plain_keys(),
-            [library.dispatch_key(name) for name in _MODES],
-            library.dispatch_key("ADInplaceOrView"),
+            libtorch.key_set_offset(),
+            libtorch.autograd_offset(),
+            libtorch.plain_keys(),
+            [libtorch.dispatch_key(name) for name in _MODES],
+            libtorch.dispatch_key("ADInplaceOrView"),
             [_SLOTS[kind] for kind in self._kinds],
-            locks=library.has_symbol(_DECREF),
+            locks=libtorch.has_symbol(_DECREF),
         )
         self._table = (ctypes.c_int64 * len(table))(*table)
         self._symbols = self._bind(thunks)
@@ -200,10 +200,10 @@ class Gate:
         own |= own_symbols()
         own |= {NEXT: ctypes.addressof(self._head), TABLE: ctypes.addressof(self._table)}
         own[support.TYPE_NAME] = ctypes.addressof(self._type_name)
-        self._thunks: LoadedObject = load(thunks, library.TorchSymbols(own))
+        self._thunks: LoadedObject = load(thunks, libtorch.TorchSymbols(own))
         self._make_exception = _EXCEPTION(self._thunks.address("bw_exception"))
         self._release = _RELEASE(self._thunks.address("bw_release"))
-        functions = (*FUNCTIONS, *CUDA_FUNCTIONS) if library.can_launch() else FUNCTIONS
+        functions = (*FUNCTIONS, *CUDA_FUNCTIONS) if libtorch.can_launch() else FUNCTIONS
         return own | {name: self._thunks.address(name) for name in functions if name not in own}
 
     def register(self) -> None:
@@ -216,7 +216,7 @@ class Gate:
             places = {"BackendSelect": "bw_gate"}
         if {ArgumentKind.TENSOR, ArgumentKind.OPTIONAL_TENSOR, ArgumentKind.TENSOR_LIST} & {*self._kinds}:
             places |= {"CPU": "bw_gate", "AutogradCPU": "bw_autograd"} | dict.fromkeys(_REFUSED, "bw_miss")
-            if library.made_for_cuda():
+            if libtorch.made_for_cuda():
                 places |= {"CUDA": "bw_gate", "AutogradCUDA": "bw_autograd"}
                 places |= dict.fromkeys(_REFUSED_ON_CUDA, "bw_miss")
         for key, function in places.items():
@@ -225,12 +225,12 @@ class Gate:
     def register_at(self, key: str) -> Callable[[], None]:
         """Register the chain at one dispatch key; return what takes it out again."""
         handle = self._implement(key, "bw_gate")
-        return functools.partial(library.libraries()[0].aoti_torch_delete_library_object, handle)
+        return functools.partial(libtorch.libraries()[0].aoti_torch_delete_library_object, handle)
 
     def _implement(self, key: str, function: str) -> ctypes.c_void_p:
         """Register a function at a dispatch key; return torch's handle on the registration."""
         namespace, _, name = self.operator.partition("::")
-        functions = library.libraries()[0]
+        functions = libtorch.libraries()[0]
         functions.aoti_torch_abi_version.restype = ctypes.c_uint64
         version = ctypes.c_uint64(functions.aoti_torch_abi_version())
         handle, address = ctypes.c_void_p(), ctypes.c_void_p(self._thunks.address(function))
@@ -247,7 +247,7 @@ class Gate:
             number = next(self._numbers)
             cell = (_WORD * 2)(self._head[0], number)
             own = {**self._symbols, **(symbols or {}), NEXT: ctypes.addressof(cell)}
-            entry = load(object_bytes, library.TorchSymbols(own))
+            entry = load(object_bytes, libtorch.TorchSymbols(own))
             self._kept += (cell, entry)
             self._descriptions[number] = description
             devices().owners[ctypes.addressof(cell)] = description
@@ -297,7 +297,7 @@ class Gate:
         def answer() -> None:
             values = self._values(stack)
             gradients = reasons & (support.REQUIRES_GRAD | support.FORWARD_GRAD)
-            wanted = bool(gradients) if library.key_set_offset() >= 0 else asks_for_gradient(values)
+            wanted = bool(gradients) if libtorch.key_set_offset() >= 0 else asks_for_gradient(values)
             result: Any = self._on_autograd(values, wanted)
             results.extend([result] if isinstance(result, torch.Tensor) else result or ())
 
@@ -306,7 +306,7 @@ class Gate:
         if not code:
             words = (_WORD * outputs).from_address(stack)
             for index, tensor in zip(range(outputs), results, strict=False):
-                words[index] = library.handle_of(tensor)
+                words[index] = libtorch.handle_of(tensor)
         return code
 
     def _failed(self, number: int, record: int) -> int:
@@ -368,7 +368,7 @@ def _address(trace: TracebackType | None) -> int:
 def _value(word: int, kind: ArgumentKind) -> Any:
     match kind:
         case ArgumentKind.TENSOR:
-            return library.tensor_of(word)
+            return libtorch.tensor_of(word)
         case ArgumentKind.INT:
             return ctypes.c_int64(word).value
         case ArgumentKind.FLOAT:
@@ -382,7 +382,7 @@ def _value(word: int, kind: ArgumentKind) -> Any:
 
 
 def _items(handle: int) -> list[int]:
-    functions, size, word = library.libraries()[0], ctypes.c_size_t(), _WORD()
+    functions, size, word = libtorch.libraries()[0], ctypes.c_size_t(), _WORD()
     functions.torch_list_size(ctypes.c_void_p(handle), ctypes.byref(size))
     items: list[int] = []
     for index in range(size.value):
@@ -428,11 +428,11 @@ def plain_call_test() -> Callable[[Iterable[torch.Tensor]], bool]:
     All are plain dense ones, and this thread has no mode, transform, tracer or forward gradient on, nor autograd off.
     """
     included, keys_of, _, more = _key_sets()
-    is_excluded = library.private("_C._dispatch_tls_is_dispatch_key_excluded")
-    has_function_mode = library.private("_C._is_torch_function_mode_enabled")
-    devices = ("CPU", "CUDA") if library.made_for_cuda() else ("CPU",)
-    usual = library.keys_of_modes(("BackendSelect", "ADInplaceOrView", *(f"Autocast{device}" for device in devices)))
-    unusual, autograd = ~usual, library.private("_C.DispatchKey.AutogradFunctionality")
+    is_excluded = libtorch.private("_C._dispatch_tls_is_dispatch_key_excluded")
+    has_function_mode = libtorch.private("_C._is_torch_function_mode_enabled")
+    devices = ("CPU", "CUDA") if libtorch.made_for_cuda() else ("CPU",)
+    usual = libtorch.keys_of_modes(("BackendSelect", "ADInplaceOrView", *(f"Autocast{device}" for device in devices)))
+    unusual, autograd = ~usual, libtorch.private("_C.DispatchKey.AutogradFunctionality")
 
     def is_plain(tensors: Iterable[torch.Tensor]) -> bool:
         if included().raw_repr() & unusual or is_excluded(autograd):
@@ -450,8 +450,8 @@ def plain_call_test() -> Callable[[Iterable[torch.Tensor]], bool]:
 @functools.cache
 def _key_sets() -> tuple[Callable[[], Any], Callable[[torch.Tensor], Any], int, int]:
     """Return torch's functions for the key sets of a thread and a tensor, and the bits that matter in them."""
-    included, keys_of = library.private("_C._dispatch_tls_local_include_set"), library.private("_C._dispatch_keys")
-    return included, keys_of, library.keys_of_modes(_MODES), ~library.plain_keys()
+    included, keys_of = libtorch.private("_C._dispatch_tls_local_include_set"), libtorch.private("_C._dispatch_keys")
+    return included, keys_of, libtorch.keys_of_modes(_MODES), ~libtorch.plain_keys()
 
 
 _FORWARD: Mapping[str, Any] = vars(torch.autograd.forward_ad)

@@ -14,13 +14,13 @@ import torch
 
 from brickwork.ir.dtypes import DType
 from brickwork.ir.interpret import Argument, Memory, run_program
-from brickwork.ir.scalars import Number
+from brickwork.ir.scalar_semantics import Number
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.dtypes import from_torch, to_torch
 from brickwork.pytorch.gate import schema_arguments
-from brickwork.pytorch.placement import device_of, tensors_of
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import in_order
+from brickwork.pytorch.tensor_devices import device_of, tensors_of
 from brickwork.transform.derivation import Defined
 from brickwork.transform.derive import program_of
 

@@ -20,14 +20,14 @@ from brickwork.frontend.parameters import argument_type
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import are_in_memory, device_kind, signature_of_call
 from brickwork.pytorch.autograd import Differentiation
+from brickwork.pytorch.autograd_recipes import Plan
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.pytorch.kept import Values
-from brickwork.pytorch.placement import tensors_of
-from brickwork.pytorch.recipes import Plan
 from brickwork.pytorch.register import DEFAULT, Registration, register
-from brickwork.pytorch.replaced import Replaced
+from brickwork.pytorch.saved_arguments import Values
 from brickwork.pytorch.schema import derive
 from brickwork.pytorch.specialise import Place, Specialiser, Tools
+from brickwork.pytorch.tensor_devices import tensors_of
+from brickwork.pytorch.user_backward import UserBackward
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import elements_read
 from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, derived
@@ -110,7 +110,7 @@ class DerivedOperators:
         """Make nothing yet; `name` is `ns::name`."""
         self.definition = definition
         self.overload = overload
-        self.replaced: Replaced | None = None
+        self.replaced: UserBackward | None = None
         self._name = name
         self._tools = tools
         self._made: dict[str, NativeOperator] = {}

@@ -18,9 +18,9 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from brickwork.pytorch.arguments import refuse_overlaps
+from brickwork.pytorch.autograd_recipes import Family, Recipe
 from brickwork.pytorch.gate import caller_below_autograd, plain_call_test, schema_arguments
-from brickwork.pytorch.kept import Values, sequence
-from brickwork.pytorch.recipes import Family, Recipe
+from brickwork.pytorch.saved_arguments import Values, sequence
 
 _TENSORS: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
 _TYPES: Mapping[str, tuple[type, ...]] = {"Tensor": _TENSORS, "int": (int,), "float": (float, int), "bool": (bool,)}

@@ -28,14 +28,14 @@ from brickwork.pytorch.gate import (
     passes_autograd,
     schema_arguments,
 )
-from brickwork.pytorch.imports import when_imported
-from brickwork.pytorch.library import made_for_cuda, private
-from brickwork.pytorch.overrides.front import Front, StandIn, can_stand, front_of
+from brickwork.pytorch.import_hooks import when_imported
+from brickwork.pytorch.libtorch import made_for_cuda, private
+from brickwork.pytorch.overrides.fast_path import Front, StandIn, can_stand, front_of
 from brickwork.pytorch.overrides.inductor import NAMESPACE, follow
-from brickwork.pytorch.overrides.kernels import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
+from brickwork.pytorch.overrides.kernel_stack import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
 from brickwork.pytorch.overrides.overloads import Member
-from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.schema import OUT, Overload, Schema
+from brickwork.pytorch.tensor_devices import tensors_of
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import device_kind, signature_of_call
 from brickwork.pytorch.devices import devices, index_of, refuse_capture, target_of
 from brickwork.pytorch.gate import ArgumentKind, Gate
-from brickwork.pytorch.placement import tensors_of
+from brickwork.pytorch.tensor_devices import tensors_of
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation
 from brickwork.target.cuda import OLDEST, cuda_target

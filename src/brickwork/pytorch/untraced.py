@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from brickwork.pytorch.library import private
+from brickwork.pytorch.libtorch import private
 
 _Function = TypeVar("_Function")
 

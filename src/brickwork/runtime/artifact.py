@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brickwork.codegen.builder import FailureSite
-from brickwork.codegen.description import EntryDescription
+from brickwork.codegen.entry_description import EntryDescription
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location, in_this_session, with_cells
 from brickwork.ir.dtypes import DTYPES

@@ -23,9 +23,9 @@ from brickwork.ir.signature import Signature
 from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact, from_entry, to_entry
 from brickwork.runtime.cache import Entry
+from brickwork.runtime.cuda_toolkit import libdevice_identity
 from brickwork.runtime.signature import signature_text
-from brickwork.runtime.steps import dump, edited_stages, folder_name
-from brickwork.runtime.toolkit import libdevice_identity
+from brickwork.runtime.stage_files import dump, edited_stages, folder_name
 from brickwork.target.target import Target
 from brickwork.transform.derivation import Defined, Derived
 

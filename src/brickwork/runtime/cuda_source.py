@@ -16,14 +16,14 @@ from pathlib import Path
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError, DeviceError
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.literals import GivenText
+from brickwork.frontend.text_locations import GivenText
 from brickwork.host.nvrtc import Nvrtc, Refused, open_nvrtc
 from brickwork.runtime import cache
 from brickwork.runtime.cache import Entry
 from brickwork.runtime.compile import log
 from brickwork.runtime.cuda_headers import HEADERS
 from brickwork.runtime.cuda_parameters import Parameter, declare, read
-from brickwork.runtime.toolkit import header_folders, nvrtc_files
+from brickwork.runtime.cuda_toolkit import header_folders, nvrtc_files
 
 _OWN = "brickwork"
 """The file that messages name for what brickwork writes behind the text."""

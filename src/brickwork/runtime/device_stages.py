@@ -19,11 +19,11 @@ from brickwork.ir.walk import statements
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.crash import surprises
 from brickwork.runtime.libdevice import device_library
+from brickwork.runtime.stage_files import StageFiles
 from brickwork.runtime.stages import attempt_of, explained, program_of
-from brickwork.runtime.steps import Steps
 from brickwork.target.target import Target
 from brickwork.transform.derivation import Defined
-from brickwork.transform.pieces import unordered
+from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import ScheduledKernel, schedule_program
 
 
@@ -37,7 +37,7 @@ def build(
     edited: Mapping[str, str] | None = None,
 ) -> Artifact:
     """Run all stages; `host` is the processor that launches. `edited` stages stand in for ours."""
-    steps = Steps(edited or {})
+    steps = StageFiles(edited or {})
     with surprises(attempt_of(definition, signature, (target, host), steps, fast_math=fast_math)):
         program = program_of(definition, signature, steps)
         artifact, kernels = emit(program, target, host, Module(fast_math=fast_math), steps)
@@ -45,7 +45,7 @@ def build(
 
 
 def emit(
-    program: Program, target: Target, host: Target, module: Module, steps: Steps
+    program: Program, target: Target, host: Target, module: Module, steps: StageFiles
 ) -> tuple[Artifact, Sequence[ScheduledKernel]]:
     """Run the stages after the IR: the kernels of all launches, and the entry; failures have one numbering."""
     program, kernels = schedule_program(program, target)
@@ -57,6 +57,6 @@ def emit(
     steps.reach("ptx", compile_device(text, target, device_library(text, target)))
     entry = Module(failures=[*module.failures])
     cells = {kernel.name: kernel_cell(number) for number, kernel in enumerate(launches)}
-    description = emit_entry(entry, program, cells, host, target, unordered=unordered(program))
+    description = emit_entry(entry, program, cells, host, target, unordered=is_nondeterministic(program))
     code = compile_module(steps.reach("llvm", entry.text()), host)
     return Artifact(code, description, "", steps.reached, kernels=names), kernels

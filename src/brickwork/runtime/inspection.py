@@ -17,9 +17,9 @@ from brickwork.diagnostics.errors import DeviceError
 from brickwork.host.driver import Driver, driver
 from brickwork.ir.parse import parse_program
 from brickwork.runtime.artifact import Artifact
+from brickwork.runtime.cuda_toolkit import find_tool
 from brickwork.runtime.device_code import Gpu, load_kernels, machine_code
 from brickwork.runtime.launches import Argument, launch_table, launches
-from brickwork.runtime.toolkit import find_tool
 
 _HEADER: tuple[str, ...] = (
     "kernel",

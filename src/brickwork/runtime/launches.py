@@ -14,15 +14,6 @@ from enum import Enum
 from math import prod
 from typing import TypeAlias
 
-from brickwork.codegen.geometry import (
-    COLUMNS_EACH,
-    ENOUGH_THREADS,
-    FEW_COLUMNS,
-    MANY_STEPS,
-    STEPS_EACH,
-    UNKNOWN_STEPS,
-    known_to_host,
-)
 from brickwork.codegen.grid import (
     MOST_BLOCKS,
     MOST_ROWS,
@@ -33,6 +24,15 @@ from brickwork.codegen.grid import (
     Form,
     Grid,
     grid_of,
+)
+from brickwork.codegen.launch_dimensions import (
+    COLUMNS_EACH,
+    ENOUGH_THREADS,
+    FEW_COLUMNS,
+    MANY_STEPS,
+    STEPS_EACH,
+    UNKNOWN_STEPS,
+    known_to_host,
 )
 from brickwork.ir.nodes import (
     Allocate,
@@ -67,7 +67,7 @@ from brickwork.ir.nodes import (
     TensorParameter,
     While,
 )
-from brickwork.ir.scalars import Number, cast, evaluate
+from brickwork.ir.scalar_semantics import Number, cast, evaluate
 from brickwork.ir.walk import statements, walk
 
 Argument: TypeAlias = tuple[int, ...] | list["Argument"] | int | float | None

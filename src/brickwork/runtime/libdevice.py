@@ -9,7 +9,7 @@ from brickwork.codegen.llvm import device_functions, extract
 from brickwork.runtime import cache
 from brickwork.runtime.cache import Entry
 from brickwork.runtime.compile import environment_key
-from brickwork.runtime.toolkit import find_libdevice, libdevice_identity
+from brickwork.runtime.cuda_toolkit import find_libdevice, libdevice_identity
 from brickwork.target.target import Target
 
 _BLOB = "bitcode"

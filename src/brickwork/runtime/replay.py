@@ -17,7 +17,7 @@ from brickwork.diagnostics.errors import BrickworkError
 from brickwork.ir.parse import parse_program
 from brickwork.runtime import device_stages, stages
 from brickwork.runtime.crash import failure_text
-from brickwork.runtime.steps import Steps
+from brickwork.runtime.stage_files import StageFiles
 from brickwork.target.target import Target
 
 
@@ -46,9 +46,9 @@ def replay(path: str) -> tuple[str, bool]:
 def _run(text: str, targets: tuple[Target, ...], module: Module) -> None:
     program = parse_program(text)
     if targets[0].grid:
-        device_stages.emit(program, targets[0], targets[-1], module, Steps())
+        device_stages.emit(program, targets[0], targets[-1], module, StageFiles())
     else:
-        stages.emit(program, targets[0], module, Steps())
+        stages.emit(program, targets[0], module, StageFiles())
 
 
 class _Caught:

@@ -20,7 +20,7 @@ from brickwork.ir.text import print_kernel, print_program
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.crash import Attempt, surprises
 from brickwork.runtime.signature import signature_text
-from brickwork.runtime.steps import Steps
+from brickwork.runtime.stage_files import StageFiles
 from brickwork.target.target import Target
 from brickwork.transform import derive
 from brickwork.transform.derivation import Defined, origin_of
@@ -38,21 +38,21 @@ def build(
     edited: Mapping[str, str] | None = None,
 ) -> Artifact:
     """Run all stages for the CPU; those for GPUs are in `device_stages.py`. `edited` stages stand in for ours."""
-    steps = Steps(edited or {})
+    steps = StageFiles(edited or {})
     with surprises(attempt_of(definition, signature, (target,), steps, fast_math=fast_math)):
         program = program_of(definition, signature, steps)
         artifact, kernels = emit(program, target, Module(fast_math=fast_math), steps)
         return explained(definition, signature, artifact, kernels)
 
 
-def program_of(definition: Defined, signature: Signature, steps: Steps) -> Program:
+def program_of(definition: Defined, signature: Signature, steps: StageFiles) -> Program:
     """Return the IR of an operator for a signature, or what stands in for it."""
     program = derive.program_of(definition, signature)
     text = steps.reach("ir", print_program(program))
     return parse_program(text) if "ir" in steps.edited else program
 
 
-def emit(program: Program, target: Target, module: Module, steps: Steps) -> tuple[Artifact, list[ScheduledKernel]]:
+def emit(program: Program, target: Target, module: Module, steps: StageFiles) -> tuple[Artifact, list[ScheduledKernel]]:
     """Run the stages after the IR."""
     program, scheduled = schedule_program(program, target)
     kernels = [*scheduled]
@@ -80,7 +80,7 @@ def host_text(definition: Defined) -> str:
 
 
 def attempt_of(
-    definition: Defined, signature: Signature, targets: tuple[Target, ...], steps: Steps, *, fast_math: bool
+    definition: Defined, signature: Signature, targets: tuple[Target, ...], steps: StageFiles, *, fast_math: bool
 ) -> Attempt:
     """Return what is told of a compilation that fails for no fault of the user's."""
     origin = origin_of(definition)

@@ -4,7 +4,7 @@
 
 Everything that the operator allocates differs, for it may be written. The loop is not called independent: the analysis
 finds that it is, since its index leads every access that writes. The host part is the same for all samples, but for
-sizes. How the loop goes into a kernel stands in `samples.py`.
+sizes. How the loop goes into a kernel stands in `batch_loop.py`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import NodeType, rewrite
-from brickwork.transform.free import kernel_of, names_of
-from brickwork.transform.samples import Key, Samples, exchanges, for_each_sample
+from brickwork.transform.batch_loop import Key, Samples, exchanges, for_each_sample
+from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import copied, dense_type, joined_type, same_sizes, sizes_of
 
 
 def batch(program: Program, given: tuple[bool, ...], signature: Signature, *, keys: bool) -> Program:
     """Return the program over samples, for arguments of the types in `signature`; `keys`: each draws with its own."""
-    names = names_of(program)
+    names = fresh_names(program)
     plain, drawn = program.parameters[: len(given)], program.parameters[len(given) :]
     whole: dict[Tensor, Tensor] = {}
     parameters = tuple(
@@ -180,4 +180,4 @@ class _Host:
             filled += copied(tensor, place, self.samples.names)
         body = for_each_sample((*filled, *kernel.body), self.samples)
         self.by_elements |= exchanges(kernel.body) and not exchanges(body)
-        return replace(kernel_of(kernel, body, facts), may_alias=self.may_alias)
+        return replace(with_body(kernel, body, facts), may_alias=self.may_alias)

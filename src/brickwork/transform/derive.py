@@ -116,7 +116,7 @@ def _made(base: Defined, derivation: Derivation, signature: Signature) -> Progra
 
 def _exchanging(program: Program) -> int:
     """Return how many kernels of a program exchange places."""
-    exchanges: Callable[[Block], bool] = import_module("brickwork.transform.samples").exchanges
+    exchanges: Callable[[Block], bool] = import_module("brickwork.transform.batch_loop").exchanges
     return sum(exchanges(node.kernel.body) for node in statements(program.body) if isinstance(node, Launch))
 
 

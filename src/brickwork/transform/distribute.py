@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Loop
+from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.races import Facts, find_race, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before, scalar_verdict
 from brickwork.analysis.verdicts import Analysis
@@ -38,8 +38,8 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
-from brickwork.transform.places import jumps_out
-from brickwork.transform.schedule.in_step import runs_in_step
+from brickwork.transform.host_device_partition import jumps_out
+from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import trip_count
 
 DISTRIBUTED_NUMBERS = 3_000_000
@@ -184,7 +184,7 @@ class _Cutter:
         count = trip_count(loop)
         verdicts = [self.analysis.loops[index] for index in (statement.index, loop.index)]
         free = all(verdict.independent and not verdict.reductions for verdict in verdicts)
-        return free and (count is None or count >= FEW) and not runs_in_step(body, frozenset({loop.index}))
+        return free and (count is None or count >= FEW) and not runs_in_lockstep(body, frozenset({loop.index}))
 
     def independent(self, statement: For, loop: Loop, part: Block) -> bool:
         """Whether a loop over a part of the body could run in parallel."""

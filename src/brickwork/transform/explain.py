@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from brickwork.analysis.model import Access, Loop
+from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Apply, Cast, Constant, Expression, For, Read, Size, Store, Symbol
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import statements
+from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.pipeline import ScheduledKernel
-from brickwork.transform.places import launched, places_of
 from brickwork.transform.predicate import predicate
 from brickwork.transform.schedule.schedule import CacheTile, Schedule
 from brickwork.transform.wavefront import diagonals
@@ -62,7 +62,7 @@ def _alone(scheduled: ScheduledKernel) -> frozenset[Symbol]:
         return frozenset()
     every = frozenset(node.index for node in statements(scheduled.kernel.body) if isinstance(node, For))
     body = predicate(scheduled.kernel.body, count(_UNUSED_NUMBER))
-    return every - launched(body, places_of(body))
+    return every - launched(body, partition(body))
 
 
 def _skewed(scheduled: ScheduledKernel) -> frozenset[Symbol]:

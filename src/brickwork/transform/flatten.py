@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from brickwork.analysis.bounds import comparison_expression, is_parameter
 from brickwork.analysis.formula import Comparison
-from brickwork.analysis.model import Access
+from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import number
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build

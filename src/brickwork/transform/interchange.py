@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access
+from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import Check, For, Kernel, Load, Local, Rebind, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
-from brickwork.transform.places import jumps_out
-from brickwork.transform.schedule.order import Nest, best_order
+from brickwork.transform.host_device_partition import jumps_out
+from brickwork.transform.schedule.loop_order import Nest, best_order
 from brickwork.transform.schedule.permute import permute
 
 

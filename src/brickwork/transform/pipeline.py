@@ -1,21 +1,21 @@
 """The list of transforms, in order, with the reason for the order.
 
-0. plain_indices: takes out what keeps nests from being perfect, and nothing else.
+0. propagate_indices: takes out what keeps nests from being perfect, and nothing else.
 1. privatise: first of what rests on proofs, since loops are independent then that were not.
    distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
    first, since that makes nests perfect, whose order can be chosen.
 2. promote: an element that an inner loop accumulates into becomes a variable, so that the analysis sees a reduction;
    after the order is chosen, since that says which loops accumulate.
-3. analyse; recognise, which has to know what runs in parallel, makes reductions of loops that look like none; then the
-   user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
+3. analyse; recognise_reductions, which has to know what runs in parallel, makes reductions of loops that look like
+   none; then the user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
 4. sink, rectangle (only for grids): after the analysis, which holds for the nests that they make; the schedule follows.
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
-7. hoist (only for processors): tests the checks of innermost loops before them; needs the loops as they are run.
+7. hoist_checks (only for processors): tests the checks of innermost loops before them; needs the loops as they are run.
 8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source.
-9. pieces (only for grids): cuts whole programs, once all kernels are scheduled.
-   own_copies (only for processors): adds tensors to whole programs, likewise.
+9. outline_kernels (only for grids): cuts whole programs, once all kernels are scheduled.
+   privatise_reductions (only for processors): adds tensors to whole programs, likewise.
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from brickwork.analysis.analyse import analyse
-from brickwork.analysis.updates import find_updates
+from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.ir.nodes import Block, Expression, Kernel, Launch, Node, Program, Tensor
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.target.target import Target
-from brickwork.transform.careful import careful_analysis
+from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, holds, narrow_conditions
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
-from brickwork.transform.hoist import hoist_checks
-from brickwork.transform.indices import plain_indices
+from brickwork.transform.hoist_checks import hoist_checks
 from brickwork.transform.interchange import interchange, may_interchange
-from brickwork.transform.known import Known, holds, known_of, narrow_conditions
-from brickwork.transform.own_copies import with_own_copies
-from brickwork.transform.passed import NOTHING, Passed, passed
-from brickwork.transform.pieces import cut
+from brickwork.transform.outline import outline_kernels
+from brickwork.transform.preconditions import NOTHING, Preconditions, preconditions_of
 from brickwork.transform.privatise import privatise, scratch_of
+from brickwork.transform.privatise_reductions import privatise_reductions
 from brickwork.transform.promote import apart_in, promote
-from brickwork.transform.recognise import recognise
+from brickwork.transform.propagate_indices import propagate_indices
+from brickwork.transform.recognise_reductions import recognise_reductions
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
@@ -51,6 +50,7 @@ from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
+from brickwork.transform.unguarded_analysis import careful_analysis
 from brickwork.transform.wavefront import wavefront
 
 
@@ -71,16 +71,16 @@ class ScheduledKernel:
 def schedule_kernel(
     kernel: Kernel,
     target: Target,
-    known: Known | None = None,
+    known: ArgumentFacts | None = None,
     scratch: frozenset[Tensor] = frozenset(),
-    before: Passed = NOTHING,
+    before: Preconditions = NOTHING,
 ) -> ScheduledKernel:
     """Return the kernel as it is to run on `target`; raises RaceError for a refuted `prange`.
 
     `known` is what is known of its arguments for a grid; `scratch` are the tensors that nothing else uses. What is in
     `before` is checked before each launch.
     """
-    written = plain_indices(kernel)
+    written = propagate_indices(kernel)
     as_written = cache(lambda: analyse(written))
     kernel, analysis, rests = _rewritten(written, as_written, target, scratch)
     analysis = take_claims(kernel, analysis)
@@ -131,7 +131,7 @@ def _rewritten(
     if rewritten.body != promote(source).body:
         rests.append(analysis_of())
     analysis = analyse(rewritten) if found is None or rewritten.body != source.body else found
-    if (recognised := recognise(rewritten, analysis)) is not rewritten:
+    if (recognised := recognise_reductions(rewritten, analysis)) is not rewritten:
         rewritten, analysis = recognised, analyse(recognised)
     if target.grid:
         skewed, after = wavefront(rewritten, analysis)
@@ -154,14 +154,14 @@ def reordered(
     return exchanged, None, (*rests, analysis)
 
 
-def _assuming_less(analysis: Analysis, known: Known | None, before: Passed) -> Analysis:
+def _assuming_less(analysis: Analysis, known: ArgumentFacts | None, before: Preconditions) -> Analysis:
     """Return the analysis without the assumptions and guards that are known to hold."""
     left = (item for item in analysis.assumptions if known is None or not holds(item, known))
     bounds = {place: _guarded_less(verdict, before) for place, verdict in analysis.bounds.items()}
     return replace(analysis, assumptions=tuple(item for item in left if not before.holds(item)), bounds=bounds)
 
 
-def _guarded_less(verdict: BoundVerdict, before: Passed) -> BoundVerdict:
+def _guarded_less(verdict: BoundVerdict, before: Preconditions) -> BoundVerdict:
     guard = tuple(item for item in verdict.guard if not before.holds(item))
     if guard == verdict.guard:
         return verdict
@@ -190,19 +190,23 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
     """
     nodes = ((place, node) for place, statement in enumerate(program.body) for node in walk(statement))
     kernels = [(place, node.kernel) for place, node in nodes if isinstance(node, Launch)]
-    known = known_of(program)
+    known = argument_facts_of(program)
     scratch = scratch_of(program)
     scheduled = {
-        kernel.name: schedule_kernel(kernel, target, known, scratch, passed(program.body[:place], kernel.body))
+        kernel.name: schedule_kernel(
+            kernel, target, known, scratch, preconditions_of(program.body[:place], kernel.body)
+        )
         for place, kernel in kernels
     }
     if target.grid:
-        return cut(program, {name: item.kernel for name, item in scheduled.items()}, known), tuple(scheduled.values())
+        return outline_kernels(program, {name: item.kernel for name, item in scheduled.items()}, known), tuple(
+            scheduled.values()
+        )
 
     def visit(node: Node) -> Node:
         return replace(node, kernel=scheduled[node.kernel.name].kernel) if isinstance(node, Launch) else node
 
     schedules = {name: item.schedule for name, item in scheduled.items()}
-    program = with_own_copies(rewrite(program, visit), schedules)
+    program = privatise_reductions(rewrite(program, visit), schedules)
     final = {node.kernel.name: node.kernel for node in statements(program.body) if isinstance(node, Launch)}
     return program, tuple(replace(item, kernel=final[name]) for name, item in scheduled.items())

@@ -36,7 +36,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import statements
-from brickwork.transform.places import Places, jumps_out, launched, places_of
+from brickwork.transform.host_device_partition import Partition, jumps_out, launched, partition
 
 Symbols = frozenset[Symbol]
 FALSE = build.constant(False, BOOL)
@@ -51,12 +51,12 @@ def predicate(block: Block, numbers: Iterator[int], device: Iterable[Symbol] = (
         return block
     found = frozenset(device)
     while True:
-        maker = _Maker(Places(found), numbers)
+        maker = _Maker(Partition(found), numbers)
         result = tuple(maker.block(block, None, NONE))
         if maker.device <= found:
             break
         found |= maker.device
-    reached = maker.nests <= launched(result, places_of(result, device))
+    reached = maker.nests <= launched(result, partition(result, device))
     return result if maker.nests and reached else block
 
 
@@ -76,7 +76,7 @@ class _Maker:
     condition.
     """
 
-    places: Places
+    places: Partition
     numbers: Iterator[int]
     device: set[Symbol] = field(default_factory=set[Symbol])
     nests: set[Symbol] = field(default_factory=set[Symbol])
@@ -218,7 +218,7 @@ class _Maker:
         """Return a new variable of the device's."""
         made = Symbol(name, next(self.numbers), BOOL)
         self.made.add(made)
-        self.places = Places(self.places.device | {made})
+        self.places = Partition(self.places.device | {made})
         return made
 
 
@@ -232,7 +232,7 @@ def _exchanges(block: Block) -> bool:
     return any(isinstance(node, Rebind) for node in statements(block))
 
 
-def _jumps_by_elements(block: Block, places: Places) -> bool:
+def _jumps_by_elements(block: Block, places: Partition) -> bool:
     """Whether elements decide if a statement in the body of a loop leaves it, or goes on with the next iteration."""
     for statement in block:
         if isinstance(statement, If) and jumps_out(statement):

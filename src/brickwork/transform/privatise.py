@@ -21,7 +21,7 @@ from math import prod
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.formula import Formula, at_least, either, less
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Loop, depth_of
+from brickwork.analysis.polyhedral_model import Access, Loop, depth_of
 from brickwork.analysis.polynomial import Polynomial, number, of_atom
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict

@@ -17,7 +17,7 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import Apply, Block, Constant, Expression, For, If, Load, Read, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
-from brickwork.transform.schedule.in_step import runs_in_step
+from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import Planner
 
 
@@ -48,7 +48,7 @@ def _bounded(loop: For, analysis: Analysis) -> For:
     long = any(isinstance(node, For | While) for node in statements(inner.body))
     if not long or read_symbols(bounds) & assigned_symbols(inner.body):
         return loop
-    if inner in Planner(analysis).lanes([loop]) and runs_in_step(loop.body, frozenset({inner.index})):
+    if inner in Planner(analysis).lanes([loop]) and runs_in_lockstep(loop.body, frozenset({inner.index})):
         return loop
     start, stop = _least(inner.start, loop), _most(inner.stop, loop)
     if start is None or stop is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from brickwork.ir.nodes import Allocate, Block, For, If, Load, Local, Node, Statement, Store, Tensor, While
 from brickwork.ir.walk import rewrite, statements, walk
-from brickwork.transform.places import Places
+from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.scratch import Names
 
 
@@ -28,7 +28,7 @@ class SharedLocals:
     tables: Mapping[Tensor, Local]
 
 
-def share_locals(block: Block, places: Places, names: Names) -> SharedLocals:
+def share_locals(block: Block, places: Partition, names: Names) -> SharedLocals:
     """Return the body with its locals placed where all pieces that use them see them."""
     found = dict.fromkeys(_of_host(block, places))
     if not found:
@@ -52,7 +52,7 @@ def used_tables(block: Block, tables: Mapping[Tensor, Local]) -> Block:
     return tuple(tables[tensor] for tensor in used)
 
 
-def _of_host(block: Block, places: Places) -> Iterator[Local]:
+def _of_host(block: Block, places: Partition) -> Iterator[Local]:
     for statement in block:
         match statement:
             case Local():
@@ -65,7 +65,7 @@ def _of_host(block: Block, places: Places) -> Iterator[Local]:
                 pass
 
 
-def _placed(block: Block, places: Places, tensors: Mapping[Tensor, Tensor]) -> Iterator[Statement]:
+def _placed(block: Block, places: Partition, tensors: Mapping[Tensor, Tensor]) -> Iterator[Statement]:
     """Yield a block that the host runs with the scratch tensors from where its locals are declared.
 
     A local of that name that is declared further in, as in another copy of a loop, is another one.

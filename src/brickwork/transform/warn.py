@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brickwork.analysis.model import Loop
+from brickwork.analysis.polyhedral_model import Loop
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.ir.nodes import Constant, For
 from brickwork.ir.walk import statements

@@ -18,7 +18,7 @@ from itertools import count
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Loop
+from brickwork.analysis.polyhedral_model import Loop
 from brickwork.analysis.polynomial import Polynomial, interval_of
 from brickwork.analysis.races import Facts, may_precede
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
@@ -40,7 +40,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
-from brickwork.transform.places import jumps_out
+from brickwork.transform.host_device_partition import jumps_out
 
 WAVEFRONT_NUMBERS = 3_800_000
 """Numbers of the indices made in here start from this."""

@@ -18,7 +18,7 @@ from brickwork.ir.signature import NARROW_SIZE, Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
-from brickwork.transform import copies, split
+from brickwork.transform import replicate_reductions, split_reductions
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid
 from support.fuzz.case import Case, NumberArgument
@@ -63,11 +63,11 @@ def _signature(case: Case) -> Signature:
 @contextmanager
 def _small_pieces() -> Generator[None]:
     """Let small nests be split and copied, too."""
-    few = split.Limits(few=100, least=2, unit=1, enough=200, most=5)
+    few = split_reductions.Limits(few=100, least=2, unit=1, enough=200, most=5)
     with (
         patch.multiple(grid, LIGHT_PIECE=3, SHORT=2),
-        patch.multiple(copies, MANY_UPDATES=2, RUN=2, COPIES=3),
-        patch.object(split, "THREADS", few),
-        patch.object(split, "BLOCKS", replace(few, unit=2)),
+        patch.multiple(replicate_reductions, MANY_UPDATES=2, RUN=2, COPIES=3),
+        patch.object(split_reductions, "THREADS", few),
+        patch.object(split_reductions, "BLOCKS", replace(few, unit=2)),
     ):
         yield

@@ -17,16 +17,16 @@ from brickwork.frontend.definition import Definition
 from brickwork.ir.dtypes import DTYPES, DType
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Assign, For, Kernel, Launch, Program
-from brickwork.ir.scalars import Number
+from brickwork.ir.scalar_semantics import Number
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_kernel
 from brickwork.ir.walk import walk
 from brickwork.target.target import Target
-from brickwork.transform import own_copies
+from brickwork.transform import privatise_reductions
 from brickwork.transform.distribute import DISTRIBUTED_NUMBERS
 from brickwork.transform.pipeline import ScheduledKernel, schedule_kernel
 from brickwork.transform.promote import PROMOTED_NUMBERS
-from brickwork.transform.recognise import RECOGNISED_NUMBERS
+from brickwork.transform.recognise_reductions import RECOGNISED_NUMBERS
 from brickwork.transform.schedule import defaults
 from brickwork.transform.wavefront import WAVEFRONT_NUMBERS
 from support.fuzz.case import Case, block
@@ -158,8 +158,8 @@ def small_pieces() -> Generator[None]:
         patch.object(defaults, "LIGHT_CHUNK", 16),
         patch.object(defaults, "HEAVY_CHUNK", 3),
         patch.object(defaults, "REDUCTION_LANES", 8),
-        patch.object(own_copies, "PIECES", 3),
-        patch.object(own_copies, "LEAST", 5),
-        patch.object(own_copies, "PER_ELEMENT", 0),
+        patch.object(privatise_reductions, "PIECES", 3),
+        patch.object(privatise_reductions, "LEAST", 5),
+        patch.object(privatise_reductions, "PER_ELEMENT", 0),
     ):
         yield

@@ -1,7 +1,7 @@
 """Locals in the analysis: private to the loops around their declaration, ordinary to the loops in their block."""
 
 from brickwork.analysis.analyse import analyse
-from brickwork.analysis.updates import find_updates
+from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir.build import select
 from brickwork.ir.dtypes import INT64

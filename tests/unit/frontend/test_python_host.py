@@ -11,7 +11,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import define
 from brickwork.frontend.liveness import Liveness
 from brickwork.frontend.lower import lower
-from brickwork.frontend.pieces import Input, piece_definition, python_body
+from brickwork.frontend.outline_pieces import Input, piece_definition, python_body
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import Signature

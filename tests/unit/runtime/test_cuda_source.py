@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from brickwork.diagnostics.errors import CompileError, DeviceError
-from brickwork.frontend.literals import GivenText
+from brickwork.frontend.text_locations import GivenText
 from brickwork.runtime import cache, cuda_source
 from brickwork.runtime.cuda_source import CudaText, compile_cuda, find_nvrtc
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brickwork.codegen.description import EntryDescription
+from brickwork.codegen.entry_description import EntryDescription
 from brickwork.config import config
 from brickwork.host.driver import Driver
 from brickwork.runtime import cache

@@ -35,10 +35,10 @@ from brickwork.ir.verify import verify_kernel, verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.explain import explain
-from brickwork.transform.pieces import unordered
+from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid
-from brickwork.transform.schedule.in_step import runs_in_step
+from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.schedule import deserialise
 from support.kernels import SUITE
 from support.lowering import argument_type, memory, nested
@@ -195,7 +195,7 @@ def column_sum(x: torch.Tensor) -> torch.Tensor:
 
 def test_columns_are_summed_in_order_by_a_thread_each():
     _, pieces, _ = pieces_of(column_sum, memory([[1.0]]))
-    assert not unordered(pieces)
+    assert not is_nondeterministic(pieces)
     assert not any(isinstance(node, For) for node in pieces.body)
     assert agree(column_sum, memory([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))[0] == [5.0, 7.0, 9.0]
 
@@ -229,7 +229,7 @@ def test_counting_is_done_by_atomic_updates():
     x = memory([0, 1, -1, 1], INT64)
     _, pieces, (scheduled,) = pieces_of(histogram, x, 3)
     assert set(updates(pieces)) == {"add"}
-    assert not unordered(pieces)
+    assert not is_nondeterministic(pieces)
     assert "updates of 'h' are atomic" in explain(scheduled)
     assert agree(histogram, x, 3)[0] == [1, 2, 1]
 
@@ -237,7 +237,7 @@ def test_counting_is_done_by_atomic_updates():
 def test_sums_of_floats_by_index_are_unordered():
     arguments = memory([[1.0, 2.0], [4.0, 8.0]]), memory([1, 1], INT64), memory([[0.0, 0.0], [1.0, 1.0]])
     _, pieces, _ = pieces_of(scatter, *arguments)
-    assert unordered(pieces)
+    assert is_nondeterministic(pieces)
     assert agree(scatter, *arguments)[2] == [[0.0, 0.0], [-4.0, -9.0]]
 
 
@@ -245,7 +245,7 @@ def test_the_greatest_is_the_same_in_any_order():
     arguments = memory([3.0, 9.0, 4.0]), memory([1, 0, 1], INT64), memory([0.0, 0.0])
     _, pieces, _ = pieces_of(greatest, *arguments)
     assert set(updates(pieces)) == {"maximum"}
-    assert not unordered(pieces)
+    assert not is_nondeterministic(pieces)
     assert agree(greatest, *arguments)[2] == [9.0, 4.0]
 
 
@@ -366,8 +366,8 @@ def test_what_a_store_of_one_thread_reads_itself_needs_no_barrier():
     added = replace(write, value=build.add(load, load))
     run_kernel(replace(kernel, body=(replace(block, body=(added, added)),)), [x], check=True)
     assert x.data == [4.0, 2.0]
-    assert runs_in_step((added, added))
-    assert not runs_in_step((*block.body[:1], added))
+    assert runs_in_lockstep((added, added))
+    assert not runs_in_lockstep((*block.body[:1], added))
     with pytest.raises(RaceError, match="no barrier"):
         run_kernel(replace(kernel, body=(replace(block, body=(*block.body[:1], added)),)), [x], check=True)
 

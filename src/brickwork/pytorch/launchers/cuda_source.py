@@ -1,8 +1,8 @@
 """`bw.cuda_op`: a kernel of CUDA C++, given as text, as an operator. NVRTC compiles it; Python says how it is launched.
 
-A call checks (`launched.py`), asks the user's functions for results and geometry, and launches on the current stream.
-Code is made for the first call on a GPU of each architecture, and for each choice of element types where the kernel is
-named by them (`scale<{x}>`); what a kernel takes is known from its code, and arguments are packed accordingly.
+A call checks (`launched_op.py`), asks the user's functions for results and geometry, and launches on the current
+stream. Code is made for the first call on a GPU of each architecture, and for each choice of element types where the
+kernel is named by them (`scale<{x}>`). What a kernel takes is known from its code; arguments are packed accordingly.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import torch
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError, DeviceError
-from brickwork.frontend.literals import GivenText, calling_file, given_text
+from brickwork.frontend.text_locations import GivenText, calling_file, given_text
 from brickwork.host.driver import INVALID_CONTEXT, driver
-from brickwork.pytorch import library
-from brickwork.pytorch.declared import Dtypes, declared, picker
+from brickwork.pytorch import libtorch
+from brickwork.pytorch.declared_schema import Dtypes, declared, picker
 from brickwork.pytorch.devices import devices, driver_error, refuse_capture
-from brickwork.pytorch.launchers.launched import LaunchedOp
+from brickwork.pytorch.launchers.launched_op import LaunchedOp
 from brickwork.pytorch.launchers.packing import Packing, packing
 from brickwork.pytorch.register import in_order
 from brickwork.runtime.cuda_parameters import CPP_TYPES
@@ -61,7 +61,7 @@ class _Loaded:
         self.lock = threading.Lock()
         # What each call asks of the driver and of torch, looked up once.
         names = ("_C._cuda_getCurrentRawStream", "_C._cuda_getDevice")
-        self.natives = (driver().launch, *map(library.private, names))
+        self.natives = (driver().launch, *map(libtorch.private, names))
 
 
 class CudaOp(LaunchedOp):
@@ -175,7 +175,7 @@ class CudaOp(LaunchedOp):
         return name
 
     def _compiled(self, values: Sequence[Any], capability: tuple[int, int]) -> CudaCode:
-        code = compile_cuda(self._text, self._name(values), capability, library.cuda_major())
+        code = compile_cuda(self._text, self._name(values), capability, libtorch.cuda_major())
         self._codes.append(code)
         return code
 

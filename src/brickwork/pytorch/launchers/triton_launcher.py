@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from brickwork.pytorch.declared import Dtypes, declared, picker
-from brickwork.pytorch.launchers.launched import LaunchedOp
+from brickwork.pytorch.declared_schema import Dtypes, declared, picker
+from brickwork.pytorch.launchers.launched_op import LaunchedOp
 from brickwork.runtime.traceback import OwnFramesHidden
 
 

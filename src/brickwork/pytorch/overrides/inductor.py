@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from brickwork.pytorch.imports import when_imported
-from brickwork.pytorch.library import private
+from brickwork.pytorch.import_hooks import when_imported
+from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.overrides.overloads import numbers_for_tensors, schema_of
-from brickwork.pytorch.placement import tensors_of
+from brickwork.pytorch.tensor_devices import tensors_of
 from brickwork.pytorch.untraced import untraced
 
 NAMESPACE = "brickwork_override"

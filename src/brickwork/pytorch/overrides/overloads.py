@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from brickwork.pytorch.library import private
+from brickwork.pytorch.libtorch import private
 
 _COMPOSITES = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 """Keys of kernels for every device that call other operators, and have an autograd kernel in front."""

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 import torch
 
 from brickwork.diagnostics.errors import DeviceError
-from brickwork.pytorch.overrides.kernels import Kernel
+from brickwork.pytorch.overrides.kernel_stack import Kernel
 from brickwork.pytorch.overrides.overloads import Member, family
 from brickwork.pytorch.overrides.replacement import Callee, Replacement
 from brickwork.pytorch.register import kernel_of, lock, native_front, registered, replace, restore

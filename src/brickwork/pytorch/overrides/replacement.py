@@ -18,12 +18,12 @@ import torch
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.pytorch.arguments import explain_mismatch
-from brickwork.pytorch.library import private
-from brickwork.pytorch.overrides.front import Front
-from brickwork.pytorch.overrides.kernels import Kernel
+from brickwork.pytorch.libtorch import private
+from brickwork.pytorch.overrides.fast_path import Front
+from brickwork.pytorch.overrides.kernel_stack import Kernel
 from brickwork.pytorch.overrides.overloads import Form, Member, schema_of
-from brickwork.pytorch.placement import tensors_of
 from brickwork.pytorch.register import registered
+from brickwork.pytorch.tensor_devices import tensors_of
 from brickwork.runtime.traceback import OwnFramesHidden
 
 _TYPE_RULES = ("BW1", "BW301")

@@ -24,7 +24,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import rewrite, statements, walk
-from brickwork.transform.autodiff.states import States
+from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import allocate_like, copied, element_indices, like_type, nest, sizes_of
 
@@ -55,7 +55,7 @@ def adjoints(
     active: Sequence[Tensor],
     asked: Sequence[Tensor],
     given: Mapping[Tensor, Tensor],
-    states: States,
+    states: ReachingStores,
     names: Names,
     returned: Sequence[Tensor],
 ) -> Adjoints:

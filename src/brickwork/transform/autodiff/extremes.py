@@ -52,7 +52,7 @@ from brickwork.transform.scratch import Names
 _TAKEN = {"minimum": "lt", "maximum": "gt"}
 
 
-def chosen(block: Block, active: Collection[Symbol | Tensor], names: Names) -> Block:
+def choose_extremes(block: Block, active: Collection[Symbol | Tensor], names: Names) -> Block:
     """Return the block with the least and greatest values in `active` found by their places."""
     return tuple(_block(block, _Finder(frozenset(active), names), ()))
 

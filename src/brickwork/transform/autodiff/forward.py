@@ -36,20 +36,20 @@ from brickwork.ir.signature import ArgumentType, Signature
 from brickwork.ir.walk import rewrite
 from brickwork.transform.autodiff.activity import Activity, activity
 from brickwork.transform.autodiff.branches import branched
-from brickwork.transform.autodiff.dead import without_dead, without_unused
+from brickwork.transform.autodiff.dead_code import without_dead, without_unused
+from brickwork.transform.autodiff.functionalise import functionalise
 from brickwork.transform.autodiff.tangents import Tangents, with_tangents
-from brickwork.transform.autodiff.unwritten import unwritten
-from brickwork.transform.free import kernel_of, names_of
-from brickwork.transform.passed import Passed, passed
+from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.preconditions import Preconditions, preconditions_of
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import allocate_like, joined_type, like_type, same_sizes
 
 
 def forward(program: Program, given: tuple[bool, ...], signature: Signature) -> Program:
     """Return the program of the tangents, for arguments of the types in `signature`."""
-    names = names_of(program)
+    names = fresh_names(program)
     mutated = parameter_tensors(program.parameters, mutated=True)
-    program, copies = unwritten(program, names)
+    program, copies = functionalise(program, names)
     plain, keys = program.parameters[: len(given)], program.parameters[len(given) :]
     moving = [
         item for parameter, has in zip(plain, given, strict=True) if has for item in parameter_tensors([parameter])
@@ -137,7 +137,9 @@ class _Host:
                 case Rebind():
                     yield from self.rebound(node)
                 case Launch(kernel=kernel):
-                    yield replace(node, kernel=self.kernel(kernel, passed(self.program.body[:place], kernel.body)))
+                    yield replace(
+                        node, kernel=self.kernel(kernel, preconditions_of(self.program.body[:place], kernel.body))
+                    )
                 case Return(tensors=tensors):
                     yield from self.returned(
                         node, [item for item in (*self.written, *tensors) if item.type.dtype.is_float]
@@ -181,7 +183,7 @@ class _Host:
             twins.append(self.tangents.of_tensor(tensor))
         yield replace(node, tensors=tuple(twins))
 
-    def kernel(self, kernel: Kernel, before: Passed) -> Kernel:
+    def kernel(self, kernel: Kernel, before: Preconditions) -> Kernel:
         """Return the kernel that computes both, with the sizes of tangents for those of what is made beside them.
 
         What is in `before` was checked before it.
@@ -195,7 +197,7 @@ class _Host:
         known = tuple(rewrite(fact, visit) for fact in kernel.facts)
         same = [fact for tensor, twin in pairs.items() for fact in same_sizes(twin, tensor)]
         body = tuple(rewrite(statement, visit) for statement in with_tangents(kernel.body, self.tangents))
-        return kernel_of(kernel, without_dead(body, self.results(), before), (*known, *same))
+        return with_body(kernel, without_dead(body, self.results(), before), (*known, *same))
 
     def results(self) -> set[Tensor]:
         """Return the tangents that are results, and all places where they may be in the end."""

@@ -17,11 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from brickwork.analysis.access_cases import Case, access_cases, conjunction, is_natural, plain
 from brickwork.analysis.bounds import comparison_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverse import Inverse, invert
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.model import Access, Axis, Floor, Loop, depth_of, is_fixed, is_parameter
+from brickwork.analysis.normalise_inverse import normalise_inverse
+from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Loop, depth_of, is_fixed, is_parameter
 from brickwork.analysis.polynomial import (
     SCALAR_LIMIT,
     Atom,
@@ -32,9 +34,7 @@ from brickwork.analysis.polynomial import (
     number,
     of_atom,
 )
-from brickwork.analysis.shifted import from_zero
 from brickwork.analysis.symbolic import model_kernel
-from brickwork.analysis.ways import Case, conjunction, is_natural, plain, ways
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
 from brickwork.ir.nodes import (
@@ -60,16 +60,16 @@ from brickwork.ir.nodes import (
     parameter_tensors,
 )
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
-from brickwork.transform.autodiff.dead import without_dead
-from brickwork.transform.autodiff.early import read_first
-from brickwork.transform.autodiff.hulls import Hulls, Range
-from brickwork.transform.autodiff.partial import partial_sums
+from brickwork.transform.autodiff.dead_code import without_dead
+from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
+from brickwork.transform.autodiff.gather_loops import GatherWriter, Term
+from brickwork.transform.autodiff.gather_versions import Versions, copied
+from brickwork.transform.autodiff.partial_sums import partial_sums
+from brickwork.transform.autodiff.read_before_write import read_before_write
 from brickwork.transform.autodiff.slices import Kept, Place, accumulations, added_by, ends_early, loads, slice_of
-from brickwork.transform.autodiff.sums import without_zeros
-from brickwork.transform.autodiff.turned import Term, Writer
-from brickwork.transform.autodiff.versions import Versions, copied
-from brickwork.transform.free import kernel_of
-from brickwork.transform.passed import Passed, passed
+from brickwork.transform.autodiff.trip_counts import Range, TripCounts
+from brickwork.transform.free_variables import with_body
+from brickwork.transform.preconditions import Preconditions, preconditions_of
 from brickwork.transform.scratch import Names
 from brickwork.transform.tables import tables_first
 
@@ -87,10 +87,10 @@ def gather(program: Program, names: Names) -> Program:
         fresh = _untouched(program.body[:place]).keys() - _exchanged(statement.kernel)
         results = _needed(program, program.body[place + 1 :])
         source = replace(statement.kernel, body=partial_sums(tables_first(statement.kernel.body), names))
-        before = passed(program.body[:place], source.body)
+        before = preconditions_of(program.body[:place], source.body)
         gatherer = _Gatherer(source, names, set(fresh), before, grid=program.device != "cpu")
-        changed = without_zeros(without_dead(gatherer.block(source.body, 0), results, before))
-        kernel = kernel_of(statement.kernel, changed, (*statement.kernel.facts, *_facts(gatherer.allocated)))
+        changed = fold_zero_sums(without_dead(gatherer.block(source.body, 0), results, before))
+        kernel = with_body(statement.kernel, changed, (*statement.kernel.facts, *_facts(gatherer.allocated)))
         filled = frozenset(gatherer.covered)
         body = [_unfilled(item, filled) for item in body]
         body += [*gatherer.allocated, replace(statement, kernel=kernel)]
@@ -150,11 +150,11 @@ class _Gatherer:
     What is in `before` was checked before the kernel.
     """
 
-    def __init__(self, kernel: Kernel, names: Names, zero: set[Tensor], before: Passed, *, grid: bool) -> None:
+    def __init__(self, kernel: Kernel, names: Names, zero: set[Tensor], before: Preconditions, *, grid: bool) -> None:
         """Begin before the first statement."""
         self.model, self.small = model_kernel(kernel)
         self.solver = Solver()
-        self.hulls = Hulls(kernel.body, kernel.scalars)
+        self.trip_counts = TripCounts(kernel.body, kernel.scalars)
         self.accesses = {access.number: access for access in self.model.accesses}
         self.names = names
         self.zero = zero
@@ -164,7 +164,9 @@ class _Gatherer:
         """The accesses that are made of each element in one iteration at most, found by loops that look for it."""
         self.allocated: list[Allocate] = []
         self.buffers: dict[tuple[Symbol, int], tuple[Tensor, tuple[Range, ...]]] = {}
-        self.writer = Writer(self.model, self.solver, self.accesses, names.symbols, names.accesses, self.read_kept)
+        self.writer = GatherWriter(
+            self.model, self.solver, self.accesses, names.symbols, names.accesses, self.read_kept
+        )
         self.forms = True
         """Whether nests are written in several forms: not in branches, which often are such forms."""
         self.versions = Versions(self.model, self.accesses, names, grid)
@@ -189,7 +191,7 @@ class _Gatherer:
     def nest(self, root: For, depth: int) -> Block:
         """Return a nest without the accumulations that can be turned around, and a nest for each of those."""
         found = self.accumulations(root)
-        early = read_first(root, self.model.accesses, lambda one, two: self.is_same_iteration(one, two, depth))
+        early = read_before_write(root, self.model.accesses, lambda one, two: self.is_same_iteration(one, two, depth))
         gathered = self.gathered(root, found, depth, early)
         if early and any(term.needs.kept for terms in gathered.values() for term in terms):
             early = frozenset[Tensor]()
@@ -343,7 +345,7 @@ class _Gatherer:
     ) -> list[Term] | None:
         """Return the terms of one update."""
         access, value = self.accesses[update.store.access], added_by(update.store)
-        found = ways(self.model, self.solver, access)
+        found = access_cases(self.model, self.solver, access)
         if (
             found is None
             or value is None
@@ -378,7 +380,9 @@ class _Gatherer:
 
     def best(self, term: Term) -> Term:
         """Return a term with its loops from 0 on, in the direction in which elements share more of what they read."""
-        either = [replace(term, inverse=from_zero(term.inverse, backwards=backwards)) for backwards in (False, True)]
+        either = [
+            replace(term, inverse=normalise_inverse(term.inverse, backwards=backwards)) for backwards in (False, True)
+        ]
         return min(either, key=self.apart)
 
     def apart(self, term: Term) -> int:
@@ -505,7 +509,7 @@ class _Gatherer:
         """Return where a variable is kept, and the ranges of the loops; None if the host does not know these."""
         key = (kept.symbol, id(kept.ahead))
         if key not in self.buffers:
-            ranges = [self.hulls.of_loop(loop.index) for loop in kept.loops]
+            ranges = [self.trip_counts.of_loop(loop.index) for loop in kept.loops]
             known = [item for item in ranges if item is not None]
             if len(known) < len(ranges):
                 return None

@@ -41,9 +41,9 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, statements
 from brickwork.transform.autodiff.activity import Activity
-from brickwork.transform.autodiff.normal import leaving
+from brickwork.transform.autodiff.pullbacks import Evaluator, Term
+from brickwork.transform.autodiff.single_exit import leaving
 from brickwork.transform.autodiff.tapes import Tape, Tapes
-from brickwork.transform.autodiff.terms import Evaluator, Term
 from brickwork.transform.scratch import Names
 
 

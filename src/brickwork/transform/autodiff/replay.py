@@ -34,8 +34,8 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import EXPRESSIONS, rebuild, rewrite
 from brickwork.transform.autodiff.adjoints import made_like
+from brickwork.transform.autodiff.reaching_stores import Known, ReachingStores
 from brickwork.transform.autodiff.recompute import Scope
-from brickwork.transform.autodiff.states import Known, States
 from brickwork.transform.autodiff.tapes import Tape, Tapes
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import copied
@@ -49,7 +49,7 @@ class Replay:
     `moving` the loops that change what a load reads.
     """
 
-    states: States
+    states: ReachingStores
     tapes: Tapes
     names: Names
     allocated: Mapping[Tensor, Allocate]

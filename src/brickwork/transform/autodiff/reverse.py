@@ -6,7 +6,7 @@
     copies              adjoints begin as the gradients that are given
     F(body), R(body)    the kernel's variables computed anew, and adjoints back to the arguments (`sweep.py`)
     rounding            of gradients that were summed in a wider type
-    fewer tapes         where one expression alone reads several (`joined.py`)
+    fewer tapes         where one expression alone reads several (`join_tapes.py`)
     gather form         of the loops that add to elements of adjoints (`gather.py`)
 
 All of it is one kernel, without what no gradient depends on. Arguments are read and never written.
@@ -53,32 +53,32 @@ from brickwork.ir.walk import NodeType, rewrite, walk
 from brickwork.transform.autodiff.activity import activity
 from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.branches import branched
-from brickwork.transform.autodiff.counted import counted
-from brickwork.transform.autodiff.dead import without_dead, without_unused
-from brickwork.transform.autodiff.extremes import chosen
+from brickwork.transform.autodiff.counted_while import counted_while
+from brickwork.transform.autodiff.dead_code import without_dead, without_unused
+from brickwork.transform.autodiff.extremes import choose_extremes
 from brickwork.transform.autodiff.gather import gather
-from brickwork.transform.autodiff.hulls import Hulls
-from brickwork.transform.autodiff.joined import joined
-from brickwork.transform.autodiff.located import located
-from brickwork.transform.autodiff.moving import moving
-from brickwork.transform.autodiff.normal import normalised
-from brickwork.transform.autodiff.order import forwards
+from brickwork.transform.autodiff.join_tapes import join_tapes
+from brickwork.transform.autodiff.locations import with_locations
+from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.autodiff.recompute import Recompute, Scope
 from brickwork.transform.autodiff.replay import Replay
 from brickwork.transform.autodiff.simplify import simplified
-from brickwork.transform.autodiff.states import States
+from brickwork.transform.autodiff.single_exit import single_exit
 from brickwork.transform.autodiff.sweep import Sweep
+from brickwork.transform.autodiff.sweep_order import in_source_order
 from brickwork.transform.autodiff.tapes import Tapes
-from brickwork.transform.careful import unguarded_analysis
-from brickwork.transform.free import kernel_of, names_of
-from brickwork.transform.passed import passed, strictest
+from brickwork.transform.autodiff.trip_counts import TripCounts
+from brickwork.transform.autodiff.varying_loads import varying_loops
+from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.preconditions import preconditions_of, strictest
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import sizes_of
+from brickwork.transform.unguarded_analysis import unguarded_analysis
 
 
 def gathered(program: Program) -> Program:
     """Return a program of gradients with its loops in gather form."""
-    return gather(program, names_of(program))
+    return gather(program, fresh_names(program))
 
 
 def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -> Program:
@@ -100,9 +100,9 @@ def _derived(
 
     With `reached`, the lengths of more loops are known, by what counts or is read in them.
     """
-    names = names_of(program)
+    names = fresh_names(program)
     host, kernel, results = _parts(program)
-    kernel = replace(kernel, body=normalised(counted(kernel.body, names) if reached else kernel.body, names))
+    kernel = replace(kernel, body=single_exit(counted_while(kernel.body, names) if reached else kernel.body, names))
     parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
     places = {source: target for node in host if isinstance(node, Rebind) for target, source in _pairs(node)}
     wanted_tensors = parameter_tensors(item for item, chosen in zip(parameters, wanted, strict=True) if chosen)
@@ -110,32 +110,34 @@ def _derived(
     outputs = (*parameter_tensors(parameters, mutated=True), *results)
     given = _given(outputs, signature.arguments[len(parameters) :], names)
     given = {places.get(tensor, tensor): gradient for tensor, gradient in given.items()}
-    kernel = replace(kernel, body=chosen(kernel.body, activity(kernel.body, asked, given).found, names))
+    kernel = replace(kernel, body=choose_extremes(kernel.body, activity(kernel.body, asked, given).found, names))
     kernel = replace(kernel, body=branched(kernel.body, activity(kernel.body, asked, given), names))
     analysis = unguarded_analysis(kernel)
-    active, states = activity(kernel.body, asked, given), States(kernel, analysis)
+    active, states = activity(kernel.body, asked, given), ReachingStores(kernel, analysis)
     tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
     tensors.sort(key=lambda item: item.number)
     found = adjoints(kernel.body, tensors, asked, given, states, names, results)
     free = {index for index, verdict in analysis.loops.items() if _any_order(verdict)}
     free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
-    tapes = Tapes(Hulls(kernel.body, kernel.scalars, reached=reached), names)
-    replay = Replay(states, tapes, names, allocated, found.tensors, moving(kernel.body))
+    tapes = Tapes(TripCounts(kernel.body, kernel.scalars, reached=reached), names)
+    replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body))
     recompute = Recompute(names, active, tapes, replay.load, frozenset(free))
     sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting))
     code: list[Statement] = []
     sweep.block(kernel.body, Scope({symbol: symbol for symbol in kernel.scalars}), code, NONE)
     gradients = tuple(found.results[tensor] for tensor in asked)
     code = [*found.before, *replay.block(kernel.body), *found.begin, *code, *found.end]
-    before = passed(host, tuple(code))
+    before = preconditions_of(host, tuple(code))
     body = without_dead(tuple(code), gradients, before)
     made = (*found.made, *(item for _, item in replay.copies.values()), *(item.allocation for item in tapes.made))
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
-    derived, assumptions = forwards(_kernel(kernel, body, made, sizes), sweep.turned)
+    derived, assumptions = in_source_order(_kernel(kernel, body, made, sizes), sweep.turned)
     assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
-    shorter, more = joined(simplified(derived.body, gradients, before), [item.allocation for item in tapes.made], names)
-    derived, made = _kernel(derived, located(shorter, kernel.loc), more, sizes), (*made, *more)
+    shorter, more = join_tapes(
+        simplified(derived.body, gradients, before), [item.allocation for item in tapes.made], names
+    )
+    derived, made = _kernel(derived, with_locations(shorter, kernel.loc), more, sizes), (*made, *more)
     loads = (node for node in walk(derived.body) if isinstance(node, Load))
     needed = [replay.lost[node.tensor] for node in loads if node.tensor in replay.lost]
     result = Program(
@@ -196,7 +198,7 @@ def _kernel(source: Kernel, body: Block, made: Sequence[Allocate], sizes: Mappin
     facts = [*source.facts]
     for item in made:
         facts += [build.apply("eq", build.size(item.tensor, axis), size) for axis, size in enumerate(item.sizes)]
-    return kernel_of(source, _renamed(body, sizes), _renamed(facts, sizes))
+    return with_body(source, _renamed(body, sizes), _renamed(facts, sizes))
 
 
 def _renamed(nodes: Iterable[NodeType], sizes: Mapping[Tensor, Tensor]) -> tuple[NodeType, ...]:

@@ -38,11 +38,11 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, read_symbols, rebuild, statements, substitute_block, walk
-from brickwork.transform.autodiff.dead import without_dead
-from brickwork.transform.passed import Passed
+from brickwork.transform.autodiff.dead_code import without_dead
+from brickwork.transform.preconditions import Preconditions
 
 
-def simplified(block: Block, results: Collection[Tensor], before: Passed) -> Block:
+def simplified(block: Block, results: Collection[Tensor], before: Preconditions) -> Block:
     """Return a block that leaves the same in `results`, with fewer variables; `before` was checked before it."""
     while True:
         bound = assigned_symbols(block)

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from brickwork.analysis.atomic_updates import update_of
 from brickwork.analysis.formula import Formula
-from brickwork.analysis.updates import update_of
 from brickwork.ir.nodes import (
     Assign,
     Block,

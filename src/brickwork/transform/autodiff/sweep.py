@@ -32,8 +32,8 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols
-from brickwork.transform.autodiff.located import located
-from brickwork.transform.autodiff.normal import leaving
+from brickwork.transform.autodiff.locations import with_locations
+from brickwork.transform.autodiff.pullbacks import Contributions, Element, Evaluator, continues, pulled, total
 from brickwork.transform.autodiff.recompute import (
     Assigned,
     Branched,
@@ -44,7 +44,7 @@ from brickwork.transform.autodiff.recompute import (
     Step,
     Stored,
 )
-from brickwork.transform.autodiff.terms import Contributions, Element, Evaluator, continues, pulled, total
+from brickwork.transform.autodiff.single_exit import leaving
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Sweep:
                     self.assigned(step, code)
                 else:
                     self.stored(step, code)
-                out += located(tuple(code), step.node.loc)
+                out += with_locations(tuple(code), step.node.loc)
             case Branched():
                 self.branched(step, out, live)
             case Looped():

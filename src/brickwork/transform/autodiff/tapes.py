@@ -1,7 +1,7 @@
 """Tapes: scratch tensors that keep values of a recomputation for the sweep back, one element an iteration.
 
 A tape has an axis for each loop that it is told of. The host allocates it for the most iterations that each loop can
-have (`hulls.py`); where the host cannot tell, there is no tape.
+have (`trip_counts.py`); where the host cannot tell, there is no tape.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from brickwork.ir import build
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Allocate, Expression, Load, Store, Symbol, Tensor
-from brickwork.transform.autodiff.hulls import Hulls, Range
+from brickwork.transform.autodiff.trip_counts import Range, TripCounts
 from brickwork.transform.scratch import Names
 
 
@@ -38,15 +38,15 @@ class Tape:
 class Tapes:
     """All tapes of a derivation, in the order in which they were asked for."""
 
-    def __init__(self, hulls: Hulls, names: Names) -> None:
+    def __init__(self, trip_counts: TripCounts, names: Names) -> None:
         """Begin without a tape."""
-        self.hulls = hulls
+        self.trip_counts = trip_counts
         self.names = names
         self.made: list[Tape] = []
 
     def tape(self, name: str, dtype: DType, loops: Sequence[Symbol], sizes: Sequence[int] = ()) -> Tape | None:
         """Return a new tape with an axis for each loop, then axes of the given sizes; None if the host cannot tell."""
-        ranges = [self.hulls.of_loop(index) for index in loops]
+        ranges = [self.trip_counts.of_loop(index) for index in loops]
         known = [each for each in ranges if each is not None]
         if len(known) < len(ranges):
             return None

@@ -20,7 +20,7 @@ from dataclasses import replace
 from itertools import count
 from math import gcd
 
-from brickwork.analysis.updates import with_updates
+from brickwork.analysis.atomic_updates import with_updates
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.model import Access
+from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64

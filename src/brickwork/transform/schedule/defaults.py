@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isinf
 
-from brickwork.analysis.model import Access
+from brickwork.analysis.atomic_updates import update_operator
+from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import UnknownAtom
-from brickwork.analysis.updates import update_operator
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import (
     Apply,
@@ -30,7 +30,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
-from brickwork.transform.own_copies import may_be_copied
+from brickwork.transform.privatise_reductions import may_privatise
 from brickwork.transform.schedule.cache_tile import find_tile
 from brickwork.transform.schedule.grid import grid_schedule
 from brickwork.transform.schedule.permute import permute
@@ -121,7 +121,7 @@ class _Processor(Planner):
     def copied(self, loop: For) -> Iterator[Directive]:
         """Give pieces of a loop that only updates keep in order their own copies of what they update."""
         verdict = self.analysis.loops[loop.index]
-        joined = all(may_be_copied(tensor, update_operator(loop, tensor)) for tensor in verdict.updates)
+        joined = all(may_privatise(tensor, update_operator(loop, tensor)) for tensor in verdict.updates)
         claimed = any(isinstance(node, For) and node.claimed for node in statements(loop))
         if joined and not claimed and not verdict.reductions:
             yield from (Copy(loop.index, tensor) for tensor in verdict.updates)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from brickwork.analysis.model import Access
+from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
@@ -20,7 +20,7 @@ from brickwork.ir.walk import statements, walk
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.rectangle import is_rectangle
-from brickwork.transform.schedule.in_step import runs_in_step
+from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import NEIGHBOUR, Planner, access_cost, trip_count, varies_with
 from brickwork.transform.schedule.schedule import (
     Blocks,
@@ -188,7 +188,7 @@ class GridPlanner(Planner):
         counts = [trip_count(node) for node in chosen]
         if all(count is not None and count < SHORT for count in counts):
             return False
-        return runs_in_step(last.body, frozenset(node.index for node in chosen))
+        return runs_in_lockstep(last.body, frozenset(node.index for node in chosen))
 
     def meets_again(self, band: Sequence[For], chosen: Sequence[For]) -> bool:
         """Whether all that is read along the loops inside a band of several is read by other iterations of it again.
@@ -278,7 +278,7 @@ class GridPlanner(Planner):
                 break
             chain.append(inner)
         shared = min(reversed(chain), key=lambda node: self.cost(loop, (node,)))
-        if not runs_in_step((loop,), frozenset({shared.index})):
+        if not runs_in_lockstep((loop,), frozenset({shared.index})):
             yield from self.block(loop.body, inside=True)
             return
         yield Partials(loop.index, LIGHT_PIECE if shared is loop else 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from brickwork.analysis.model import Access, depth_of
+from brickwork.analysis.polyhedral_model import Access, depth_of
 from brickwork.analysis.polynomial import Atom, IndexAtom, UnknownAtom, cofactor
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.dtypes import value_dtype

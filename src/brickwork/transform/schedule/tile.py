@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.model import Access
+from brickwork.analysis.polyhedral_model import Access
 from brickwork.ir.nodes import Break, Check, Continue, For, Node, Role, Symbol, While
 from brickwork.ir.walk import rewrite, statements
 from brickwork.transform.schedule.permute import permute

@@ -1,0 +1,172 @@
+"""Loops whose only conflicts are updates of elements by one operator that commutes: `hist[index[i]] += 1`.
+
+Such iterations may run at once if each update is one indivisible step. Invariant: in the loop nothing else reads or
+writes the updated tensors. The sum of floats then depends on the order, which is not fixed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.polyhedral_model import Loop
+from brickwork.analysis.races import Facts, find_race
+from brickwork.analysis.scalars import live_after_loops, scalar_verdict
+from brickwork.analysis.verdicts import Analysis, ConflictKind
+from brickwork.ir import build
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Node,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+)
+from brickwork.ir.operators import OPERATORS, Operator
+from brickwork.ir.walk import read_symbols, rewrite, statements, substitute, walk
+
+_COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
+
+
+def find_updates(kernel: Kernel, analysis: Analysis, *, claimed: bool = False) -> Analysis:
+    """Return the analysis with the loops independent that only updates are in the way of; if `claimed`, only `prange`s.
+
+    A `prange` is one of them although its writer says that iterations never meet: a wrong word loses no update. Of the
+    other loops that run in order the updates are then noted.
+    """
+    if kernel.may_alias:
+        return analysis
+    live = live_after_loops(kernel.body)
+    solver = Solver()
+    loops = dict(analysis.loops)
+    for loop in analysis.model.loops:
+        verdict = loops[loop.node.index]
+        blocked = verdict.conflict is not None and verdict.conflict.kind is ConflictKind.ELEMENTS
+        if not blocked or (verdict.independent and not loop.node.claimed):
+            continue
+        tensors = _in_conflict(loop, analysis, solver)
+        if tensors:
+            free = loop.node.claimed or not claimed
+            reductions, _ = scalar_verdict(loop.node, live[loop.node.index])
+            loops[loop.node.index] = replace(verdict, independent=free, reductions=reductions, updates=tensors)
+    return replace(analysis, loops=loops)
+
+
+def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor, ...]:
+    """Return the tensors without which a loop has no conflict, if it does nothing but update them; else none.
+
+    What else is in the way of a `prange` is its writer's word.
+    """
+    stored = dict.fromkeys(node.tensor for node in statements(loop.node.body) if isinstance(node, Store))
+    updated = [item for item in stored if not item.is_local and update_operator(loop.node, item) is not None]
+    found = tuple(tensor for tensor in updated if not _apart(loop, analysis, solver, {tensor}))
+    rest = stored.keys() - found
+    return found if found and (loop.node.claimed or _apart(loop, analysis, solver, rest)) else ()
+
+
+def _apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Tensor]) -> bool:
+    """Whether the accesses to these tensors are no conflict."""
+    accesses = tuple(access for access in analysis.accesses if access.tensor in tensors)
+    facts = Facts(replace(analysis.model, accesses=accesses), solver, analysis.bounds)
+    return find_race(facts, loop, may_alias=False) is None
+
+
+# ---------------------------------------------------------------- what an update is
+
+
+def update_operator(loop: For, tensor: Tensor) -> Operator | None:
+    """Return the operator by which a loop updates elements of a tensor, if it does nothing else with it."""
+    updates = [update_of(store, values) for store, values in _stores(loop.body) if store.tensor == tensor]
+    names = {None if update is None else update[0] for update in updates}
+    touched = sum(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(loop))
+    name = names.pop() if len(names) == 1 else None
+    return OPERATORS[name] if name is not None and touched == 2 * len(updates) else None
+
+
+def with_updates(loop: For, tensors: Collection[Tensor]) -> For:
+    """Return the loop with its updates of these tensors made indivisible."""
+    updates = {id(store): update_of(store, values) for store, values in _stores(loop.body)}
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Store) or node.tensor not in tensors or node.combine is not None:
+            return node
+        update = updates[id(node)]
+        if update is None:
+            raise TypeError("only an update can be made indivisible")
+        return replace(node, value=update[1], combine=OPERATORS[update[0]])
+
+    return rewrite(loop, visit)
+
+
+Values = dict[Symbol, Expression]
+
+
+def _stores(block: Block) -> Iterator[tuple[Store, Values]]:
+    """Yield the stores in a block, each with what the variables hold that its own block has set before it, once."""
+    counts = Counter(node.symbol for node in statements(block) if isinstance(node, Assign))
+    changing = counts.keys() | {node.index for node in statements(block) if isinstance(node, For)}
+    written = {node.tensor for node in statements(block) if isinstance(node, Store)}
+    values: Values = {}
+    for statement in block:
+        match statement:
+            case Assign(symbol=symbol, value=value) if counts[symbol] == 1:
+                known = substitute(value, values)
+                loads = {node.tensor for node in walk(known) if isinstance(node, Load)}
+                if not read_symbols(known) & changing and not loads & written:
+                    values[symbol] = known
+            case Store():
+                yield statement, dict(values)
+            case If(then=then, otherwise=otherwise):
+                yield from _stores(then)
+                yield from _stores(otherwise)
+            case For(body=body):
+                yield from _stores(body)
+            case While(prelude=prelude, body=body):
+                yield from _stores(prelude)
+                yield from _stores(body)
+            case _:
+                pass
+
+
+def update_of(store: Store, values: Values) -> tuple[str, Expression] | None:
+    """Return the operator and the operand of `x[i] = x[i] op operand`."""
+    value = store.value
+    if not isinstance(value, Apply) or len(value.operands) != 2:
+        return None
+    name = _COMMUTING.get(value.operator.name)
+    left, right = value.operands
+    if name is None:
+        return None
+    # The least of NaN and a number is the first of the two: the element has to be first then.
+    first_only = value.operator.name == "sub" or (name in {"minimum", "maximum"} and value.dtype.is_float)
+    if _is_element(left, store, values):
+        other = right
+    elif _is_element(right, store, values) and not first_only:
+        other = left
+    else:
+        return None
+    kind = store.tensor.type.dtype
+    if name in {"minimum", "maximum"} and kind.size != value.dtype.size:
+        return None
+    return name, build.apply("neg", other) if value.operator.name == "sub" else other
+
+
+def _is_element(value: Expression, store: Store, values: Values) -> bool:
+    if not isinstance(value, Load) or value.tensor != store.tensor:
+        return False
+    pairs = zip(value.indices, store.indices, strict=True)
+    return all(_plain(one, values) == _plain(other, values) for one, other in pairs)
+
+
+def _plain(index: Expression, values: Values) -> Expression:
+    """Return an index in terms of what its variables hold, with all reads of an element alike."""
+    return rewrite(substitute(index, values), lambda node: replace(node, access=0) if isinstance(node, Load) else node)

@@ -1,0 +1,448 @@
+"""Expressions as polynomials and formulas; whatever is not polynomial becomes an unknown with a definition.
+
+Rules beyond plain arithmetic: floor division and remainder by constants (exact) and by parameters (`0 <= a mod n < n`),
+`a - (a // n) * n` as a remainder even where the two `n` are only equal for some arguments, minimum, maximum, Select.
+Invariant: an unknown's definition holds in every state that the kernel can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Hashable, Iterable, Mapping
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from brickwork.analysis import formula as logic
+from brickwork.analysis.formula import FALSE, TRUE, UNKNOWN, Comparison, Formula, atoms_of, both, either, negate
+from brickwork.analysis.polyhedral_model import (
+    Choice,
+    Exclusive,
+    Floor,
+    Origin,
+    Quotient,
+    depth_of,
+    depth_of_polynomial,
+)
+from brickwork.analysis.polynomial import (
+    EVERYTHING,
+    INT64_RANGE,
+    Atom,
+    Interval,
+    Polynomial,
+    ScalarAtom,
+    SizeAtom,
+    UnknownAtom,
+    atom_interval,
+    interval_of,
+    number,
+    of_atom,
+)
+from brickwork.ir.dtypes import BOOL, INT64, Kind
+from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
+
+Environment: TypeAlias = "dict[Symbol, Polynomial | Formula | None]"
+
+
+class Values:
+    """What is known of the atoms of one kernel, filled while expressions are evaluated."""
+
+    def __init__(self, scalars: Iterable[Symbol], assumed: Mapping[Atom, Interval]) -> None:
+        """Begin with the kernel's scalar arguments, and intervals that are taken for granted."""
+        self.scalars = frozenset(scalars)
+        self.definitions: dict[Atom, Formula] = {}
+        self.intervals: dict[Atom, Interval] = dict(assumed)
+        self.ranges: dict[Atom, frozenset[Atom]] = {}
+        self.factors: set[Atom] = set()
+        self.degree = 1
+        self.wrapped = False
+        self.used: set[Symbol] = set()
+        self.loose: set[Atom] = set()
+        self._replaced: dict[Atom, Polynomial] = {}
+        self._made: dict[Hashable, Atom] = {}
+        self._bounding: dict[Atom, Atom] = {}
+        """The sizes that unknowns are as small as, but for a number."""
+        self.quotients: dict[Atom, Quotient] = {}
+        self.origins: dict[Atom, Origin] = {}
+        self.exclusive: dict[Atom, Exclusive] = {}
+        self._count = 0
+
+    def interval(self, polynomial: Polynomial) -> Interval:
+        """Return an interval around a polynomial's values."""
+        return interval_of(polynomial, self.intervals)
+
+    def replace(self, atom: Atom, value: Polynomial) -> None:
+        """Let `value` stand for `atom` from now on."""
+        self._replaced = {old: new.substitute({atom: value}) for old, new in self._replaced.items()}
+        self._replaced[atom] = value
+
+    def narrow(self, value: Polynomial, atom: Atom) -> None:
+        """Note that an unknown with another addend is as small as an atom that the sum is equal to."""
+        unknown = only_atom(value - number(value.constant))
+        if isinstance(unknown, UnknownAtom):
+            within = self.interval(of_atom(atom) - number(value.constant))
+            self.intervals[unknown] = atom_interval(unknown, self.intervals).meet(within)
+            self._bounding[unknown] = atom
+
+    def unknown(self, depth: int, interval: Interval = INT64_RANGE) -> Polynomial:
+        """Return a new unknown."""
+        self._count += 1
+        atom = UnknownAtom(self._count, depth)
+        self.intervals[atom] = interval
+        return of_atom(atom)
+
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """Forget afterwards what was derived meanwhile: it may rest on limits that turn out not to hold."""
+        made, wrapped = {**self._made}, self.wrapped
+        yield
+        self._made, self.wrapped = made, wrapped
+
+    def restrict(self, unknown: Polynomial, condition: Formula) -> None:
+        """Note that a condition holds for an unknown, which does not fix it."""
+        self._define(unknown, condition)
+        self.loose |= unknown.atoms()
+
+    def narrowed(self, value: Polynomial, interval: Interval, rests: frozenset[Atom], depth: int) -> Polynomial:
+        """Return a new unknown that equals `value`, for a block that runs only where it lies in an interval.
+
+        `rests` are what the interval comes from.
+        """
+        result = self.unknown(depth, interval)
+        low = number(max(interval.low or 0, 0))
+        square = logic.at_least(result * result, result * low) if (interval.low or 0) > 0 else TRUE
+        self._define(result, both(logic.equal(result, value), square))
+        self.ranges[next(iter(result.atoms()))] = rests
+        return result
+
+    def forget(self, environment: Environment, changed: Iterable[Symbol], depth: int) -> Environment:
+        """Return the environment with new unknowns for the changed symbols."""
+        result = dict(environment)
+        for symbol in changed:
+            result[symbol] = self._fresh(symbol, depth)
+        return result
+
+    def _fresh(self, symbol: Symbol, depth: int) -> Polynomial | Formula | None:
+        if symbol.dtype is INT64:
+            return self.unknown(depth)
+        return UNKNOWN if symbol.dtype is BOOL else None
+
+    def join(
+        self, condition: Formula, then: Environment, otherwise: Environment, changed: Iterable[Symbol], depth: int
+    ) -> Environment:
+        """Return the environment after a branch."""
+        result = dict(otherwise)
+        for symbol in changed:
+            left, right = then.get(symbol), otherwise.get(symbol)
+            if left == right:
+                result[symbol] = left
+            elif isinstance(left, Polynomial) and isinstance(right, Polynomial):
+                result[symbol] = self.choose(condition, left, right, depth)
+            elif left is None or right is None or isinstance(left, Polynomial) or isinstance(right, Polynomial):
+                result[symbol] = self._fresh(symbol, depth)
+            else:
+                result[symbol] = either(both(condition, left), both(negate(condition), right))
+        return result
+
+    # ------------------------------------------------------------ integers
+
+    def exact(self, polynomial: Polynomial) -> Polynomial:
+        """Return a polynomial that equals the machine's value, where `polynomial` may differ by multiples of 2**64."""
+        if self.interval(polynomial).fits:
+            return polynomial
+        self.wrapped = True
+        return self._derived(("wrapped", polynomial), (polynomial,), INT64_RANGE)
+
+    def integer(self, expression: Expression, environment: Environment, depth: int) -> Polynomial:
+        """Return the value of an int64 expression, modulo 2**64."""
+        match expression:
+            case Constant(value=value) if not isinstance(value, float):
+                return number(int(value))
+            case Read(symbol=symbol):
+                return self._read(symbol, environment, depth)
+            case Size(tensor=tensor, axis=axis):
+                atom = SizeAtom(tensor, axis)
+                return self._replaced.get(atom, of_atom(atom))
+            case Load(tensor=tensor) if tensor.type.dtype.bits < 64:
+                signed = tensor.type.dtype.kind is Kind.INT
+                bits = tensor.type.dtype.bits
+                low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+                return self.unknown(depth, Interval(low, high))
+            case Apply(dtype=dtype) if dtype is INT64:
+                operands = [self.integer(operand, environment, depth) for operand in expression.operands]
+                return self._apply(expression.operator.name, operands, depth)
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                return self.choose(
+                    self.condition(condition, environment, depth),
+                    self.integer(then, environment, depth),
+                    self.integer(otherwise, environment, depth),
+                    depth,
+                )
+            case Cast(operand=operand) if operand.dtype is BOOL:
+                return self.choose(self.condition(operand, environment, depth), number(1), number(0), depth)
+            case Random(bounds=(low, high)):
+                return self._random(
+                    self.integer(low, environment, depth), self.integer(high, environment, depth), depth
+                )
+            case _:
+                return self.unknown(depth)
+
+    def _read(self, symbol: Symbol, environment: Environment, depth: int) -> Polynomial:
+        known = environment.get(symbol)
+        if isinstance(known, Polynomial):
+            return known
+        if symbol in self.scalars:
+            self.used.add(symbol)
+            atom = ScalarAtom(symbol)
+            return self._replaced.get(atom, of_atom(atom))
+        return self.unknown(depth)
+
+    def _random(self, low: Polynomial, high: Polynomial, depth: int) -> Polynomial:
+        low, high = self.exact(low), self.exact(high)
+        value = self.unknown(depth, self.interval(low).hull(self.interval(high)))
+        inside = both(logic.at_least(value, low), logic.less(value, high))
+        # Where the bounds are in the wrong order nothing is drawn, and a path may go on without the number.
+        self._define(value, either(inside, logic.at_least(low, high)))
+        self.loose |= value.atoms()
+        return value
+
+    def _apply(self, name: str, operands: list[Polynomial], depth: int) -> Polynomial:
+        if name in {"minimum", "maximum", "abs"}:
+            operands = [self.exact(operand) for operand in operands]
+        match name, operands:
+            case "add", [left, right]:
+                return left + right
+            case "sub", [left, right]:
+                return left - right
+            case "mul", [left, right]:
+                return self._product(left, right)
+            case "neg", [operand]:
+                return operand.scale(-1)
+            case "floordiv", [left, right]:
+                return self.divide(left, right)[0]
+            case "mod", [left, right]:
+                return self.divide(left, right)[1]
+            case "minimum", [left, right]:
+                return self.choose(logic.less(right, left), right, left, depth)
+            case "maximum", [left, right]:
+                return self.choose(logic.less(left, right), right, left, depth)
+            case "abs", [operand]:
+                return self.choose(logic.less(operand, number(0)), operand.scale(-1), operand, depth)
+            case "shift_left", [left, right] if right.is_constant and 0 <= right.constant < 62:
+                return left.scale(2**right.constant)
+            case "shift_right", [left, right] if right.is_constant and 0 <= right.constant < 62:
+                return self.divide(left, number(2**right.constant))[0]
+            case "bit_and", [left, right] if right.is_constant and right.constant > 0:
+                mask = right.constant
+                if mask & (mask + 1) == 0:
+                    return self.divide(left, number(mask + 1))[1]
+                return self.unknown(depth, Interval(0, mask))
+            case "bit_xor", [left, right]:
+                return self._exclusive(self.exact(left), self.exact(right))
+            case _:
+                return self.unknown(depth)
+
+    def _exclusive(self, left: Polynomial, right: Polynomial) -> Polynomial:
+        one, two = self.interval(left), self.interval(right)
+        within = INT64_RANGE
+        if one.fits and two.fits and min(one.low or 0, two.low or 0) >= 0:
+            within = Interval(0, 2 ** max(one.high or 0, two.high or 0).bit_length() - 1)
+        value = self._derived(("exclusive", left, right), (left, right), within)
+        self.loose |= value.atoms()
+        self.exclusive[next(iter(value.atoms()))] = Exclusive(left, right)
+        return value
+
+    def _product(self, left: Polynomial, right: Polynomial) -> Polynomial:
+        for quotient, factor in ((left, right), (right, left)):
+            atom = only_atom(quotient)
+            if atom is not None and (known := self.quotients.get(atom)) is not None and known.divisor == factor:
+                return known.dividend - known.rest
+        result = left * right
+        if not left.is_constant and not right.is_constant:
+            self.degree = max((self.degree, *(len(monomial) for monomial, _ in result.terms)))
+            self._note_factors(result.atoms())
+        return result
+
+    def _note_factors(self, atoms: Iterable[Atom]) -> None:
+        """Note the parameters that bound a product, through the ranges of loop indices."""
+        for atom in atoms:
+            if atom not in self.factors:
+                self.factors.add(atom)
+                bounding = self._bounding.get(atom)
+                self._note_factors(self.ranges.get(atom, ()) if bounding is None else (bounding,))
+
+    def divide(self, dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """Return floor quotient and remainder; the divisor is not zero."""
+        top, bottom = self.exact(dividend), self.exact(divisor)
+        if bottom.is_constant and bottom.constant in {0, -1}:
+            # -2**63 // -1 wraps. A division by 0 is never reached.
+            return dividend.scale(-1), number(0)
+        inside, by = self.interval(top), self.interval(bottom)
+        if by.low is not None and by.low >= 0:
+            by = Interval(max(by.low, 1), by.high)
+        if bottom == number(1):
+            return dividend, number(0)
+        positive = by.low is not None and by.low > 0
+        ahead = inside.low is not None and inside.low >= 0
+        if positive and ahead and inside.high is not None and by.low is not None and inside.high < by.low:
+            return number(0), dividend
+        within = Interval(0, inside.high) if positive and ahead else _mirror(inside)
+        quotient = self._derived(("quotient", top, bottom), (top, bottom), within)
+        rest = self._derived(("rest", top, bottom), (top, bottom), _rests(by))
+        self.ranges[next(iter(quotient.atoms()))] = top.atoms() | bottom.atoms()
+        for made, remainder in ((quotient, False), (rest, True)):
+            self.origins[next(iter(made.atoms()))] = Floor(top, bottom, remainder)
+        if bottom.is_constant:
+            difference = top - quotient.scale(bottom.constant)
+            self._define(quotient, self._rest_bounds(difference, bottom, by))
+            self._define(rest, logic.equal(rest, difference))
+            return quotient, rest
+        self._define(rest, self._rest_bounds(rest, bottom, by))
+        self.loose |= quotient.atoms() | rest.atoms()
+        self.quotients[next(iter(quotient.atoms()))] = Quotient(dividend, bottom, rest)
+        if positive and ahead:
+            self._define(quotient, both(logic.at_least(quotient, number(0)), logic.at_least(top, quotient)))
+        return quotient, rest
+
+    def _rest_bounds(self, rest: Polynomial, divisor: Polynomial, by: Interval) -> Formula:
+        """Return the range of a remainder; paths on which the divisor is zero, and nothing is divided, are included."""
+        zero = number(0)
+        return either(self._nonzero_rest_bounds(rest, divisor, by), logic.equal(divisor, zero))
+
+    def _nonzero_rest_bounds(self, rest: Polynomial, divisor: Polynomial, by: Interval) -> Formula:
+        zero = number(0)
+        positive = both(logic.at_least(rest, zero), logic.less(rest, divisor))
+        negative = both(logic.at_least(zero, rest), logic.less(divisor, rest))
+        if by.low is not None and by.low > 0:
+            return positive
+        if by.high is not None and by.high < 0:
+            return negative
+        return either(positive, negative)
+
+    def choose(self, condition: Formula, then: Polynomial, otherwise: Polynomial, depth: int) -> Polynomial:
+        """Return `then` where the condition holds, else `otherwise`."""
+        condition = self.decide(condition)
+        then, otherwise = self.exact(then), self.exact(otherwise)
+        if then == otherwise or condition == TRUE:
+            return then
+        if condition == FALSE:
+            return otherwise
+        interval = _chosen(condition, then - otherwise, self.interval(then), self.interval(otherwise))
+        if logic.is_exact(condition):
+            value = self._derived(("choose", condition, then, otherwise), (then, otherwise), interval, condition)
+            self.origins[next(iter(value.atoms()))] = Choice(condition, then, otherwise)
+        else:
+            value = self.unknown(depth, interval)
+        first = both(condition, logic.equal(value, then))
+        second = both(negate(condition), logic.equal(value, otherwise))
+        self._define(value, either(first, second))
+        return value
+
+    def _derived(
+        self, key: Hashable, sources: Iterable[Polynomial], interval: Interval, condition: Formula = TRUE
+    ) -> Polynomial:
+        """Return the unknown that is a function of `sources` (the same one for the same key)."""
+        if (made := self._made.get(key)) is not None:
+            return of_atom(made)
+        depth = max(map(depth_of_polynomial, sources), default=0)
+        depth = max((depth, *(depth_of(atom) for atom in atoms_of((condition,)))))
+        result = self.unknown(depth, interval.meet(INT64_RANGE))
+        self._made[key] = next(iter(result.atoms()))
+        return result
+
+    def _define(self, value: Polynomial, definition: Formula) -> None:
+        self.definitions.setdefault(next(iter(value.atoms())), definition)
+
+    # ------------------------------------------------------------ conditions
+
+    def decide(self, condition: Formula) -> Formula:
+        """Return TRUE or FALSE for a comparison that the intervals decide."""
+        if not isinstance(condition, Comparison) or condition.equal:
+            return condition
+        interval = self.interval(condition.polynomial)
+        if interval.low is not None and interval.low >= 0:
+            return TRUE
+        return FALSE if interval.high is not None and interval.high < 0 else condition
+
+    def condition(self, expression: Expression, environment: Environment, depth: int) -> Formula:
+        """Return the formula of a bool expression."""
+        match expression:
+            case Constant(value=value):
+                return TRUE if value else FALSE
+            case Read(symbol=symbol):
+                return self._flag(symbol, environment)
+            case Apply(operator=operator, operands=(left, right)) if left.dtype is INT64:
+                first, second = self.integer(left, environment, depth), self.integer(right, environment, depth)
+                return self._compare(operator.name, first, second)
+            case Apply(operator=operator, operands=operands) if all(item.dtype is BOOL for item in operands):
+                return _logic(operator.name, [self.condition(item, environment, depth) for item in operands])
+            case _:
+                return UNKNOWN
+
+    def _compare(self, name: str, left: Polynomial, right: Polynomial) -> Formula:
+        left, right = self.exact(left), self.exact(right)
+        match name:
+            case "lt":
+                return logic.less(left, right)
+            case "le":
+                return logic.at_least(right, left)
+            case "gt":
+                return logic.less(right, left)
+            case "ge":
+                return logic.at_least(left, right)
+            case "eq":
+                return logic.equal(left, right)
+            case "ne":
+                return negate(logic.equal(left, right))
+            case _:
+                return UNKNOWN
+
+    def _flag(self, symbol: Symbol, environment: Environment) -> Formula:
+        known = environment.get(symbol)
+        if known is not None and not isinstance(known, Polynomial):
+            return known
+        if symbol in self.scalars:
+            return Comparison(of_atom(ScalarAtom(symbol)) - number(1), equal=True)
+        return UNKNOWN
+
+
+def only_atom(polynomial: Polynomial) -> Atom | None:
+    """Return the atom that a polynomial is, if it is nothing else."""
+    if len(polynomial.terms) == 1 and polynomial.terms[0][1] == 1 and len(polynomial.terms[0][0]) == 1:
+        return polynomial.terms[0][0][0]
+    return None
+
+
+def _chosen(condition: Formula, difference: Polynomial, then: Interval, otherwise: Interval) -> Interval:
+    """Return an interval around what a condition chooses: the greater of two is at least both, the less at most."""
+    hull = then.hull(otherwise)
+    if condition in {Comparison(difference), Comparison(difference - number(1))}:
+        lows = [each.low for each in (then, otherwise) if each.low is not None]
+        return hull.meet(Interval(max(lows, default=None), None))
+    if condition in {Comparison(difference.scale(-1)), Comparison(difference.scale(-1) - number(1))}:
+        highs = [each.high for each in (then, otherwise) if each.high is not None]
+        return hull.meet(Interval(None, min(highs, default=None)))
+    return hull
+
+
+def _mirror(interval: Interval) -> Interval:
+    if interval.low is None or interval.high is None:
+        return EVERYTHING
+    span = max(abs(interval.low), abs(interval.high))
+    return Interval(-span, span)
+
+
+def _rests(divisor: Interval) -> Interval:
+    low = 0 if divisor.low is not None and divisor.low > 0 else None if divisor.low is None else divisor.low + 1
+    high = None if divisor.high is None else max(divisor.high - 1, 0)
+    return Interval(low, high)
+
+
+def _logic(name: str, operands: list[Formula]) -> Formula:
+    match name, operands:
+        case (("logical_and" | "bit_and"), [left, right]):
+            return both(left, right)
+        case (("logical_or" | "bit_or"), [left, right]):
+            return either(left, right)
+        case "logical_not", [operand]:
+            return negate(operand)
+        case _:
+            return UNKNOWN

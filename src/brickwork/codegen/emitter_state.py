@@ -1,0 +1,197 @@
+"""Where an emitter stands: the function being written, the lanes and their mask, and what the variables are worth.
+
+Emitters are functions that take the state. A region (kernel, parallel body, vector loop, branch) gets a copy of its
+parent's state with its own values, so that nothing defined in a region is seen after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from brickwork.codegen.builder import FunctionWriter, Module
+from brickwork.codegen.convention import ContextLayout
+from brickwork.codegen.lane_values import Value
+from brickwork.ir.dtypes import DType
+from brickwork.ir.nodes import Kernel, Symbol, Tensor
+from brickwork.target.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Stack memory of a variable that is assigned more than once: one scalar, or a vector of lanes.
+
+    A `reduction` outlives the iteration: masked lanes of a last vector leave it alone.
+    """
+
+    address: str
+    dtype: DType
+    varying: bool
+    reduction: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Memory of a local: of `width` lanes, each of which has its own, or one for all; `pointer` is its type."""
+
+    address: str
+    width: int
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The loop that `break` and `continue` refer to.
+
+    `outside` is the mask with which the body begins. `broken` and `skipped` are the addresses of masks: the lanes that
+    have left the loop, and those that have ended this iteration; None where no such statement stands under a mask.
+    """
+
+    break_label: str
+    continue_label: str
+    outside: str | None
+    broken: str | None = None
+    skipped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePath:
+    """Where threads of a device kernel go when a check fails: a block, and slots for what it records."""
+
+    label: str
+    order: str
+    site: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads of a block that runs an iteration together.
+
+    `thread` is the number of this one and `size` that of all, as i64. `warp` is whether they are one warp, as i1.
+    `alone` says that this code is run for an iteration of a THREAD loop, and so not by all threads with the same
+    values. `repeated` says that it may run again.
+    """
+
+    thread: str
+    size: str
+    warp: str
+    alone: bool = False
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The place of emission; `mask` is None where all lanes are active.
+
+    `tail` is the number of active lanes (i64) where the mask is that of a last, incomplete vector and nothing else.
+    `divergent` says that lanes which take part in this iteration may be masked out here.
+    """
+
+    module: Module
+    target: Target
+    kernel: Kernel
+    layout: ContextLayout
+    writer: FunctionWriter
+    context: str
+    order: str
+    width: int = 1
+    mask: str | None = None
+    tail: str | None = None
+    divergent: bool = False
+    values: dict[Symbol, Value] = field(default_factory=dict[Symbol, Value])
+    slots: dict[Symbol, Slot] = field(default_factory=dict[Symbol, Slot])
+    arrays: dict[Tensor, Array] = field(default_factory=dict[Tensor, Array])
+    """Locals that are known here."""
+    stored: frozenset[Tensor] = frozenset()
+    """Tensors that a device kernel stores into."""
+    reserved: dict[tuple[Tensor, int], str] = field(default_factory=dict[tuple[Tensor, int], str])
+    """Stack memory of this function's locals, by their lanes."""
+    bound: frozenset[Symbol] = frozenset()
+    """Variables with one assignment that dominates all reads: values, without memory."""
+    varying: frozenset[Symbol | Tensor] = frozenset()
+    """Variables and locals that may differ between lanes."""
+    frame: Frame | None = None
+    parallel: bool = False
+    """Whether this code runs on torch's threads, or on those of a grid, already."""
+    failure: FailurePath | None = None
+    """For device kernels."""
+    team: Team | None = None
+    moving: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Where the function that exchanges tensors keeps the slots of the context that change with that."""
+
+    @property
+    def pointer(self) -> str:
+        """Return the LLVM type of an address in a tensor."""
+        return "ptr addrspace(1)" if self.target.grid else "ptr"
+
+    def inner(self) -> State:
+        """Return a state for a region of its own."""
+        return replace(self, values=dict(self.values), slots=dict(self.slots), arrays=dict(self.arrays))
+
+    def under(self, mask: str | None) -> State:
+        """Return a state for a region in which only lanes of `mask` are active."""
+        return replace(self.inner(), mask=mask, tail=None, divergent=mask is not None)
+
+    def slot_value(self, index: int, kind: str = "i64") -> str:
+        """Return a slot of the kernel's context; read once a function. A device kernel has it as a parameter."""
+        if self.target.grid:
+            return f"%{parameter(index)}"
+        if index in self.moving:
+            return self.writer.load(kind, self.moving[index])
+        note = "" if index in self.layout.moving() else f", !invariant.load {empty_metadata(self.module)}"
+        return self.writer.once(f"load {kind}, ptr {self.slot_address(index)}{note}")
+
+    def slot_address(self, index: int) -> str:
+        """Return the address of a slot of the context."""
+        if not index:
+            return self.context
+        return self.writer.once(f"getelementptr inbounds i64, ptr {self.context}, i64 {index}")
+
+
+def parameter(index: int) -> str:
+    """Return the name of a device kernel's parameter for a slot of the context."""
+    return f"slot{index}"
+
+
+def is_parameter(text: str) -> bool:
+    """Return whether a value is what a slot of a device kernel's context holds."""
+    return text.startswith("%slot") and text[5:].isdigit()
+
+
+def empty_metadata(module: Module) -> str:
+    """Return the name of the empty metadata node."""
+    return metadata(module, "!{}")
+
+
+def metadata(module: Module, body: str) -> str:
+    """Return the name of a metadata node with this text, adding it if need be."""
+    for name, line in module.globals.items():
+        if name.startswith("!") and line.endswith(f" = {body}"):
+            return name
+    name = f"!{sum(key.startswith('!') for key in module.globals)}"
+    module.globals[name] = f"{name} = {body}"
+    return name
+
+
+def full_unroll(module: Module) -> str:
+    """Return the note of a loop's last branch that all its iterations are to be written out."""
+    return _unroll(module, "full")
+
+
+def no_unroll(module: Module) -> str:
+    """Return the note of a loop's last branch that none of its iterations are to be written out."""
+    return _unroll(module, "disable")
+
+
+def _unroll(module: Module, how: str) -> str:
+    wish = metadata(module, f'!{{!"llvm.loop.unroll.{how}"}}')
+    name = f"!{sum(key.startswith('!') for key in module.globals)}"
+    module.globals[name] = f"{name} = distinct !{{{name}, {wish}}}"
+    return f", !llvm.loop {name}"
+
+
+def unlikely(module: Module) -> str:
+    """Return the note of a branch that hardly ever takes its first target."""
+    name = metadata(module, '!{!"branch_weights", i32 1, i32 1000000}')
+    return f", !prof {name}"

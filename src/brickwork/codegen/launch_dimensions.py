@@ -1,0 +1,158 @@
+"""Launch dimensions: the grid and block of a device kernel, computed at its launch; `grid.py` has the forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from brickwork.codegen.builder import FunctionWriter
+from brickwork.codegen.grid import (
+    MOST_BLOCKS,
+    MOST_ROWS,
+    MOST_THREADS,
+    PARALLEL_THREADS,
+    TEAMS,
+    WARP,
+    Form,
+    Grid,
+    grid_of,
+)
+from brickwork.ir.nodes import Expression, For, Kernel, Load, Random, Role
+from brickwork.ir.walk import read_symbols, statements, walk
+
+UNKNOWN_STEPS = 512
+"""Steps taken for a loop whose length is known on the device only."""
+STEPS_EACH = 8
+"""Steps of a loop that a thread takes one after the other where there are enough threads for all of the grid."""
+ENOUGH_THREADS = 1 << 18
+"""Threads that keep a GPU busy."""
+
+COLUMNS_EACH = 16
+"""Most steps of a row that a thread takes."""
+FEW_COLUMNS = 4
+"""Rows of so few steps are for one thread each."""
+MANY_STEPS = 1 << 19
+"""Steps of a grid for each that a thread takes: there are threads for the whole machine all the same."""
+
+Scalar: TypeAlias = Callable[[Expression], str]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchDimensions:
+    """Blocks along x and y and threads along x and y in a block, each an i32; `x` is 0 where there is nothing to do."""
+
+    x: str
+    y: str
+    block: str
+    teams: str = "1"
+
+
+def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> LaunchDimensions:
+    """Write the grid and block of a kernel; `scalar` emits an expression over sizes and kernel scalars as i64."""
+    grid = grid_of(kernel)
+    if grid.form is Form.SERIAL:
+        return LaunchDimensions("1", "1", "1")
+    if grid.table:
+        return _table(scalar, writer, grid)
+    total = ""
+    for loop in grid.loops:
+        count = _steps(scalar, writer, loop, grid.width if loop is grid.loops[-1] else 1)
+        total = writer.emit(f"mul i64 {total}, {count}") if total else count
+    if grid.form is Form.PARALLEL:
+        blocks, block, teams = _divided(writer, total, grid.threads), str(grid.threads), "1"
+    else:
+        blocks, block, teams = _teams(scalar, writer, kernel, total)
+    x = writer.emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
+    y = _divided(writer, blocks, MOST_BLOCKS)
+    return LaunchDimensions(writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block, teams)
+
+
+def _table(scalar: Scalar, writer: FunctionWriter, grid: Grid) -> LaunchDimensions:
+    """Return blocks of threads along the columns and rows of a nest; a thread takes several columns of large ones."""
+    emit = writer.emit
+    columns = _steps(scalar, writer, grid.loops[-1], grid.width)
+    rows = "1"
+    for loop in grid.loops[:-1]:
+        rows = emit(f"mul i64 {rows}, {_steps(scalar, writer, loop, 1)}")
+    total = emit(f"mul i64 {rows}, {columns}")
+    wide, high, each = _shape(writer, columns, total, grid)
+    x = _rounded(writer, columns, emit(f"mul i64 {wide}, {each}"), MOST_BLOCKS)
+    y = _rounded(writer, rows, high, MOST_ROWS)
+    x = emit(f"select i1 {emit(f'icmp eq i64 {rows}, 0')}, i64 0, i64 {x}")
+    return LaunchDimensions(*(emit(f"trunc i64 {text} to i32") for text in (x, y, wide, high)))
+
+
+def _shape(writer: FunctionWriter, columns: str, total: str, grid: Grid) -> tuple[str, str, str]:
+    """Return the threads of a block along columns and rows, and the columns that each takes, as i64."""
+    emit, across = writer.emit, grid.loops[-1].across
+    if across:
+        return str(across), str(grid.threads // across), "1"
+    each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {MANY_STEPS}')}, i64 1)")
+    each = emit(f"call i64 @llvm.umin.i64(i64 {each}, i64 {COLUMNS_EACH})")
+    # At least a warp lies along a row, so that its threads write neighbouring elements.
+    warp = emit(f"call i64 @llvm.umin.i64(i64 {columns}, i64 {WARP})")
+    least = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {columns}, {each}')}, i64 {warp})")
+    least = emit(f"call i64 @llvm.umax.i64(i64 {least}, i64 1)")
+    zeros = emit(f"call i64 @llvm.ctlz.i64(i64 {emit(f'sub i64 {least}, 1')}, i1 false)")
+    bits = emit(f"call i64 @llvm.umin.i64(i64 {emit(f'sub i64 64, {zeros}')}, i64 {PARALLEL_THREADS.bit_length() - 1})")
+    few = emit(f"icmp ule i64 {columns}, {FEW_COLUMNS}")
+    bits = emit(f"select i1 {few}, i64 0, i64 {bits}")
+    wide, high = emit(f"shl i64 1, {bits}"), emit(f"lshr i64 {PARALLEL_THREADS}, {bits}")
+    return wide, high, emit(f"select i1 {few}, i64 {FEW_COLUMNS}, i64 {each}")
+
+
+def _rounded(writer: FunctionWriter, text: str, divisor: str, most: int) -> str:
+    """Return the least number of pieces of `divisor` that cover an i64, or `most`."""
+    beyond = writer.emit(f"add i64 {text}, {writer.emit(f'sub i64 {divisor}, 1')}")
+    return writer.emit(f"call i64 @llvm.umin.i64(i64 {writer.emit(f'udiv i64 {beyond}, {divisor}')}, i64 {most})")
+
+
+def _steps(scalar: Scalar, writer: FunctionWriter, loop: For, width: int) -> str:
+    """Return the number of steps of `width` iterations that cover a loop."""
+    length = writer.emit(f"sub i64 {scalar(loop.stop)}, {scalar(loop.start)}")
+    length = writer.emit(f"call i64 @llvm.smax.i64(i64 {length}, i64 0)")
+    return _divided(writer, length, width)
+
+
+def _divided(writer: FunctionWriter, text: str, divisor: int) -> str:
+    """Return an i64 that is not negative, divided and rounded up."""
+    if divisor == 1:
+        return text
+    return writer.emit(f"udiv i64 {writer.emit(f'add i64 {text}, {divisor - 1}')}, {divisor}")
+
+
+def _teams(scalar: Scalar, writer: FunctionWriter, kernel: Kernel, total: str) -> tuple[str, str, str]:
+    """Return the blocks for `total` iterations, as i64, and the threads and teams of a block, as i32.
+
+    Each thread takes several steps of the longest shared loop, unless there are too few iterations for that.
+    """
+    emit = writer.emit
+    steps = _longest(scalar, writer, kernel)
+    few = _divided(writer, steps, STEPS_EACH)
+    share = emit(f"udiv i64 {ENOUGH_THREADS}, {emit(f'call i64 @llvm.smax.i64(i64 {total}, i64 1)')}")
+    share = emit(f"call i64 @llvm.smin.i64(i64 {share}, i64 {steps})")
+    wanted = emit(f"call i64 @llvm.smax.i64(i64 {few}, i64 {share})")
+    wanted = emit(f"call i64 @llvm.smax.i64(i64 {wanted}, i64 1)")
+    wanted = emit(f"call i64 @llvm.smin.i64(i64 {wanted}, i64 {MOST_THREADS})")
+    warps = _divided(writer, wanted, WARP)
+    teams = emit(f"select i1 {emit(f'icmp eq i64 {warps}, 1')}, i64 {TEAMS}, i64 1")
+    rounded = emit(f"add i64 {total}, {emit(f'sub i64 {teams}, 1')}")
+    blocks = emit(f"udiv i64 {rounded}, {teams}")
+    return blocks, emit(f"trunc i64 {emit(f'mul i64 {warps}, {WARP}')} to i32"), emit(f"trunc i64 {teams} to i32")
+
+
+def _longest(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> str:
+    """Return the steps of the longest shared loop of a kernel, as i64."""
+    longest = "1"
+    for loop in (node for node in statements(kernel.body) if isinstance(node, For) and node.role is Role.THREAD):
+        steps = _steps(scalar, writer, loop, loop.width) if known_to_host(kernel, loop) else str(UNKNOWN_STEPS)
+        longest = writer.emit(f"call i64 @llvm.smax.i64(i64 {longest}, i64 {steps})")
+    return longest
+
+
+def known_to_host(kernel: Kernel, loop: For) -> bool:
+    """Return whether the host can tell a loop's length."""
+    bounds = (loop.start, loop.stop)
+    inside = read_symbols(bounds) <= set(kernel.scalars)
+    return inside and not any(isinstance(node, Load | Random) for node in walk(bounds))

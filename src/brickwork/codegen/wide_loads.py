@@ -1,0 +1,68 @@
+"""Wide loads: chunks of 16 aligned bytes, which unrolled loops of device kernels read at once and take elements from.
+
+Neighbouring turns and lanes find what they read in the same few chunks, in registers. The tensors' rows are to be whole
+chunks: then each chunk with an element that is read lies in the tensor, and where the element lies in it is known from
+the loops' indices. Sizes tell at run time; where rows are not whole, the loop runs turn by turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
+from brickwork.codegen.builder import Known
+from brickwork.codegen.emitter_state import State
+from brickwork.ir.nodes import For, Load, Tensor
+from brickwork.ir.signature import ALIGNMENT
+from brickwork.ir.walk import read_symbols, walk
+
+
+def rows(state: State, loop: For) -> dict[str, int]:
+    """Return the sizes that have to be multiples of something for a loop to read chunks, and are not known to be."""
+    if not state.target.grid:
+        return {}
+    found: dict[str, int] = {}
+    for node in walk(loop.body):
+        if (
+            isinstance(node, Load)
+            and may_have_chunks(state, node.tensor)
+            and loop.index in read_symbols(node.indices[-1])
+        ):
+            size, whole = _row(state, node.tensor), ALIGNMENT // node.tensor.type.dtype.size
+            if state.writer.known(size).multiple % whole:
+                found[size] = max(found.get(size, 1), whole)
+    return found
+
+
+def are_whole(state: State, rows: Mapping[str, int]) -> str:
+    """Return whether sizes are multiples of what they have to be, as i1."""
+    emit, together = state.writer.emit, "true"
+    for size, whole in rows.items():
+        rest = emit(f"icmp eq i64 {emit(f'and i64 {size}, {whole - 1}')}, 0")
+        together = rest if together == "true" else emit(f"and i1 {together}, {rest}")
+    return together
+
+
+@contextmanager
+def read_whole(state: State, rows: Mapping[str, int]) -> Generator[None]:
+    """Write code that is run only where the sizes are multiples of what they have to be, and that reads chunks."""
+    with state.writer.supposing({size: Known(multiple=whole) for size, whole in rows.items()}), state.writer.folding():
+        yield
+
+
+def has_chunks(state: State, tensor: Tensor) -> bool:
+    """Whether elements of a tensor can be taken from chunks here."""
+    if not state.writer.is_folding or not may_have_chunks(state, tensor):
+        return False
+    return state.writer.known(_row(state, tensor)).multiple % (ALIGNMENT // tensor.type.dtype.size) == 0
+
+
+def may_have_chunks(state: State, tensor: Tensor) -> bool:
+    """Whether a tensor that the kernel only reads is dense and begins at a chunk."""
+    kind = tensor.type
+    fits = 2 <= kind.dtype.size <= 8 and kind.rank > 0 and kind.contiguous
+    return fits and tensor in state.kernel.aligned and tensor not in state.stored
+
+
+def _row(state: State, tensor: Tensor) -> str:
+    return state.slot_value(state.layout.tensors[tensor].sizes[tensor.type.rank - 1])

@@ -1,0 +1,306 @@
+"""Work-sharing in a thread block: loops whose iterations its threads divide, and stores by one of them.
+
+All threads run the code around such loops, in step and with the same values. Neighbouring threads take neighbouring
+iterations. Reductions are joined in a fixed order: lanes, then the threads of a warp by shuffles, then warps through
+shared memory; every thread has the result. Barriers keep what one thread stores apart from what others load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known
+from brickwork.codegen.emitter_state import Frame, Slot, State, Team
+from brickwork.codegen.expressions import emit_scalar
+from brickwork.codegen.grid import MOST_THREADS, WARP
+from brickwork.codegen.lane_values import Uniform, scalar_type
+from brickwork.codegen.loops import EmitBlock
+from brickwork.codegen.operators import apply
+from brickwork.codegen.thread_iterations import one_by_one
+from brickwork.codegen.variables import private_symbols, statement_count
+from brickwork.codegen.vectors import emit_lanes, fold_lanes, identity, lane_state, reduction_slot
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import For, Load, Reduction, Store, Tensor, While
+from brickwork.ir.walk import statements, walk
+
+_BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
+_WARP_BARRIER = "llvm.nvvm.bar.warp.sync"
+UNROLLED = 4
+"""Steps of a thread that are written out, so that it waits for what all of them load at once."""
+LIGHT_BODY = 100
+"""Bodies of fewer nodes are written out."""
+_WARPS = MOST_THREADS // WARP
+
+
+def barrier(state: State, team: Team) -> None:
+    """Wait for all threads of the team."""
+    writer, after = state.writer, state.writer.label("met")
+    warp, block = writer.label("warp"), writer.label("block")
+    writer.branch_if(team.warp, warp, block)
+    writer.place(warp)
+    state.module.declare(_WARP_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
+    writer.effect(f"call void @{_WARP_BARRIER}(i32 -1)")
+    writer.branch(after)
+    writer.place(block)
+    _block_barrier(state)
+    writer.place(after)
+
+
+def _block_barrier(state: State) -> None:
+    state.module.declare(_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
+    state.writer.effect(f"call void @{_BARRIER}(i32 0)")
+
+
+def in_repeated_code(state: State) -> State:
+    """Return the state of code that may run more than once."""
+    return state if state.team is None else replace(state, team=replace(state.team, repeated=True))
+
+
+@contextmanager
+def by_one_thread(state: State, store: Store) -> Generator[None]:
+    """Write the body, a store, for the first thread of a team; for all outside of teams, and for what each has."""
+    team = state.team
+    if team is None or team.alone or store.tensor.is_local:
+        yield
+        return
+    crossed = _crossed(state, store.tensor)
+    if crossed:
+        barrier(state, team)
+    with state.writer.when(state.writer.emit(f"icmp eq i64 {team.thread}, 0")):
+        yield
+    if crossed:
+        barrier(state, team)
+
+
+def _crossed(state: State, tensor: Tensor) -> bool:
+    """Return whether what is stored into a tensor at one place of the kernel may be loaded or stored at another."""
+    if tensor.is_local:
+        return False
+    if state.kernel.may_alias:
+        return True
+    nodes = [*walk(state.kernel.body)]
+    stores = sum(isinstance(node, Store) and node.tensor == tensor for node in nodes)
+    loaded = any(isinstance(node, Load) and node.tensor == tensor for node in nodes)
+    return stores > 1 or (stores == 1 and loaded)
+
+
+def _meets_others(state: State, team: Team, loop: For) -> bool:
+    """Return whether code before or after a shared loop may touch what it stores, or store what it loads."""
+    for node in walk(loop):
+        if isinstance(node, Load) and _crossed(state, node.tensor):
+            return True
+        if isinstance(node, Store) and not node.tensor.is_local and (team.repeated or _crossed(state, node.tensor)):
+            return True
+    return False
+
+
+def emit_work_sharing(state: State, team: Team, loop: For, emit_block: EmitBlock) -> None:
+    """Emit a loop whose iterations the threads of a team share out."""
+    writer = state.writer
+    start, stop = emit_scalar(state, loop.start), emit_scalar(state, loop.stop)
+    single = _private(replace(state.inner(), team=replace(team, alone=True)), loop)
+    wide = lane_state(single, loop) if loop.width > 1 else single
+    for each in (single, wide) if loop.width > 1 else (single,):
+        _begin_reductions(each, loop)
+    apart = _meets_others(state, team, loop)
+    if apart:
+        barrier(state, team)
+    place = _emit_steps(wide, team, loop, (start, stop), emit_block)
+    if loop.width > 1 and not _whole(writer, start, stop, loop.width):
+        # Fewer than lanes are left, and for one thread at most.
+        one_by_one(single, loop, (place, stop), replace(writer.known(place), multiple=1), emit_block)
+    totals = [_joined(state, single, wide, loop, item) for item in loop.reductions]
+    _finish(state, team, loop, totals)
+    if apart or (loop.reductions and team.repeated):
+        barrier(state, team)
+
+
+def _emit_steps(state: State, team: Team, loop: For, bounds: tuple[str, str], emit_block: EmitBlock) -> str:
+    """Emit a thread's steps of `width` iterations, several at once as long as there are; return where it ends."""
+    writer, stop = state.writer, bounds[1]
+    start = _not_far_behind(writer, *bounds)
+    counter = writer.alloca("i64")
+    first = writer.emit(f"add i64 {start}, {writer.emit(f'mul i64 {team.thread}, {loop.width}')}")
+    writer.store("i64", first, counter)
+    step = writer.emit(f"mul i64 {team.size}, {loop.width}")
+    highest = max(writer.known(start).high, writer.known(stop).high)
+    highest = min(highest + MOST_THREADS * loop.width * UNROLLED, ANYTHING.high)
+    known = Known(writer.known(start).low, highest, writer.known(first).multiple)
+    place = ""
+    for many in (UNROLLED, 1) if _is_light(loop) else (1,):
+        head, body, rest = (writer.label(stem) for stem in ("share", "steps", "rest"))
+        writer.place(head)
+        place = writer.load("i64", counter)
+        writer.learn(place, known)
+        here = [place]
+        while len(here) < many:
+            here.append(writer.emit(f"add i64 {here[-1]}, {step}"))
+            writer.learn(here[-1], known)
+        last = writer.emit(f"add i64 {here[-1]}, {loop.width - 1}") if loop.width > 1 else here[-1]
+        writer.branch_if(writer.emit(f"icmp slt i64 {last}, {stop}"), body, rest)
+        writer.place(body)
+        for each in here:
+            latch = writer.label("next")
+            _emit_body(state, loop, each, latch, emit_block)
+            writer.place(latch)
+        writer.store("i64", writer.emit(f"add i64 {here[-1]}, {step}"), counter)
+        writer.branch(head)
+        writer.place(rest)
+    return place
+
+
+def _not_far_behind(writer: FunctionWriter, start: str, stop: str) -> str:
+    """Return the start of a loop, or where that is far behind its stop another one that is not before it.
+
+    What a thread counts from there stays near the stop, so that 32 bits are enough where they are for the stop. A start
+    that may be far before zero is left alone: 64 bits are used for it.
+    """
+    known, most = writer.known(start), writer.known(stop).high
+    limit = -(-most // known.multiple) * known.multiple
+    if known.low == ANYTHING.low or known.high <= limit or limit > ANYTHING.high:
+        return start
+    return writer.emit(f"call i64 @llvm.smin.i64(i64 {start}, i64 {limit})")
+
+
+def _is_light(loop: For) -> bool:
+    """Return whether several steps of a loop may be written out."""
+    if any(isinstance(node, For | While) for node in statements(loop.body)):
+        return False
+    return statement_count(loop.body) < LIGHT_BODY
+
+
+def _private(state: State, loop: For) -> State:
+    for symbol in private_symbols(loop) - state.bound:
+        kind = scalar_type(symbol.dtype)
+        state.slots[symbol] = Slot(state.writer.alloca(kind), symbol.dtype, varying=False)
+        state.values.pop(symbol, None)
+    return state
+
+
+def _begin_reductions(state: State, loop: For) -> None:
+    for item in loop.reductions:
+        state.slots[item.symbol] = reduction_slot(state, item)
+        state.values.pop(item.symbol, None)
+
+
+def _whole(writer: FunctionWriter, start: str, stop: str, width: int) -> bool:
+    """Return whether a loop is known to have a multiple of `width` iterations."""
+    return all(writer.known(text).multiple % width == 0 for text in (start, stop))
+
+
+def _emit_body(state: State, loop: For, place: str, latch: str, emit_block: EmitBlock) -> None:
+    if loop.width > 1:
+        emit_lanes(state, loop, place, latch, emit_block)
+        return
+    inner = replace(state.inner(), frame=Frame(latch, latch, None))
+    inner.values[loop.index] = Uniform(place, INT64)
+    emit_block(inner, loop.body)
+
+
+def _joined(state: State, single: State, wide: State, loop: For, item: Reduction) -> str:
+    """Return the partial result of a reduction over this thread's iterations and its warp's, in the first lane."""
+    writer, kind = state.writer, scalar_type(item.symbol.dtype)
+    text = writer.load(kind, single.slots[item.symbol].address)
+    if loop.width > 1:
+        lanes = fold_lanes(state, wide, item)
+        text = apply(state, item.operator.name, item.symbol.dtype, (lanes, text), 1)
+    return _fold_warp(state, item, text)
+
+
+def _fold_warp(state: State, item: Reduction, text: str, threads: int = WARP) -> str:
+    distance = threads // 2
+    while distance:
+        other = _shuffled(state, scalar_type(item.symbol.dtype), text, "down", distance)
+        text = apply(state, item.operator.name, item.symbol.dtype, (text, other), 1)
+        distance //= 2
+    return text
+
+
+def _shuffled(state: State, kind: str, text: str, mode: str, lane: int) -> str:
+    """Return another thread's value: of the one `lane` further in the warp (`down`), or of number `lane` (`idx`)."""
+    emit, name = state.writer.emit, f"llvm.nvvm.shfl.sync.{mode}.i32"
+    state.module.declare(name, "i32", ("i32", "i32", "i32", "i32"))
+
+    def word(text: str) -> str:
+        return emit(f"call i32 @{name}(i32 -1, i32 {text}, i32 {lane}, i32 31)")
+
+    match kind:
+        case "float":
+            return emit(f"bitcast i32 {word(emit(f'bitcast float {text} to i32'))} to float")
+        case "i1":
+            return emit(f"trunc i32 {word(emit(f'zext i1 {text} to i32'))} to i1")
+        case _:
+            pass
+    bits = text if kind == "i64" else emit(f"bitcast {kind} {text} to i64")
+    low, high = emit(f"trunc i64 {bits} to i32"), emit(f"trunc i64 {emit(f'lshr i64 {bits}, 32')} to i32")
+    low, high = emit(f"zext i32 {word(low)} to i64"), emit(f"zext i32 {word(high)} to i64")
+    bits = emit(f"or i64 {emit(f'shl i64 {high}, 32')}, {low}")
+    return bits if kind == "i64" else emit(f"bitcast i64 {bits} to {kind}")
+
+
+def _finish(state: State, team: Team, loop: For, totals: list[str]) -> None:
+    """Join the warps' results and give them to all threads."""
+    if not loop.reductions:
+        return
+    writer, kinds = state.writer, [scalar_type(item.symbol.dtype) for item in loop.reductions]
+    results = [writer.alloca(kind) for kind in kinds]
+    one, several, joined = (writer.label(stem) for stem in ("one", "several", "joined"))
+    writer.branch_if(team.warp, one, several)
+    writer.place(one)
+    for kind, total, result in zip(kinds, totals, results, strict=True):
+        writer.store(kind, _shuffled(state, kind, total, "idx", 0), result)
+    writer.branch(joined)
+    writer.place(several)
+    for kind, total, result in zip(kinds, _across_warps(state, team, loop, totals), results, strict=True):
+        writer.store(kind, total, result)
+    writer.place(joined)
+    for item, kind, result in zip(loop.reductions, kinds, results, strict=True):
+        slot, text = state.slots[item.symbol], writer.load(kind, result)
+        old = writer.load(kind, slot.address)
+        writer.store(kind, apply(state, item.operator.name, item.symbol.dtype, (old, text), 1), slot.address)
+
+
+def _across_warps(state: State, team: Team, loop: For, totals: list[str]) -> list[str]:
+    """Return what all threads have of the results of the warps of a block."""
+    writer = state.writer
+    lane = writer.emit(f"and i64 {team.thread}, {WARP - 1}")
+    warp = writer.emit(f"udiv i64 {team.thread}, {WARP}")
+    places = [_shared(state, item) for item in loop.reductions]
+    with writer.when(writer.emit(f"icmp eq i64 {lane}, 0")):
+        for item, total, place in zip(loop.reductions, totals, places, strict=True):
+            kind = _word(item)
+            value = total if kind == scalar_type(item.symbol.dtype) else writer.emit(f"zext i1 {total} to i8")
+            address = writer.emit(f"getelementptr {kind}, ptr addrspace(3) {place}, i64 {warp}")
+            writer.effect(f"store {kind} {value}, ptr addrspace(3) {address}")
+    _block_barrier(state)
+    warps = writer.emit(f"udiv i64 {team.size}, {WARP}")
+    active = writer.emit(f"icmp slt i64 {lane}, {warps}")
+    pairs = zip(loop.reductions, places, strict=True)
+    return [_across_lanes(state, item, place, lane, active) for item, place in pairs]
+
+
+def _across_lanes(state: State, item: Reduction, place: str, lane: str, active: str) -> str:
+    """Return the fold of the warps' results, which each warp makes for itself."""
+    writer, kind, word = state.writer, scalar_type(item.symbol.dtype), _word(item)
+    near = writer.emit(f"and i64 {lane}, {_WARPS - 1}")
+    address = writer.emit(f"getelementptr {word}, ptr addrspace(3) {place}, i64 {near}")
+    text = writer.emit(f"load {word}, ptr addrspace(3) {address}")
+    if word != kind:
+        text = writer.emit(f"trunc i8 {text} to i1")
+    text = writer.emit(f"select i1 {active}, {kind} {text}, {kind} {identity(item)}")
+    return _shuffled(state, kind, _fold_warp(state, item, text, _WARPS), "idx", 0)
+
+
+def _word(item: Reduction) -> str:
+    kind = scalar_type(item.symbol.dtype)
+    return "i8" if kind == "i1" else kind
+
+
+def _shared(state: State, item: Reduction) -> str:
+    """Return the address of shared memory for a result of each warp; each reduction has its own."""
+    name = state.module.fresh("bw_warps").replace(".", "_")
+    kind = f"[{_WARPS} x {_word(item)}]"
+    state.module.globals[name] = f"@{name} = internal addrspace(3) global {kind} poison, align 8"
+    return f"@{name}"

@@ -1,0 +1,412 @@
+"""What lowering knows while it runs: names, types of variables so far, the block being written, and fresh numbers.
+
+Types of variables grow from pass to pass until a pass changes none; everything else starts anew with each pass.
+A variable's key is the chain of calls that leads to its function and its name.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import CompileError
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.lift import stored_names
+from brickwork.frontend.random_sites import Path
+from brickwork.frontend.rules import error
+from brickwork.frontend.source import SourceFunction, local_names, rebound_names, span
+from brickwork.frontend.typing import Absent, Items, Opaque, Operand, Value, ValueType, View, is_none, join
+from brickwork.ir.build import cast, read
+from brickwork.ir.dtypes import BOOL, DType
+from brickwork.ir.nodes import (
+    Assign,
+    Check,
+    Constant,
+    Expression,
+    Failure,
+    FailureKind,
+    Load,
+    Random,
+    Read,
+    Size,
+    Statement,
+    Symbol,
+    Tensor,
+    TensorType,
+)
+from brickwork.ir.walk import walk
+
+Key: TypeAlias = tuple[Path, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A name that stands for a variable of the program."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A name that stands for a tuple with a variable for each item: it is assigned in several places.
+
+    `site` tells of the list that it was assigned last, as `Items.site` does.
+    """
+
+    keys: tuple[Key, ...]
+    site: Key | None = field(default=None, compare=False)
+
+
+Binding: TypeAlias = Operand | Variable | Together
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function being lowered: the operator's own, or a helper's at one place of call."""
+
+    source: SourceFunction
+    local: frozenset[str]
+    bindings: dict[str, Binding]
+    path: Path = ()
+    call_site: Location | None = None
+    aliases: frozenset[str] = frozenset()
+    """Names that the host part assigns in a straight line: they stand for the expression itself."""
+    returning: Returning | None = None
+    """In a helper: what the loop that is being lowered returns."""
+    several: frozenset[str] = frozenset()
+    """Names that more than one statement assigns."""
+    rebound: frozenset[str] = frozenset()
+    """Names that something other than the head of a `for` assigns."""
+    branches: int = 0
+    """How many `if`s of this function are around the statement that is being lowered."""
+
+    def loc(self, node: ast.AST) -> Location:
+        """Return the place of a node of this function."""
+        return span(self.source.file, self.source.name, node, self.call_site)
+
+
+@dataclass(slots=True)
+class LoopLevel:
+    """A loop around the statement that is being lowered."""
+
+    iteration: Expression | None
+    """The number of the iteration, from 0; None for a `while`."""
+    trips: Expression | None
+    outer: dict[str, Binding]
+    """What names meant before the loop."""
+    frame_path: Path
+    flag: Symbol | None = None
+    """Set by a `break` that must leave several IR loops."""
+    claimed: bool = False
+    branches: int = 0
+    """How many `if`s are around the loop."""
+    exits: list[set[Key]] = field(default_factory=list[set[Key]])
+    """What is assigned at each `break`."""
+
+
+@dataclass(slots=True)
+class Returning:
+    """What the `return`s inside a helper's loop leave: a flag that is set, and values under numbered names."""
+
+    flag: Symbol
+    count: int | None = None
+    """How many values a returned tuple has; None of a number."""
+    met: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a helper is called with, and where."""
+
+    positional: tuple[Operand, ...]
+    keywords: Mapping[str, Operand]
+    call: ast.Call
+
+
+@dataclass(frozen=True, slots=True)
+class ListArray:
+    """A list that is an array: the key of its items' type, that type in this pass, and its sizes."""
+
+    key: Key
+    kind: ValueType
+    sizes: tuple[Expression, ...]
+
+
+class ListDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
+    """A list has turned out to be an array."""
+
+
+class ValueDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
+    """A name has turned out to be read after the loop that gives it a value."""
+
+
+@dataclass(slots=True)
+class State:
+    """The state of one lowering."""
+
+    random_key: Symbol
+    draws_random: bool
+    helpers: Mapping[types.FunctionType, SourceFunction]
+    inline: Callable[[State, SourceFunction, Arguments, Frame], Operand | None]
+    assign_target: Callable[[State, Frame, ast.expr, Operand, Location], None]
+    reduce: Callable[[State, Frame, ast.Call, str], Operand]
+    make_list: Callable[[State, Frame, ast.expr, str], Operand]
+    types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
+    arrays: set[Key] = field(default_factory=set[Key])
+    """Lists that are arrays though their items are few."""
+    kept: set[Key] = field(default_factory=set[Key])
+    """Names that are read after a loop that certainly has given them a value."""
+    given: set[Key] = field(default_factory=set[Key])
+    """Names to which loops so far have certainly given a value."""
+    lists: dict[Tensor, ListArray] = field(default_factory=dict["Tensor", "ListArray"])
+    """The arrays that lists are."""
+    fresh: set[Tensor] = field(default_factory=set[Tensor])
+    """Lists that no name stands for yet."""
+    frames: list[Frame] = field(default_factory=list[Frame])
+    either: set[str] = field(default_factory=set[str])
+    """Names that branches have given different lists."""
+    moved: dict[str, Location] = field(default_factory=dict[str, Location])
+    """Names that were taken out of use when their list got another name, and where."""
+    allocate: Callable[[str, TensorType, tuple[Expression, ...], Location], Tensor] | None = None
+    """Makes scratch memory of sizes that the host knows."""
+    is_host: Callable[[Expression], bool] = lambda _: False
+    """Whether the host part knows an expression."""
+    kernel: list[Statement] | None = None
+    """Where lifted statements are written, while the block is the host's."""
+    in_place: bool = True
+    """Whether elements may decide that arrays change places: on a GPU the host holds their addresses."""
+    changed: bool = False
+    symbols: dict[Key, Symbol] = field(default_factory=dict[Key, Symbol])
+    block: list[Statement] = field(default_factory=list[Statement])
+    assigned: set[Key] = field(default_factory=set[Key])
+    ended: bool = False
+    nonnegative: set[Expression] = field(default_factory=set[Expression])
+    limits: dict[Expression, tuple[int, int]] = field(default_factory=dict["Expression", "tuple[int, int]"])
+    """The least and the greatest value of loop indices whose bounds are literals."""
+    parameters: set[Symbol] = field(default_factory=set[Symbol])
+    """Scalar arguments."""
+    invariant: set[Symbol] = field(default_factory=set[Symbol])
+    loops: list[LoopLevel] = field(default_factory=list[LoopLevel])
+    sites: Mapping[Path, int] = field(default_factory=dict[Path, int])
+    counters: list[Symbol] = field(default_factory=list[Symbol])
+    while_counter: Symbol | None = None
+    exchanged_at: Location | None = None
+    """Where a name for a tensor came to stand for another one last."""
+    calls: list[SourceFunction] = field(default_factory=list[SourceFunction])
+    numbers: int = 0
+    accesses: int = 0
+    wrong: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    """What the user is told of statements that were left out."""
+    unknown: set[Key] = field(default_factory=set[Key])
+    """Names that those statements would have assigned."""
+
+    def symbol(self, name: str, dtype: DType) -> Symbol:
+        """Return a new variable."""
+        self.numbers += 1
+        return Symbol(name, self.numbers, dtype)
+
+    def tensor(self, name: str, kind: TensorType) -> Tensor:
+        """Return a new tensor."""
+        self.numbers += 1
+        return Tensor(name, self.numbers, kind)
+
+    def access(self) -> int:
+        """Return a new access number."""
+        self.accesses += 1
+        return self.accesses - 1
+
+    def emit(self, statement: Statement) -> None:
+        """Append a statement to the block; nothing is written after a `break` or `continue`."""
+        if not self.ended:
+            self.block.append(statement)
+
+    @contextmanager
+    def into(self, block: list[Statement]) -> Generator[None]:
+        """Write into another block meanwhile."""
+        before, self.block = self.block, block
+        ended, self.ended = self.ended, False
+        yield
+        self.block, self.ended = before, ended
+
+    @contextmanager
+    def perhaps(self, block: list[Statement]) -> Generator[None]:
+        """Write into a block that need not run: what it assigns is not assigned after it."""
+        assigned = set(self.assigned)
+        with self.into(block):
+            yield
+        self.assigned = assigned
+
+    def check(
+        self, condition: Expression, kind: FailureKind, message: str, values: tuple[Expression, ...], loc: Location
+    ) -> None:
+        """Emit a check, but for one that holds always."""
+        if not (isinstance(condition, Constant) and condition.value):
+            self.emit(Check(condition=condition, failure=Failure(kind, message), values=values, loc=loc))
+
+    def pin(self, expression: Expression, name: str = "value", position: int | None = None) -> Expression:
+        """Return an expression with the value that this one has now, cheap and free of loads.
+
+        `position` puts the assignment before statements that were emitted since.
+        """
+        if isinstance(expression, Constant | Size) or (
+            isinstance(expression, Read) and expression.symbol in self.invariant
+        ):
+            return expression
+        symbol = self.symbol(name, expression.dtype)
+        statement = Assign(symbol=symbol, value=expression, loc=expression.loc)
+        if position is None:
+            self.emit(statement)
+        elif not self.ended:
+            self.block.insert(position, statement)
+        self.invariant.add(symbol)
+        result = read(symbol, expression.loc)
+        if expression in self.nonnegative:
+            self.nonnegative.add(result)
+        return result
+
+    def is_fixed(self, expression: Expression) -> bool:
+        """Return whether the value stays the same while the statements to come run."""
+        return not any(
+            isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol not in self.invariant)
+            for node in walk(expression)
+        )
+
+    def fix(self, expression: Expression, name: str = "value") -> Expression:
+        """Return the expression itself where it cannot change, else its value now."""
+        return expression if self.is_fixed(expression) else self.pin(expression, name)
+
+    def assign(self, key: Key, value: Value, loc: Location) -> None:
+        """Assign to a variable, widening its type for the next pass where that is needed."""
+        known = self.types.get(key)
+        kind = value.type if known is None else join(known, value.type)
+        if kind is None:
+            raise error(
+                "BW101", f"`{key[1]}` is assigned {known} and {value.type}", loc, "write int(...) around the uint64 one"
+            )
+        if kind != known:
+            self.types[key] = kind
+            self.changed = True
+        symbol = self.variable(key)
+        self.emit(Assign(symbol=symbol, value=cast(value.expression, symbol.dtype, loc), loc=loc))
+        self.assigned.add(key)
+
+    def widen(self, key: Key, kind: ValueType, name: str, loc: Location) -> None:
+        """Let the items of a list be of a type that holds this one too, in the next pass."""
+        known = self.types.get(key)
+        joined = kind if known is None else join(known, kind)
+        if joined is None:
+            message = f"`{name}` holds {known} and {kind}"
+            raise error("BW101", message, loc, "write int(...) around the uint64 one")
+        if joined != known:
+            self.types[key] = joined
+            self.changed = True
+
+    @contextmanager
+    def in_kernel(self) -> Generator[None]:
+        """Write what touches elements into the kernel, also from statements of the host part."""
+        if self.kernel is None or self.loops:
+            yield
+        else:
+            with self.into(self.kernel):
+                yield
+
+    def variable(self, key: Key) -> Symbol:
+        """Return the symbol of a variable whose type is known; one that is widened in this pass gets a new one."""
+        symbol = self.symbols.get(key)
+        if symbol is None or symbol.dtype != self.types[key].dtype:
+            symbol = self.symbols[key] = self.symbol(key[1], self.types[key].dtype)
+        return symbol
+
+    def lookup(self, frame: Frame, name: str, loc: Location) -> Operand:
+        """Return what a local name stands for; refuse one that may have no value yet."""
+        binding = frame.bindings.get(name)
+        if isinstance(binding, Variable):
+            if binding.key in self.assigned:
+                return Value(read(self.variable(binding.key), loc), self.types[binding.key].weak)
+        elif isinstance(binding, Together):
+            if all(key in self.assigned for key in binding.keys):
+                pairs = [(self.variable(key), self.types[key].weak) for key in binding.keys]
+                return Items(tuple(Value(read(symbol, loc), weak) for symbol, weak in pairs), binding.site)
+        elif binding is not None:
+            return binding
+        if name in self.either and binding is None:
+            message = f"`{name}` stands for one list or another here"
+            raise error("BW901", message, loc, f"give `{name}` a list of that length before the `if`")
+        if name in self.moved and binding is None:
+            message = f"`{name}` is read, but line {self.moved[name].line} has given its list another name"
+            raise error("BW005", message, loc, f"copy the items there: `... = {name}[:]`")
+        if (frame.path, name) in self.unknown:
+            raise CompileError(())
+        if (frame.path, name) in self.given - self.kept:
+            self.kept.add((frame.path, name))
+            raise ValueDemanded
+        raise error("BW005", f"`{name}` may be read before it is assigned", loc, f"give `{name}` a value before")
+
+    # ------------------------------------------------------------ what is wrong
+
+    def lowering(self, frame: Frame, node: ast.stmt, lower: Callable[[], None]) -> None:
+        """Lower a statement; keep what is wrong with it, and leave the state as if it had not been there.
+
+        What it would have assigned is unknown from then on: nothing is said of names that are missing for it.
+        """
+        block, ended, loops, calls = self.block, self.ended, len(self.loops), len(self.calls)
+        frames, branches = len(self.frames), frame.branches
+        try:
+            lower()
+        except CompileError as wrong:
+            if type(wrong) is not CompileError:
+                raise
+            self.wrong += wrong.diagnostics
+            self.block, self.ended = block, ended
+            del self.loops[loops:], self.calls[calls:], self.frames[frames:]
+            frame.branches = branches
+            self.unknown |= {(frame.path, name) for name in stored_names(node)}
+
+
+def helper_frame(source: SourceFunction, path: Path, call_site: Location) -> Frame:
+    """Return the frame of a helper that is inlined at a place."""
+    return Frame(
+        source,
+        local_names(source.node),
+        {},
+        path,
+        call_site,
+        rebound=rebound_names(source.node),
+        several=several_names(source.node),
+    )
+
+
+def several_names(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the names that are assigned in more than one place."""
+    stores = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return frozenset(name for name, count in Counter(stores).items() if count > 1)
+
+
+def truth(value: Value, loc: Location) -> Expression:
+    """Return the value as a bool."""
+    return cast(value.expression, BOOL, loc)
+
+
+def describe(operand: Operand | None) -> str:
+    """Return how messages call an operand."""
+    match operand:
+        case Value():
+            return str(operand.type)
+        case View():
+            return f"a tensor with {operand.rank} dimension{'s' if operand.rank != 1 else ''}"
+        case Absent():
+            return f"`{operand.name}`, which is None in this call"
+        case None:
+            return "nothing"
+        case _ if is_none(operand):
+            return "None"
+        case Opaque():
+            return "a device" if operand.what == "device" else operand.what
+        case _:
+            return "a tuple" if hasattr(operand, "items") else "something else"

@@ -1,0 +1,337 @@
+"""What rewritten code calls while `op.python` runs: elements, stores, calls, loops and the counters of random draws.
+
+One `Execution` belongs to one call of the operator. torch is never imported: tensors are asked for what they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import types
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from brickwork.frontend import reference_scalar as numbers
+from brickwork.frontend.environment import DRAWS, helper, intrinsic, is_tensor
+from brickwork.frontend.random_sites import Path, Place
+from brickwork.frontend.reference_loops import Nest, Turns, backward, counted, joined, turns_of
+from brickwork.frontend.reference_scalar import Scalar, convert, dtype_of, is_scalar, result, scalar
+from brickwork.frontend.rules import REDUCTIONS
+from brickwork.ir import philox
+from brickwork.ir.dtypes import FLOAT32, INT64, UINT64, DType, value_dtype
+from brickwork.ir.scalar_semantics import narrow
+from brickwork.language.math import FOLDED, METHODS, POWER_MODULO
+
+_KEY_LIMIT = 1 << 63
+
+
+@dataclass(slots=True)
+class _Level:
+    """One loop that is running: the number of its iteration, how many there are, and whether that is steady."""
+
+    iteration: int
+    trips: int
+    steady: bool
+
+
+class Element:
+    """An element that is stored into; also the item of a list."""
+
+    def __init__(self, owner: Any, indices: Any, name: str) -> None:
+        """Check the index; read nothing yet."""
+        self.owner = owner
+        self.indices: Any = _indices(owner, indices, name) if is_tensor(owner) else indices
+        self.name = name
+        if is_tensor(owner) and len(self.indices) != owner.ndim:
+            raise IndexError(f"`{name}` has {owner.ndim} dimensions, but {len(self.indices)} indices")
+
+    def __setitem__(self, zero: int, value: Any) -> None:
+        """Store."""
+        del zero
+        if not is_tensor(self.owner):
+            self.owner[self.indices] = value
+            return
+        dtype = dtype_of(self.owner)
+        stored: Any = narrow(convert(scalar(value), value_dtype(dtype)), dtype)
+        if dtype is UINT64 and stored >= _KEY_LIMIT:
+            signed = self.owner[self.indices].view(sys.modules["torch"].int64)
+            signed.fill_(stored - 2 * _KEY_LIMIT)
+        else:
+            self.owner[self.indices] = stored
+
+
+class Held(Element):
+    """An element that was read to be stored into: the left side of an augmented assignment."""
+
+    def __init__(self, owner: Any, indices: Any, name: str) -> None:
+        """Check the index and read."""
+        super().__init__(owner, indices, name)
+        self.before = _element(owner, self.indices) if is_tensor(owner) else owner[indices]
+
+    def update(self, operator: str, value: Any) -> None:
+        """Store what `operator` makes of the element and the value."""
+        self[0] = numbers.binary(operator, self.before, value)
+
+
+def _indices(tensor: Any, indices: Any, name: str) -> tuple[int, ...]:
+    """Return the indices counted from the start; refuse those beyond the sizes."""
+    flat = list(_flatten(indices))
+    shape = tuple(tensor.shape)
+    if len(flat) > len(shape):
+        raise IndexError(f"`{name}` has {len(shape)} dimensions, but {len(flat)} indices")
+    found: list[int] = []
+    for axis, item in enumerate(flat):
+        index, size = scalar(item).__index__(), int(shape[axis])
+        if not -size <= index < size:
+            where = f"dimension {axis} of tensor '{name}' with size {size} (shape {shape})"
+            raise IndexError(f"index {index} is out of bounds for {where}")
+        found.append(index + size if index < 0 else index)
+    return tuple(found)
+
+
+def _flatten(indices: Any) -> Iterator[Any]:
+    if isinstance(indices, tuple):
+        for item in cast("tuple[Any, ...]", indices):
+            yield from _flatten(item)
+    else:
+        yield indices
+
+
+def _element(tensor: Any, indices: tuple[int, ...]) -> Any:
+    return result(tensor[indices].item(), value_dtype(dtype_of(tensor)), weak=False)
+
+
+class Execution:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        name: str,
+        helpers: Mapping[types.FunctionType, types.FunctionType],
+        sites: Mapping[Path, int],
+        key: Any,
+        generator: Any,
+    ) -> None:
+        """Begin outside of every loop."""
+        self.name = name
+        self._helpers = helpers
+        self._sites = sites
+        self._key: Any = key
+        self._generator = generator
+        self._path: Path = ()
+        self._levels: list[_Level] = []
+        self._turns: int | None = None
+        self._running: dict[Path, int] = {}
+
+    # ------------------------------------------------------------ values
+
+    def binary(self, name: str, left: Any, right: Any) -> Any:
+        """Return `left <name> right`; lists keep Python's own operators."""
+        if isinstance(left, list | tuple) or isinstance(right, list | tuple):
+            one, other = cast("Any", left), cast("Any", right)
+            return one * other if name == "mul" else one + other
+        return numbers.binary(name, left, right)
+
+    def unary(self, name: str, operand: Any) -> Any:
+        """Return a unary operator applied."""
+        return numbers.unary(name, operand)
+
+    def compare(self, name: str, left: Any, right: Any) -> Any:
+        """Return a comparison."""
+        return numbers.compare(name, left, right)
+
+    def contains(self, item: Any, items: Any) -> bool:
+        """Return `item in items`."""
+        return numbers.contains(item, items)
+
+    def truth(self, value: Any) -> bool:
+        """Return whether the value holds."""
+        return bool(scalar(value)) if is_scalar(value) else bool(value)
+
+    def get(self, owner: Any, indices: Any, name: str) -> Any:
+        """Return an element as a value, a view of lower rank, or the item of a list."""
+        if not is_tensor(owner):
+            return owner[indices]
+        found = _indices(owner, indices, name)
+        return _element(owner, found) if len(found) == owner.ndim else owner[found]
+
+    def place(self, owner: Any, indices: Any, name: str) -> Element:
+        """Return an element to store into."""
+        return Element(owner, indices, name)
+
+    def held(self, owner: Any, indices: Any, name: str) -> Held:
+        """Return an element to update."""
+        return Held(owner, indices, name)
+
+    def item(self, value: Any) -> Any:
+        """Return `value.item()`: the number itself, in its type; of anything else, what its method gives."""
+        if not is_scalar(value):
+            return value.item()
+        found = scalar(value)
+        return result(found.value, found.dtype, weak=found.weak)
+
+    # ------------------------------------------------------------ calls
+
+    def call(self, function: Any, place: Place, /, *arguments: Any, **named: Any) -> Any:
+        """Call a function: a draw, a function with a ruling, a helper, or anything of the host."""
+        name = intrinsic(function)
+        if name in DRAWS:
+            return self._draw(name, (*self._path, place), arguments)
+        if name is not None and name.startswith("torch.") and any(map(_is_whole, arguments)):
+            return function(*arguments, **named)
+        if name in FOLDED and len(arguments) != 2:
+            return self._folded(function, place, arguments, FOLDED[name])
+        owner = getattr(function, "__self__", None)
+        formula = METHODS.get(getattr(function, "__name__", "")) if is_scalar(owner) else None
+        if formula is not None:
+            return self._helpers[formula](self, owner)
+        if name == "builtins.pow" and len(arguments) == 3:
+            return self._helpers[POWER_MODULO](self, *arguments)
+        ruled = numbers.known(name) if name is not None else None
+        if ruled is not None:
+            if name in REDUCTIONS and len(arguments) == 1 and is_tensor(arguments[0]):
+                arguments = (self.loop(True, self.items(arguments[0])),)
+            return ruled(*arguments, **named)
+        inner = helper(function)
+        if inner is not None and inner in self._helpers:
+            before, self._path = self._path, (*self._path, place)
+            try:
+                return self._helpers[inner](self, *arguments, **named)
+            finally:
+                self._path = before
+        return function(*arguments, **named)
+
+    def _folded(self, function: Any, place: Place, arguments: Sequence[Any], neutral: float) -> Any:
+        found = arguments[0] if arguments else neutral
+        for item in arguments[1:] or (neutral,):
+            found = self.call(function, place, found, item)
+        return found
+
+    # ------------------------------------------------------------ loops
+
+    def head(self, function: Any, /, *arguments: Any, **named: Any) -> Turns | Nest:
+        """Return what a loop runs over: `range` and its like, and `enumerate`, `zip` and `reversed` of items."""
+        match intrinsic(function):
+            case "brickwork.indices":
+                return Nest([range(int(size)) for size in arguments[0].shape], tuples=True)
+            case "brickwork.ndrange":
+                parts: list[Any] = [item if isinstance(item, tuple) else (item,) for item in arguments]
+                return Nest([_range(cast("Sequence[Any]", item)) for item in parts], tuples=len(parts) > 1)
+            case "builtins.enumerate":
+                inner, *start = arguments
+                return counted(inner, scalar(named.get("start", start[0] if start else 0)).__index__())
+            case "builtins.zip":
+                return joined(arguments)
+            case "builtins.reversed":
+                return backward(arguments[0])
+            case "builtins.tuple" | "builtins.list":
+                return arguments[0]
+            case _:
+                return turns_of(_range(arguments))
+
+    def items(self, value: Any) -> Turns:
+        """Return the items of a tensor or a tuple; an element is read when its turn begins."""
+        if is_tensor(value):
+            return Turns(int(value.shape[0]), lambda turn: self.get(value, turn, "tensor"))
+        return turns_of(value)
+
+    def loop(self, steady: bool, head: Turns | Nest) -> Iterator[Any]:
+        """Run over items, keeping count."""
+        if isinstance(head, Nest):
+            return self._iterate([turns_of(axis) for axis in head.axes], steady, tuples=head.tuples)
+        return self._iterate([head], steady, tuples=False)
+
+    def _iterate(self, axes: Sequence[Turns], steady: bool, *, tuples: bool) -> Generator[Any]:
+        depth = len(self._levels)
+        levels = [_Level(0, axis.count, steady) for axis in axes]
+        try:
+            for places in itertools.product(*(range(axis.count) for axis in axes)):
+                for level, iteration in zip(levels, places, strict=True):
+                    level.iteration = iteration
+                self._levels[depth:] = levels
+                found = tuple(axis.item(iteration) for axis, iteration in zip(axes, places, strict=True))
+                yield found if tuples else found[0]
+        finally:
+            del self._levels[depth:]
+
+    @contextmanager
+    def turns(self) -> Generator[None]:
+        """Count the turns of the outermost `while`."""
+        outermost = self._turns is None
+        if outermost:
+            self._turns = 0
+        try:
+            yield
+        finally:
+            if outermost:
+                self._turns = None
+
+    def turn(self) -> None:
+        """Begin a turn of a `while`."""
+        self._turns = (self._turns or 0) + 1
+
+    # ------------------------------------------------------------ random draws
+
+    def _draw(self, name: str, path: Path, arguments: tuple[Any, ...]) -> Any:
+        place = self._random_key(), self._counter(path), self._turns or 0, self._sites[path]
+        if name == "brickwork.rand":
+            return Scalar(philox.uniform(*place), FLOAT32, weak=True)
+        if name == "brickwork.randn":
+            return Scalar(philox.normal(*place), FLOAT32, weak=True)
+        low, high = (int(convert(scalar(item), INT64)) for item in arguments)
+        if low >= high:
+            raise ValueError(f"randint: low {low} is not below high {high}")
+        return result(philox.integer(*place, (low, high)), INT64, weak=True)
+
+    def _counter(self, path: Path) -> int:
+        number = 0
+        for position, level in enumerate(self._levels):
+            if position > 0 and not level.steady:
+                self._running[path] = self._running.get(path, -1) + 1
+                return self._running[path]
+            number = number * level.trips + level.iteration if position else level.iteration
+        return number
+
+    def _random_key(self) -> int:
+        if self._key is None:
+            torch = sys.modules["torch"]
+            self._key = torch.randint(0, _KEY_LIMIT - 1, (), generator=self._generator, dtype=torch.int64)
+        if is_tensor(self._key):
+            self._key = self._key.item()
+        return int(self._key)
+
+
+def _is_whole(value: Any) -> bool:
+    return is_tensor(value) and value.ndim > 0
+
+
+def _range(arguments: Sequence[Any]) -> range:
+    return range(*(item.__index__() if isinstance(item, Scalar) else scalar(item).__index__() for item in arguments))
+
+
+def finish(returned: Any, out: Any, types: Callable[[], Sequence[DType]]) -> Any:
+    """Return the results as tensors, copied into the caller's if there are any.
+
+    `types` gives the element types of the results; it is asked only where a result is a number, as the type of a
+    variable depends on all its assignments.
+    """
+    if returned is None:
+        return None
+    several = isinstance(returned, tuple | list)
+    items: list[Any] = list(cast("Sequence[Any]", returned)) if several else [returned]
+    found = [item if is_tensor(item) else _cell(scalar(item), types()[place]) for place, item in enumerate(items)]
+    if out is not None:
+        targets: list[Any] = list(cast("Sequence[Any]", out)) if isinstance(out, tuple | list) else [out]
+        for target, item in zip(targets, found, strict=True):
+            if tuple(target.shape) != tuple(item.shape):
+                raise ValueError(f"`out` has shape {tuple(target.shape)}, the result {tuple(item.shape)}")
+            target.copy_(item)
+        return cast("Any", out)
+    return tuple(found) if several else found[0]
+
+
+def _cell(value: Scalar, dtype: DType) -> Any:
+    torch = sys.modules["torch"]
+    return torch.tensor(convert(value, dtype), dtype=getattr(torch, dtype.name))

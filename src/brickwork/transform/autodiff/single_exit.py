@@ -1,0 +1,128 @@
+"""Gives loops a single exit: `break` and `continue` become flags. Reverse mode starts from this form.
+
+    for j in range(n):                        left = False
+        if x[j] < 0: continue                 for j in range(n):
+        out[j] = x[j]               ->            on = True
+        if x[j] > 1: break                        if x[j] < 0: on = False
+                                                  if on:
+                                                      out[j] = x[j]
+                                                      if x[j] > 1: on = False; left = True
+                                                  if left: break
+
+A `while` becomes one whose condition is a variable, without a prelude and never left otherwise. Invariant: `break`
+stands at the end of a `for`, as `If(Read(left), (Break(),))`, and nowhere else, and `continue` nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL
+from brickwork.ir.nodes import Assign, Block, Break, Continue, For, If, Read, Statement, Symbol, While
+from brickwork.transform.scratch import Names
+
+
+def single_exit(block: Block, names: Names) -> Block:
+    """Return the block with its loops left in one place only."""
+    return tuple(item for statement in block for item in _statement(statement, names))
+
+
+def leaving(loop: For) -> Symbol | None:
+    """Return the variable that ends a normalised loop early, if one does."""
+    match loop.body[-1:]:
+        case (If(condition=Read(symbol=symbol), then=(Break(),)),):
+            return symbol
+        case _:
+            return None
+
+
+def _statement(statement: Statement, names: Names) -> Block:
+    match statement:
+        case If(then=then, otherwise=otherwise):
+            changed = replace(statement, then=single_exit(then, names), otherwise=single_exit(otherwise, names))
+            return (changed,)
+        case For(body=body):
+            return _for(statement, single_exit(body, names), names)
+        case While(prelude=prelude, body=body):
+            return _while(replace(statement, prelude=single_exit(prelude, names), body=single_exit(body, names)), names)
+        case _:
+            return (statement,)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flags:
+    """The variables of a loop: whether this iteration goes on, and whether the loop is left."""
+
+    on: Symbol
+    left: Symbol
+
+
+def _for(statement: For, body: Block, names: Names) -> Block:
+    jumps = {type(jump) for jump in _jumps(body)}
+    if not jumps:
+        return (replace(statement, body=body),)
+    flags = _flags(names)
+    inner = (_set(flags.on, True), *_guarded(body, flags))
+    if Break not in jumps:
+        return (replace(statement, body=inner),)
+    end = If(condition=build.read(flags.left), then=(Break(loc=statement.loc),), loc=statement.loc)
+    return (_set(flags.left, False), replace(statement, body=(*inner, end)))
+
+
+def _while(statement: While, names: Names) -> Block:
+    flags = _flags(names)
+    prelude = (_set(flags.on, True), *_guarded(statement.prelude, flags)) if any(_jumps(statement.prelude)) else ()
+    begun = prelude or statement.prelude
+    body = statement.body
+    if any(_jumps(body)):
+        body = (_set(flags.on, True), *_guarded(body, flags))
+    turn: Block = (
+        If(condition=statement.condition, then=body, otherwise=(_set(flags.left, True),), loc=statement.loc),
+    )
+    if prelude:
+        turn = (If(condition=build.read(flags.on), then=turn),)
+    going = build.logical_not(build.read(flags.left))
+    return (_set(flags.left, False), While(prelude=(), condition=going, body=(*begun, *turn), loc=statement.loc))
+
+
+def _flags(names: Names) -> _Flags:
+    return _Flags(Symbol("on", next(names.symbols), BOOL), Symbol("left", next(names.symbols), BOOL))
+
+
+def _set(symbol: Symbol, value: bool) -> Assign:
+    return Assign(symbol=symbol, value=build.constant(value, BOOL))
+
+
+def _jumps(block: Block) -> Iterator[Break | Continue]:
+    """Yield the jumps of the loop around a block; those of normalised loops in it are their own."""
+    for statement in block:
+        match statement:
+            case Break() | Continue():
+                yield statement
+            case If(then=then, otherwise=otherwise):
+                yield from _jumps(then)
+                yield from _jumps(otherwise)
+            case _:
+                pass
+
+
+def _guarded(block: Block, flags: _Flags) -> Block:
+    """Return the block with flags set where it jumped, and what follows under their condition."""
+    for place, statement in enumerate(block):
+        if not any(_jumps((statement,))):
+            continue
+        match statement:
+            case Break():
+                return (*block[:place], _set(flags.on, False), _set(flags.left, True))
+            case Continue():
+                return (*block[:place], _set(flags.on, False))
+            case If(then=then, otherwise=otherwise):
+                branch = replace(statement, then=_guarded(then, flags), otherwise=_guarded(otherwise, flags))
+                rest = _guarded(block[place + 1 :], flags)
+                guarded = (If(condition=build.read(flags.on), then=rest, loc=statement.loc),) if rest else ()
+                return (*block[:place], branch, *guarded)
+            case _:
+                raise TypeError(type(statement).__name__)
+    return block

@@ -1,0 +1,217 @@
+"""Partitions a scheduled kernel: statements that run on the host, nests of the grid, code in order in one thread.
+
+The host runs control flow that has nests inside, and the arithmetic that it needs, as long as all of it is known
+without asking the device. Invariant: a variable is the host's everywhere or the device's everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Break,
+    Check,
+    Continue,
+    For,
+    If,
+    Load,
+    Node,
+    Random,
+    Read,
+    Rebind,
+    Role,
+    Statement,
+    Symbol,
+    While,
+)
+from brickwork.ir.operators import FLOATS
+from brickwork.ir.walk import children, rewrite, statements, walk
+
+Symbols = frozenset[Symbol]
+GRID = frozenset({Role.PARALLEL, Role.BLOCK})
+"""The roles of loops that a launch runs."""
+_INTEGER_ONLY = frozenset({"pow", "mod", "floordiv"})
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Answers for the statements of one kernel; `device` are the variables whose values only the device knows."""
+
+    device: Symbols
+
+    def is_known(self, *roots: Node) -> bool:
+        """Whether the host can evaluate expressions."""
+        for node in walk(roots):
+            match node:
+                case Load() | Random():
+                    return False
+                case Read(symbol=symbol) if symbol in self.device:
+                    return False
+                case Apply(operator=operator, operands=operands):
+                    floats = operands[0].dtype in FLOATS
+                    if floats and operator.name in _INTEGER_ONLY:
+                        return False
+                    if operator.operands == FLOATS and operator.name != "truediv":
+                        return False
+                case _:
+                    pass
+        return True
+
+    def is_nest(self, statement: Node) -> bool:
+        """Whether a statement is a loop that a launch runs."""
+        return (
+            isinstance(statement, For)
+            and statement.role in GRID
+            and all(self.is_known(level.start, level.stop) for level in self.nest(statement))
+        )
+
+    def nest(self, loop: For) -> tuple[For, ...]:
+        """Return the perfectly nested loops of one launch, outermost first."""
+        levels = [loop]
+        while not levels[-1].reductions and levels[-1].width == 1 and len(levels[-1].body) == 1:
+            inner = levels[-1].body[0]
+            if not isinstance(inner, For) or inner.role is not loop.role or inner.reductions:
+                break
+            indices = {level.index for level in levels}
+            if not Partition(self.device | indices).is_known(inner.start, inner.stop):
+                break
+            levels.append(inner)
+        return tuple(levels)
+
+    def has_nests(self, statement: Node) -> bool:
+        """Whether there is a nest in a statement."""
+        return any(self.is_nest(node) for node in walk(statement))
+
+    def is_host(self, statement: Statement) -> bool:
+        """Whether the host runs a statement; nests and serial pieces may be in it."""
+        match statement:
+            case Assign(symbol=symbol, value=value):
+                return symbol not in self.device and self.is_known(value)
+            case Check(condition=condition, values=values):
+                return self.is_known(condition, *values)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return self.is_known(condition) and self._is_worth(statement, (*then, *otherwise))
+            case For(start=start, stop=stop, body=body):
+                plain = statement.role is Role.SEQUENTIAL and self.is_known(start, stop)
+                return plain and self._is_worth(statement, body) and not self._leaves(body)
+            case While(prelude=prelude, condition=condition, body=body):
+                ahead = self.is_known(condition) and all(map(self.is_host, prelude))
+                return ahead and self._is_worth(statement, body) and not self._leaves(body)
+            case Break() | Continue() | Rebind():
+                return True
+            case _:
+                return False
+
+    def _is_worth(self, statement: Statement, inner: Block) -> bool:
+        if any(isinstance(node, Rebind) for node in statements(statement)):
+            return True
+        return self.has_nests(statement) or all(map(self.is_host, inner))
+
+    def _leaves(self, block: Block) -> bool:
+        """Whether what the device runs may leave the loop that a block is the body of."""
+        for statement in block:
+            if not self.is_host(statement):
+                if jumps_out(statement):
+                    return True
+            elif isinstance(statement, If) and self._leaves((*statement.then, *statement.otherwise)):
+                return True
+        return False
+
+
+def partition(block: Block, device: Iterable[Symbol] = ()) -> Partition:
+    """Return where the statements of a kernel's body run; `device` are variables known to be the device's."""
+    places = Partition(frozenset(device))
+    while (found := places.device | _assigned(block, places)) != places.device:
+        places = Partition(found)
+    return places
+
+
+def _assigned(block: Block, places: Partition) -> Symbols:
+    """Return the variables that the device gives a value which is used outside of an iteration of a nest."""
+    found: set[Symbol] = set()
+    for statement in block:
+        if places.is_host(statement):
+            match statement:
+                case If(then=then, otherwise=otherwise):
+                    found |= _assigned((*then, *otherwise), places)
+                case For(body=body):
+                    found |= _assigned(body, places)
+                case While(prelude=prelude, body=body):
+                    found |= _assigned((*prelude, *body), places)
+                case _:
+                    pass
+        elif places.is_nest(statement):
+            found |= {item.symbol for item in statement.reductions} if isinstance(statement, For) else set[Symbol]()
+        else:
+            # Not the indices of loops: the host may run another copy of such a loop, and knows its index.
+            found |= {node.symbol for node in statements(statement) if isinstance(node, Assign)}
+    return frozenset(found)
+
+
+def launched(block: Block, places: Partition) -> Symbols:
+    """Return the indices of the loops that launches run: of nests that the host reaches, and of loops in them."""
+    found: set[Symbol] = set()
+    for statement in block:
+        if places.is_nest(statement):
+            found |= {node.index for node in statements(statement) if isinstance(node, For)}
+        elif places.is_host(statement):
+            match statement:
+                case If(then=then, otherwise=otherwise):
+                    found |= launched((*then, *otherwise), places)
+                case For(body=body) | While(body=body):
+                    found |= launched(body, places)
+                case _:
+                    pass
+    return frozenset(found)
+
+
+def outlives_check(block: Block, places: Partition) -> bool:
+    """Whether a nest runs after what one thread checks: it must not where a check has failed."""
+    return _after_check(block, places, False)[0]
+
+
+def _after_check(block: Block, places: Partition, checked: bool) -> tuple[bool, bool]:
+    """Return whether a nest follows a check, and whether there is one by the end, given whether one came before."""
+    followed = False
+    for statement in block:
+        if places.is_nest(statement):
+            followed = followed or checked
+        elif not places.is_host(statement):
+            checked = checked or any(isinstance(node, Check) for node in statements(statement))
+        else:
+            parts: list[Block] = []
+            match statement:
+                case If(then=then, otherwise=otherwise):
+                    parts = [then, otherwise]
+                case For(body=body) | While(body=body):
+                    parts = [(*body, *body)]
+                case _:
+                    pass
+            ends = [_after_check(part, places, checked) for part in parts]
+            followed = followed or any(end[0] for end in ends)
+            checked = checked or any(end[1] for end in ends)
+    return followed, checked
+
+
+def jumps_out(statement: Node) -> bool:
+    """Whether a statement may leave, or continue, a loop around it."""
+    match statement:
+        case Break() | Continue():
+            return True
+        case For() | While():
+            return False
+        case _:
+            return any(map(jumps_out, children(statement)))
+
+
+def in_order(block: Block) -> Block:
+    """Return the block with its loops run in order by one thread."""
+    return tuple(rewrite(statement, _plain) for statement in block)
+
+
+def _plain(node: Node) -> Node:
+    return replace(node, role=Role.SEQUENTIAL, width=1, across=0, reductions=()) if isinstance(node, For) else node

@@ -1,0 +1,398 @@
+"""Outlines device kernels: cuts scheduled kernels into what the host runs and the kernels that it launches.
+
+    s = 0                                     for c in blocks: p = 0; for i in threads: p += x[i]; partial[c] = p
+    for c in blocks: for i in threads: ... -> one block: s = 0; for c in threads: s += partial[c]; cell[0] = s
+    for j in parallel: y[j] /= s              for j in parallel: s = cell[0]; y[j] /= s
+
+What runs where is in `host_device_partition.py`, what a device kernel is told of its arguments in `device_kernel.py`.
+Invariant: nothing on the host waits for the device; variables pass from piece to piece in tensors of one element.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from brickwork.analysis.scalars import NONE, live_before
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import CompileError
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, INT64, value_dtype
+from brickwork.ir.nodes import (
+    FLAT_ACCESS,
+    TRUE,
+    Allocate,
+    Apply,
+    Assign,
+    Block,
+    Check,
+    Expression,
+    For,
+    If,
+    Kernel,
+    KeyParameter,
+    Launch,
+    Load,
+    Local,
+    Node,
+    Program,
+    Random,
+    Rebind,
+    Role,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.transform.argument_facts import ArgumentFacts
+from brickwork.transform.device_kernel import make_kernel
+from brickwork.transform.host_device_partition import GRID, Partition, in_order, outlives_check, partition
+from brickwork.transform.predicate import predicate
+from brickwork.transform.replicate_reductions import replicate_reductions
+from brickwork.transform.schedule.apply import MOST_PIECES
+from brickwork.transform.schedule.lockstep import runs_in_lockstep
+from brickwork.transform.scratch import Names, identity, names_of
+from brickwork.transform.shared_locals import share_locals, used_tables
+from brickwork.transform.split_reductions import split_reductions
+
+Symbols = frozenset[Symbol]
+FALSE = build.constant(False, BOOL)
+
+
+def outline_kernels(program: Program, scheduled: Mapping[str, Kernel], known: ArgumentFacts) -> Program:
+    """Return the program with each launch replaced by launches of device kernels; `scheduled` are by kernels' names.
+
+    `known` is what `known_of(program)` says.
+    """
+    key = next((item for item in program.parameters if isinstance(item, KeyParameter)), None)
+    names = names_of((program, *scheduled.values()), known.scratch)
+    cell = None
+    if key is not None and any(isinstance(node, Random) for item in scheduled.values() for node in walk(item)):
+        cell, _ = names.tensor("key", INT64, 1)
+        program = replace(
+            program,
+            parameters=tuple(replace(item, cell=cell) if item is key else item for item in program.parameters),
+        )
+    shared = {key.symbol: cell} if key is not None and cell is not None else {}
+    body: list[Statement] = []
+    for statement in program.body:
+        match statement:
+            case Launch(kernel=kernel):
+                body.extend(_outline_kernel(scheduled[kernel.name], names, shared, known))
+            case Allocate(fill=fill) if fill is not None:
+                body.extend((replace(statement, fill=None), *_fill(statement, fill, names, known)))
+            case _:
+                body.append(statement)
+    return replace(program, body=tuple(body))
+
+
+def is_nondeterministic(program: Program) -> bool:
+    """Whether results may differ in rounding from call to call: floats are summed or multiplied in no fixed order."""
+    return any(
+        isinstance(node, Store)
+        and node.combine is not None
+        and node.tensor.type.dtype.is_float
+        and node.combine.name in {"add", "mul"}
+        for node in statements(program)
+    )
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def _outline_kernel(
+    kernel: Kernel, names: Names, shared: Mapping[Symbol, Tensor], known: ArgumentFacts
+) -> Iterator[Statement]:
+    kernel = replace(kernel, body=predicate(kernel.body, names.symbols, shared))
+    places = partition(kernel.body, shared)
+    found = share_locals(kernel.body, places, names)
+    if found.body != kernel.body:
+        kernel = replace(kernel, body=found.body)
+        places = partition(kernel.body, shared)
+    draft = _Cutter(kernel, places, names, known, dict(shared), count(), None, found.tables)
+    draft.block(kernel.body, ())
+    cells, made = dict(shared), [*found.made]
+    for symbol in sorted(draft.exposed & places.device - shared.keys(), key=lambda item: item.number):
+        cells[symbol], allocate = names.tensor(symbol.name, symbol.dtype, 1)
+        made.append(allocate)
+    flag = None
+    if outlives_check(kernel.body, places):
+        flag, allocate = names.tensor("passed", BOOL, 1)
+        made.append(allocate)
+    cutter = _Cutter(kernel, places, names, known, cells, count(), flag, found.tables)
+    body = cutter.block(kernel.body, ())
+    body = body if flag is None else (cutter.launch((names.store(flag, build.integer(0), TRUE),), ()), *body)
+    yield from _placed((*made, *cutter.made), body)
+
+
+def _placed(made: tuple[Allocate, ...], body: Block) -> Block:
+    """Return the statements with allocations before what uses them: in a branch where only that does."""
+    if len(body) == 1 and isinstance(body[0], If):
+        choice = body[0]
+        then = [item for item in made if _uses(choice.then, item.tensor)]
+        otherwise = [item for item in made if _uses(choice.otherwise, item.tensor)]
+        both = tuple(item for item in made if item in then and item in otherwise)
+        branches = (tuple(item for item in part if item not in both) for part in (then, otherwise))
+        first, second = branches
+        inner = replace(choice, then=_placed(first, choice.then), otherwise=_placed(second, choice.otherwise))
+        return (*both, inner)
+    return (*(item for item in made if _uses(body, item.tensor)), *body)
+
+
+def _uses(block: Block, tensor: Tensor) -> bool:
+    return any(isinstance(node, Kernel) and tensor in node.tensors for node in statements(block))
+
+
+@dataclass(slots=True)
+class _Cutter:
+    """Cuts the body of one kernel.
+
+    `cells` hold the variables that pass from piece to piece. `flag` is a tensor of one bool, if nests run after what
+    one thread checks: while it is false, because a check has failed, no piece does anything.
+    """
+
+    kernel: Kernel
+    places: Partition
+    names: Names
+    known: ArgumentFacts
+    cells: dict[Symbol, Tensor]
+    numbers: Iterator[int]
+    flag: Tensor | None
+    tables: Mapping[Tensor, Local]
+    exposed: set[Symbol] = field(default_factory=set[Symbol])
+    made: list[Allocate] = field(default_factory=list[Allocate])
+
+    @property
+    def changing(self) -> Symbols:
+        """The variables that the kernel gives new values: what is tested of them may not hold later."""
+        return assigned_symbols(self.kernel.body)
+
+    def block(self, block: Block, facts: tuple[Expression, ...]) -> Block:
+        """Return what the host runs for a block; `facts` hold in it beside the kernel's."""
+        result: list[Statement] = []
+        waiting: list[Statement] = []
+
+        def flush() -> None:
+            if waiting:
+                result.append(self.serial(tuple(waiting), facts))
+                waiting.clear()
+
+        for statement in block:
+            if self.places.is_host(statement):
+                if not isinstance(statement, Assign) or _mentions(waiting, statement.symbol):
+                    flush()
+                result.append(self.host(statement, facts))
+            elif isinstance(statement, For) and self.places.is_nest(statement):
+                if not self.can_wait(waiting, statement):
+                    flush()
+                if statement.reductions:
+                    launch, joined = self.reduction(statement, facts)
+                    result.append(launch)
+                    if waiting and (_checks(waiting) or not runs_in_lockstep((*waiting, joined))):
+                        flush()
+                    waiting.append(joined)
+                else:
+                    flush()
+                    result.extend(self.nests(statement, facts))
+            else:
+                if _joins(waiting) and not _follows(waiting, statement):
+                    flush()
+                waiting.extend(in_order((statement,)))
+        flush()
+        return tuple(result)
+
+    def host(self, statement: Statement, facts: tuple[Expression, ...]) -> Statement:
+        """Return a statement that the host runs, with what is in it cut too."""
+        match statement:
+            case If(condition=condition, then=then, otherwise=otherwise):
+                lasting = (item for item in _conjuncts(condition) if not read_symbols(item) & self.changing)
+                inside = (*facts, *lasting)
+                return replace(statement, then=self.block(then, inside), otherwise=self.block(otherwise, facts))
+            case For(body=body):
+                return replace(statement, body=self.block(body, facts))
+            case While(body=body):
+                return replace(statement, body=self.block(body, facts))
+            case _:
+                return statement
+
+    def can_wait(self, waiting: Sequence[Statement], nest: For) -> bool:
+        """Whether statements that stand before a nest may run after it."""
+        if _checks(waiting):
+            return False
+        stored, touched = _tensors(waiting, Store), _tensors((nest,), Load, Store)
+        loaded, written = _tensors(waiting, Load), _tensors((nest,), Store)
+        exposed = live_before((replace(nest, reductions=()),), NONE) - {item.symbol for item in nest.reductions}
+        return not (stored & touched or loaded & written or assigned_symbols(waiting) & exposed)
+
+    # ------------------------------------------------------------ pieces
+
+    def serial(self, block: Block, facts: tuple[Expression, ...]) -> Launch:
+        """Return the launch of what one thread runs, or one block where it joins partial results."""
+        _refuse_exchanges(block)
+        heads, tails = self.heads(block), self.tails(block)
+        if self.flag is not None and _checks(block):
+            zero = build.integer(0)
+            lowered, raised = (self.names.store(self.flag, zero, constant) for constant in (FALSE, TRUE))
+            heads, tails = (lowered, *heads), (*tails, raised)
+        whole = self.flagged((*heads, *block, *tails))
+        if _joins(block):
+            index = Symbol("block", next(self.names.symbols), INT64)
+            ends = build.integer(0), build.integer(1)
+            whole = (For(index=index, start=ends[0], stop=ends[1], body=whole, role=Role.BLOCK, loc=block[0].loc),)
+        return self.launch(whole, facts)
+
+    def nest(self, loop: For, facts: tuple[Expression, ...]) -> Launch:
+        """Return the launch of a nest."""
+        heads = self.heads((loop,))
+        levels = self.places.nest(loop)
+        body = levels[-1].body
+        body = tuple(rewrite(node, _in_block) for node in body) if loop.role is Role.BLOCK else in_order(body)
+        result = replace(levels[-1], body=self.flagged((*heads, *body)))
+        for level in reversed(levels[:-1]):
+            result = replace(level, body=(result,))
+        return self.launch((result,), facts)
+
+    def nests(self, loop: For, facts: tuple[Expression, ...]) -> Block:
+        """Return the launch of a nest, and several that do as much faster where its sizes say so."""
+        whole = self.nest(loop, facts)
+        levels = self.places.nest(loop)
+        if (found := split_reductions(levels, self.places, self.names)) is not None:
+            parts = (*found.made, *(self.nest(part, facts) for part in (found.parts, found.joined)))
+        elif (found := replicate_reductions(levels, self.places, self.names)) is not None:
+            steps = (found.cleared, found.updated, found.joined)
+            parts = (found.made, *(self.nest(part, facts) for part in steps))
+        else:
+            return (whole,)
+        return (If(condition=found.condition, then=parts, otherwise=(whole,), loc=loop.loc),)
+
+    def reduction(self, loop: For, facts: tuple[Expression, ...]) -> tuple[Launch, For]:
+        """Return the launch that makes partial results, and the loop that joins them."""
+        index = build.read(loop.index)
+        starts, stores, joins = list[Statement](), list[Statement](), list[Statement]()
+        place = Symbol(loop.index.name, next(self.names.symbols), INT64)
+        for item in loop.reductions:
+            symbol = item.symbol
+            partial, allocate = self.names.tensor(f"{symbol.name}_partial", symbol.dtype, MOST_PIECES)
+            self.made.append(allocate)
+            starts.append(Assign(symbol=symbol, value=identity(item), loc=loop.loc))
+            stores.append(self.names.store(partial, index, build.read(symbol)))
+            part = self.names.load(partial, build.read(place))
+            value = build.apply(item.operator.name, build.read(symbol), part, loc=loop.loc)
+            joins.append(Assign(symbol=symbol, value=value, loc=loop.loc))
+        body = (*starts, *loop.body, *stores)
+        joined = replace(loop, index=place, body=tuple(joins), role=Role.THREAD)
+        return self.nest(replace(loop, body=body, reductions=()), facts), joined
+
+    def flagged(self, block: Block) -> Block:
+        """Return the block as it runs if no check has failed before."""
+        if self.flag is None:
+            return block
+        return (If(condition=self.names.load(self.flag, build.integer(0)), then=block),)
+
+    def heads(self, block: Block) -> Block:
+        """Return what declares the tables of a piece, and reads what other pieces, or the caller, left in cells."""
+        exposed = live_before(block, NONE)
+        self.exposed |= exposed
+        assigned = assigned_symbols(block) & self.cells.keys()
+        kept = {symbol for symbol in assigned if not _is_nest(block) and not _assigns(block, symbol)}
+        wanted = sorted((exposed | kept) & self.cells.keys(), key=lambda symbol: symbol.number)
+        cells = (
+            Assign(symbol=symbol, value=self.names.load(self.cells[symbol], build.integer(0))) for symbol in wanted
+        )
+        return (*used_tables(block, self.tables), *cells)
+
+    def tails(self, block: Block) -> Block:
+        """Return what leaves variables in cells."""
+        assigned = sorted(assigned_symbols(block) & self.cells.keys(), key=lambda symbol: symbol.number)
+        return tuple(self.names.store(self.cells[symbol], build.integer(0), build.read(symbol)) for symbol in assigned)
+
+    def launch(self, body: Block, facts: tuple[Expression, ...]) -> Launch:
+        """Return the launch of a piece."""
+        name = f"{self.kernel.name}_{next(self.numbers)}"
+        kernel = make_kernel(name, body, (*self.kernel.facts, *facts), self.known, self.kernel)
+        return Launch(kernel=kernel, loc=self.kernel.loc)
+
+
+def _refuse_exchanges(block: Block) -> None:
+    """Refuse tensors that change places where only the device knows whether: the host holds their addresses."""
+    for node in statements(block):
+        if isinstance(node, Rebind):
+            names = " and ".join(f"`{tensor.name}`" for tensor in node.targets)
+            message = f"elements decide whether {names} are exchanged, and nothing on a GPU may wait for them"
+            advice = "count the turns with a number, or copy the elements instead"
+            raise CompileError(Diagnostic(code="BW901", message=message, loc=node.loc, help=advice))
+
+
+def _in_block(node: Node) -> Node:
+    if isinstance(node, For) and node.role is not Role.THREAD:
+        return replace(node, role=Role.SEQUENTIAL, width=1, across=0, reductions=())
+    return node
+
+
+def _is_nest(block: Block) -> bool:
+    return len(block) == 1 and isinstance(block[0], For) and block[0].role in GRID
+
+
+def _assigns(block: Block, symbol: Symbol) -> bool:
+    """Whether a block always gives a variable a value."""
+    return any(isinstance(statement, Assign) and statement.symbol == symbol for statement in block)
+
+
+def _mentions(block: Sequence[Statement], symbol: Symbol) -> bool:
+    return symbol in read_symbols(block) | assigned_symbols(block)
+
+
+def _checks(block: Sequence[Statement]) -> bool:
+    return any(isinstance(node, Check) for node in statements(block))
+
+
+def _joins(block: Sequence[Statement]) -> bool:
+    return any(isinstance(statement, For) and statement.role is Role.THREAD for statement in block)
+
+
+def _follows(waiting: Sequence[Statement], statement: Statement) -> bool:
+    """Whether a statement can be run in step after a loop that joins partial results."""
+    if any(isinstance(node, For | While | Check) for node in statements(statement)):
+        return False
+    return runs_in_lockstep((*waiting, statement))
+
+
+def _tensors(block: Sequence[Statement], *kinds: type[Load | Store]) -> frozenset[Tensor]:
+    return frozenset(node.tensor for node in walk(block) if isinstance(node, Load | Store) and isinstance(node, kinds))
+
+
+def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    if isinstance(condition, Apply) and condition.operator.name == "logical_and":
+        return tuple(part for operand in condition.operands for part in _conjuncts(operand))
+    return (condition,)
+
+
+# ---------------------------------------------------------------- fills
+
+
+def _fill(node: Allocate, fill: Expression, names: Names, known: ArgumentFacts) -> Block:
+    """Return the launch of a kernel that fills a new tensor."""
+    tensor, kind = node.tensor, node.tensor.type
+    value = build.cast(fill, value_dtype(kind.dtype))
+    indices = [Symbol(f"i{axis}", next(names.symbols), INT64) for axis in range(kind.rank)]
+    sizes: list[Expression] = [Size(tensor=tensor, axis=axis) for axis in range(kind.rank)]
+    reads = tuple(build.read(index) for index in indices)
+    body: Block
+    if kind.contiguous and kind.rank > 1:
+        total = build.product(sizes)
+        place = (*(build.integer(0) for _ in indices[1:]), reads[-1])
+        body = (Store(tensor=tensor, indices=place, value=value, access=FLAT_ACCESS, loc=node.loc),)
+        indices, sizes = indices[-1:], [total]
+    else:
+        body = (Store(tensor=tensor, indices=reads, value=value, access=next(names.accesses), loc=node.loc),)
+    width = min(16 // kind.dtype.size, 8) if kind.contiguous else 1
+    for index, size in zip(reversed(indices), reversed(sizes), strict=True):
+        body = (For(index=index, start=build.integer(0), stop=size, body=body, role=Role.PARALLEL, width=width),)
+        width = 1
+    name = re.sub(r"\W", "_", tensor.name)  # An item of a list is named `xs[1]`.
+    return (Launch(kernel=make_kernel(f"{name}_fill_{tensor.number}", body, (), known, None)),)

@@ -1,0 +1,119 @@
+"""Preconditions of a kernel: what the host part has checked before the launch, and what that implies.
+
+Derived programs check in their host part what their derivation rests on. Their kernels need no second body for
+arguments that break it, and no checks of divisors that the host excludes to be 0. Invariant: what is said to hold does
+so in every launch; conditions that read elements, or what is changed after the check, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from brickwork.ir import build
+from brickwork.ir.nodes import (
+    Apply,
+    Block,
+    Cast,
+    Check,
+    Constant,
+    Expression,
+    Load,
+    Random,
+    Read,
+    Rebind,
+    Size,
+    Statement,
+    Tensor,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+
+
+@dataclass(frozen=True)
+class Preconditions:
+    """The conditions that were checked."""
+
+    conditions: frozenset[Expression] = frozenset()
+
+    @cached_property
+    def nonzero(self) -> frozenset[Expression]:
+        """The expressions that are not 0."""
+        return frozenset(found for item in self.conditions if (found := divisor_of(item)) is not None)
+
+    def holds(self, condition: Expression) -> bool:
+        """Whether a condition was checked, or a stricter limit of the same number."""
+        if condition in self.conditions:
+            return True
+        limit = _limit(condition)
+        return limit is not None and self._strictest.get(limit[0], limit[1] + 1) <= limit[1]
+
+    @cached_property
+    def _strictest(self) -> dict[tuple[Expression, bool], int]:
+        found: dict[tuple[Expression, bool], int] = {}
+        for item in self.conditions:
+            if (limit := _limit(item)) is not None:
+                found[limit[0]] = min(limit[1], found.get(limit[0], limit[1]))
+        return found
+
+
+NOTHING = Preconditions()
+
+
+def preconditions_of(host: Block, kernel: Block) -> Preconditions:
+    """Return what holds in the body of a kernel since the statements of the host part before it have checked it."""
+    found: list[Expression] = []
+    for statement in host:
+        match statement:
+            case Check(condition=condition):
+                found += [] if any(isinstance(node, Load | Random) for node in walk(condition)) else [condition]
+            case Rebind(targets=targets):
+                found = [item for item in found if not _sized(item).intersection(targets)]
+            case _:
+                found = _unchanged(found, statement)
+    return Preconditions(frozenset(_unchanged(found, kernel)))
+
+
+def _sized(condition: Expression) -> frozenset[Tensor]:
+    return frozenset(node.tensor for node in walk(condition) if isinstance(node, Size))
+
+
+def _unchanged(conditions: list[Expression], by: Statement | Block) -> list[Expression]:
+    """Return the conditions on variables that statements do not assign."""
+    changed = assigned_symbols(by)
+    return [item for item in conditions if changed.isdisjoint(read_symbols(item))] if changed else conditions
+
+
+def divisor_of(condition: Expression) -> Expression | None:
+    """Return the expression that a check excludes to be 0."""
+    match condition:
+        case Apply(operator=operator, operands=(divisor, zero)) if operator.name == "ne" and build.is_constant(zero, 0):
+            return divisor
+        case _:
+            return None
+
+
+def strictest(conditions: Iterable[Expression], already: Preconditions) -> Iterator[Expression]:
+    """Yield the conditions that neither those checked `already` nor the others imply."""
+    every = [item for item in dict.fromkeys(conditions) if not already.holds(item)]
+    for place, item in enumerate(every):
+        if not Preconditions(frozenset((*every[:place], *every[place + 1 :]))).holds(item):
+            yield item
+
+
+def _limit(condition: Expression) -> tuple[tuple[Expression, bool], int] | None:
+    """Return a number, whether it is bounded from above, and how far from 0 it may be, if that is all that is said."""
+    match condition:
+        case Apply(operator=operator, operands=(Constant(value=most), Size() | Read() | Cast() as bounded)):
+            if operator.name == "ge":
+                return (bounded, True), int(most)
+        case Apply(operator=operator, operands=(Apply() as total, zero)) if operator.name == "ge":
+            match total.operands:
+                case (Constant(value=most), Size() | Read() | Cast() as bounded):
+                    if total.operator.name == "add" and build.is_constant(zero, 0):
+                        return (bounded, False), int(most)
+                case _:
+                    pass
+        case _:
+            pass
+    return None

@@ -1,0 +1,117 @@
+"""Gives a small tensor that many iterations update copies, so that few threads meet on an element.
+
+    for i: h[x[i]] += 1     ->     for c, b: copy[c, b] = 0
+                                   for i: copy[i // RUN % COPIES, x[i]] += 1
+                                   for b: s = 0; for c: s += copy[c, b]
+                                          h[b] += s
+
+Invariant: only updates that give the same result in any order are taken apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64, value_dtype
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Expression,
+    For,
+    Load,
+    Node,
+    Reduction,
+    Role,
+    Size,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.operators import OPERATORS
+from brickwork.ir.walk import read_symbols, rewrite, statements, walk
+from brickwork.transform.host_device_partition import Partition
+from brickwork.transform.scratch import Names
+from brickwork.transform.split_reductions import count_of, flat_place, nested
+
+COPIES = 512
+RUN = 1024
+"""Neighbouring iterations that update the same copy."""
+MANY_UPDATES = 1 << 19
+FEW_ELEMENTS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Three nests that do as one where `condition` holds, with the copies that they use."""
+
+    condition: Expression
+    made: Allocate
+    cleared: For
+    updated: For
+    joined: For
+
+
+def replicate_reductions(levels: Sequence[For], places: Partition, names: Names) -> Copies | None:
+    """Return nests that do as one of these levels; None if it does not count into a small tensor."""
+    last = levels[-1]
+    stores = [node for node in statements(last.body) if isinstance(node, Store)]
+    if last.role is not Role.PARALLEL or len(stores) != 1 or not _counts(stores[0], last):
+        return None
+    bounds = [bound for level in levels for bound in (level.start, level.stop)]
+    if read_symbols(bounds) & {level.index for level in levels} or not places.is_known(*bounds):
+        return None
+    tensor = stores[0].tensor
+    extent = Size(tensor=tensor, axis=0)
+    copy, made = names.tensor(f"{tensor.name}_copies", tensor.type.dtype, COPIES, extent)
+    counts = [count_of(level) for level in levels]
+    total = build.product(counts)
+    run = build.apply("floordiv", flat_place(levels, counts), build.integer(RUN))
+    which = build.apply("mod", run, build.integer(COPIES))
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Store):
+            return node
+        return replace(node, tensor=copy, indices=(which, *node.indices), access=next(names.accesses))
+
+    updated = nested(levels, tuple(rewrite(statement, visit) for statement in last.body))
+    many = build.apply("ge", total, build.integer(MANY_UPDATES))
+    few = build.apply("le", extent, build.integer(FEW_ELEMENTS))
+    some = build.apply("ge", extent, build.integer(1))
+    condition = build.apply("logical_and", build.apply("logical_and", many, few), some)
+    return Copies(condition, made, _cleared(copy, names), updated, _joined(tensor, copy, names))
+
+
+def _counts(store: Store, loop: For) -> bool:
+    """Whether a store adds integers to a row of elements that nothing else in a loop reads."""
+    kind = store.tensor.type
+    adds = store.combine is not None and store.combine.name == "add" and value_dtype(kind.dtype) is INT64
+    return (
+        adds and kind.rank == 1 and not any(isinstance(n, Load) and n.tensor == store.tensor for n in walk(loop.body))
+    )
+
+
+def _cleared(copy: Tensor, names: Names) -> For:
+    """Return the nest that begins the copies."""
+    row, place = (Symbol(name, next(names.symbols), INT64) for name in ("copy", "place"))
+    zero = names.store(copy, build.read(row), build.read(place), build.integer(0))
+    return nested([_over(row, copy, 0, Role.PARALLEL), _over(place, copy, 1, Role.PARALLEL)], (zero,))
+
+
+def _joined(tensor: Tensor, copy: Tensor, names: Names) -> For:
+    """Return the nest that adds the copies to the tensor."""
+    row, place, total = (Symbol(name, next(names.symbols), INT64) for name in ("copy", "place", "sum"))
+    part = build.add(build.read(total), names.load(copy, build.read(row), build.read(place)))
+    inner = replace(
+        _over(row, copy, 0, Role.THREAD),
+        body=(Assign(symbol=total, value=part),),
+        reductions=(Reduction(total, OPERATORS["add"]),),
+    )
+    added = replace(names.store(tensor, build.read(place), build.read(total)), combine=OPERATORS["add"])
+    body = (Assign(symbol=total, value=build.integer(0)), inner, added)
+    return nested([_over(place, copy, 1, Role.BLOCK)], body)
+
+
+def _over(index: Symbol, tensor: Tensor, axis: int, role: Role) -> For:
+    return For(index=index, start=build.integer(0), stop=Size(tensor=tensor, axis=axis), body=(), role=role)

@@ -1,0 +1,77 @@
+"""Whether the threads of a block can run a body in lockstep: no thread may write what another one has still to read.
+
+A barrier follows each loop that is shared out among the threads, and each store outside of such loops, which one thread
+does; of a local each thread has a copy. Invariant: between an element's read by all threads and a write of its tensor
+there is a barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from brickwork.ir.nodes import Block, For, If, Load, Local, Node, Role, Statement, Store, Symbol, Tensor, While
+from brickwork.ir.walk import statements, walk
+
+Tensors = frozenset[Tensor]
+NONE: Tensors = frozenset()
+
+
+def runs_in_lockstep(block: Block, shared: frozenset[Symbol] = frozenset()) -> bool:
+    """Return whether a block can be run in step, with THREAD loops and those of these indices shared out."""
+    return _after(block, shared, NONE) is not None
+
+
+def _after(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
+    """Return the tensors read since the last barrier, given those read before; None if one of them is written."""
+    for statement in block:
+        after = _step(statement, shared, read)
+        if after is None:
+            return None
+        read = after
+    return read
+
+
+def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
+    match statement:
+        case For() if statement.index in shared or statement.role is Role.THREAD:
+            if _stores_into_copies(statement):
+                return None
+            read |= _loaded((statement.start, statement.stop))
+            return None if read & _stored(statement.body) else NONE
+        case For(start=start, stop=stop, body=body):
+            return _repeated(body, shared, read | _loaded((start, stop)))
+        case While(prelude=prelude, condition=condition, body=body):
+            whole = (*prelude, If(condition=condition, then=body))
+            return _repeated(whole, shared, read)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            read |= _loaded((condition,))
+            one, other = _after(then, shared, read), _after(otherwise, shared, read)
+            return None if one is None or other is None else one | other
+        case Store(tensor=tensor) if not tensor.is_local:
+            # What a store itself reads is of use to the one thread that does it.
+            return None if tensor in read else NONE
+        case _:
+            return read | _loaded((statement,))
+
+
+def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
+    """Return what is read since the last barrier after a block that runs any number of times."""
+    once = _after(block, shared, read)
+    again = None if once is None else _after(block, shared, read | once)
+    return None if again is None else read | again
+
+
+def _stores_into_copies(loop: For) -> bool:
+    """Return whether a loop stores into a local from outside, of which each thread of the block has a copy."""
+    own = {node.tensor for node in statements(loop.body) if isinstance(node, Local)}
+    return any(
+        isinstance(node, Store) and node.tensor.is_local and node.tensor not in own for node in statements(loop.body)
+    )
+
+
+def _loaded(nodes: Iterable[Node]) -> Tensors:
+    return frozenset(node.tensor for node in walk(nodes) if isinstance(node, Load) and not node.tensor.is_local)
+
+
+def _stored(nodes: Iterable[Node]) -> Tensors:
+    return frozenset(node.tensor for node in statements(nodes) if isinstance(node, Store))

@@ -1,0 +1,243 @@
+"""Splits long reductions in nests of few iterations (split-K), so that a grid has threads enough.
+
+    for j: s = 0                           for c in pieces: for j: p = 0; for i in piece c: p += x[i, j]; part[c, j] = p
+           for i: s += x[i, j]     ->      for j: s = 0; for c in pieces: s += part[c, j]
+                                                  out[j] = s
+           out[j] = s
+
+Invariant: pieces depend on sizes alone, and are joined in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Block,
+    Check,
+    Expression,
+    For,
+    Random,
+    Role,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.transform.host_device_partition import Partition
+from brickwork.transform.schedule.lockstep import runs_in_lockstep
+from brickwork.transform.scratch import Names, identity
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is cut: nests of at most `few` steps, into pieces of at least `least` iterations, a multiple of `unit`.
+
+    A step is an iteration, or the lanes of a thread. There are about `enough` pieces in all, and at most `most` of a
+    step.
+    """
+
+    few: int
+    least: int
+    unit: int
+    enough: int
+    most: int
+
+
+THREADS = Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
+"""Of nests whose iterations are for a thread each."""
+DEEP = Limits(few=1 << 15, least=4, unit=1, enough=1 << 20, most=4096)
+"""Of such nests whose iterations accumulate in loops of loops."""
+BLOCKS = Limits(few=256, least=8192, unit=1024, enough=2048, most=1024)
+"""Of nests whose iterations are for a block each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Two nests that do as one where `condition` holds, with the tensors between them."""
+
+    condition: Expression
+    made: tuple[Allocate, ...]
+    parts: For
+    joined: For
+
+
+def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> Split | None:
+    """Return two nests that do as one of these levels; None if it is of another kind."""
+    last = levels[-1]
+    loop = _accumulating(last.body)
+    if loop is None or not _is_fixed(loop, levels, places):
+        return None
+    place = last.body.index(loop)
+    before, after = last.body[:place], last.body[place + 1 :]
+    if any(not isinstance(item, Assign) for item in before) or any(
+        isinstance(node, For | While) for node in statements(after)
+    ):
+        return None
+    limits = _limits(last, loop)
+    counts = [count_of(level) for level in levels]
+    total = build.product(counts)
+    steps = build.product([*counts[:-1], _steps(counts[-1], last.width)]) if limits is DEEP else total
+    length = count_of(loop)
+    pieces = _pieces(steps, length, limits)
+    cutter = _Cutter(tuple(levels), loop, names, flat_place(levels, counts), limits)
+    made = cutter.tensors(pieces, total)
+    tensors = tuple(item.tensor for item in made)
+    joined = (*before, cutter.joined(tensors), *after)
+    if not runs_in_lockstep(joined):
+        return None
+    enough = build.apply("ge", length, build.integer(2 * limits.least))
+    some = build.apply("ge", steps, build.integer(1))
+    few = build.apply("le", steps, build.integer(limits.few))
+    condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
+    outer = [replace(level, role=Role.BLOCK, width=1) for level in levels]
+    return Split(condition, made, cutter.parts(before, tensors), nested(outer, joined))
+
+
+def _limits(last: For, loop: For) -> Limits:
+    """Return what is cut of a nest whose `last` loop has iterations that accumulate in a loop."""
+    if last.role is not Role.PARALLEL:
+        return BLOCKS
+    return DEEP if any(isinstance(node, For) for node in statements(loop.body)) else THREADS
+
+
+def _steps(count: Expression, width: int) -> Expression:
+    """Return how many steps of `width` iterations there are."""
+    if width == 1:
+        return count
+    return build.apply("floordiv", build.add(count, build.integer(width - 1)), build.integer(width))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    levels: tuple[For, ...]
+    loop: For
+    names: Names
+    flat: Expression
+    limits: Limits
+
+    @property
+    def wide(self) -> bool:
+        """Whether iterations are for a thread each: then neighbours are beside one another in memory."""
+        return self.levels[-1].role is Role.PARALLEL
+
+    def tensors(self, pieces: Expression, total: Expression) -> tuple[Allocate, ...]:
+        """Return what allocates the partial results."""
+        sizes = (pieces, total) if self.wide else (total, pieces)
+        return tuple(
+            self.names.tensor(f"{item.symbol.name}_partial", item.symbol.dtype, *sizes)[1]
+            for item in self.loop.reductions
+        )
+
+    def parts(self, before: Block, tensors: Sequence[Tensor]) -> For:
+        """Return the nest that makes the partial results."""
+        loop, piece = self.loop, self.index("piece")
+        count = self.pieces(tensors)
+        length = build.add(count_of(loop), build.sub(build.mul(count, self.unit()), build.integer(1)))
+        step = build.apply("floordiv", length, build.mul(count, self.unit()))
+        if self.limits.unit > 1:
+            step = build.mul(step, self.unit())
+        start = build.add(loop.start, build.mul(build.read(piece), step))
+        stop = build.apply("minimum", build.add(start, step), loop.stop)
+        starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
+        stores: list[Statement] = [
+            self.names.store(tensor, *self.places(piece), build.read(item.symbol))
+            for tensor, item in zip(tensors, loop.reductions, strict=True)
+        ]
+        body = (*before, *starts, replace(loop, start=start, stop=stop), *stores)
+        role = self.levels[-1].role
+        over = For(index=piece, start=build.integer(0), stop=count, body=(), role=role, loc=loop.loc)
+        levels = (over, *self.levels) if self.wide else (*self.levels, over)
+        return nested(levels, body)
+
+    def joined(self, tensors: Sequence[Tensor]) -> For:
+        """Return the loop that joins the partial results of an iteration."""
+        loop, piece = self.loop, self.index("piece")
+        joins = [
+            Assign(
+                symbol=item.symbol,
+                value=build.apply(
+                    item.operator.name,
+                    build.read(item.symbol),
+                    self.names.load(tensor, *self.places(piece)),
+                    loc=loop.loc,
+                ),
+                loc=loop.loc,
+            )
+            for tensor, item in zip(tensors, loop.reductions, strict=True)
+        ]
+        ends = build.integer(0), self.pieces(tensors)
+        return replace(loop, index=piece, start=ends[0], stop=ends[1], body=tuple(joins), role=Role.THREAD, width=1)
+
+    def index(self, name: str) -> Symbol:
+        """Return a new variable."""
+        return Symbol(name, next(self.names.symbols), INT64)
+
+    def unit(self) -> Expression:
+        """Return the iterations of which a piece is a multiple."""
+        return build.integer(self.limits.unit)
+
+    def pieces(self, tensors: Sequence[Tensor]) -> Expression:
+        """Return the number of pieces."""
+        return Size(tensor=tensors[0], axis=0 if self.wide else 1)
+
+    def places(self, piece: Symbol) -> tuple[Expression, Expression]:
+        """Return the indices of a piece's result."""
+        return (build.read(piece), self.flat) if self.wide else (self.flat, build.read(piece))
+
+
+def _accumulating(body: Block) -> For | None:
+    """Return the only loop of a body, if it accumulates and stores nothing."""
+    loops = [item for item in body if isinstance(item, For)]
+    if len(loops) != 1 or not loops[0].reductions:
+        return None
+    barred = any(isinstance(node, Check | Random) for node in walk(body))
+    barred = barred or any(isinstance(node, Store) for node in statements(loops[0]))
+    return None if barred else loops[0]
+
+
+def _is_fixed(loop: For, levels: Sequence[For], places: Partition) -> bool:
+    """Whether the host knows the bounds of a loop, and they are the same in all iterations of the levels."""
+    inside = {level.index for level in levels} | assigned_symbols(levels[-1].body)
+    bounds = [bound for item in (loop, *levels) for bound in (item.start, item.stop)]
+    return not read_symbols(bounds) & inside and places.is_known(*bounds)
+
+
+def count_of(loop: For) -> Expression:
+    """Return the number of iterations."""
+    if build.is_constant(loop.start, 0) and isinstance(loop.stop, Size):
+        return loop.stop
+    return build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0))
+
+
+def _pieces(steps: Expression, length: Expression, limits: Limits) -> Expression:
+    """Return the number of pieces of each step, at least 1."""
+    each = build.apply("maximum", steps, build.integer(1))
+    wanted = build.apply("floordiv", build.integer(limits.enough), each)
+    most = build.apply("floordiv", length, build.integer(limits.least))
+    found = build.apply("minimum", build.apply("minimum", wanted, most), build.integer(limits.most))
+    return build.apply("maximum", found, build.integer(1))
+
+
+def flat_place(levels: Sequence[For], counts: Sequence[Expression]) -> Expression:
+    """Return the number of an iteration among all of the levels."""
+    flat: Expression = build.integer(0)
+    for level, count in zip(levels, counts, strict=True):
+        flat = build.add(build.mul(flat, count), build.sub(build.read(level.index), level.start))
+    return flat
+
+
+def nested(levels: Sequence[For], body: Block) -> For:
+    """Return these loops around a body."""
+    result = replace(levels[-1], body=body)
+    for level in reversed(levels[:-1]):
+        result = replace(level, body=(result,))
+    return result

@@ -1,0 +1,66 @@
+"""What the host knows of a program for a GPU: the index of a loop that it runs, even if a device runs a copy of it."""
+
+from dataclasses import replace
+
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.build import integer
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import Allocate, For, Role, Symbol
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
+from brickwork.transform.host_device_partition import in_order
+from brickwork.transform.pipeline import schedule_program
+from support.tensors import argument_type, to_memory, to_tensor
+
+
+def steps(x: torch.Tensor, shift: int) -> None:
+    for t in range(1, 4):
+        for i in range(x.shape[1]):
+            x[t, i] = x[t - 1, shift] + i
+
+
+def test_a_loop_of_the_host_with_a_checked_copy_on_the_device_keeps_its_index():
+    x = torch.arange(20.0).reshape(4, 5)
+    types = Signature((argument_type(x), argument_type(2)), device="cuda")
+    pieces, _ = schedule_program(lower(define(steps), types), cuda_target((9, 0)))
+    verify_program(pieces)
+    assert not [node.tensor.name for node in walk(pieces) if isinstance(node, Allocate) and node.tensor.name == "t"]
+    memory = to_memory(x)
+    run_program(pieces, [memory, 2], check=True)
+    for t in range(1, 4):
+        x[t] = x[t - 1, 2] + torch.arange(5)
+    assert torch.equal(to_tensor(memory), x)
+
+
+def lists_that_may_fail(a: torch.Tensor, x: torch.Tensor) -> None:
+    t = 0
+    for i in range(a.shape[0]):
+        w = [0.0] * 100
+        for j in range(100):
+            w[j] = x[j, j + 1]
+        if a[i] < 1:
+            t = 4
+    for i in range(a.shape[0]):
+        a[i] += t
+
+
+def test_a_list_that_the_careful_copy_shares_out_stays_private_in_the_fast_one():
+    tensors = torch.zeros(5), torch.zeros(100, 101)
+    types = Signature(tuple(map(argument_type, tensors)), device="cuda")
+    pieces, _ = schedule_program(lower(define(lists_that_may_fail), types), cuda_target((9, 0)))
+    memories = [*map(to_memory, tensors)]
+    run_program(pieces, memories, check=True)
+    assert memories[0].data == [4.0] * 5
+
+
+def test_nothing_of_a_schedule_is_left_on_a_loop_that_one_thread_runs():
+    plain = For(index=Symbol("i", 1, INT64), start=integer(0), stop=integer(9), body=())
+    for role, width, across in ((Role.PARALLEL, 4, 32), (Role.BLOCK, 1, 0), (Role.THREAD, 2, 0)):
+        scheduled = replace(plain, role=role, width=width, across=across)
+        assert in_order((scheduled,)) == (plain,)

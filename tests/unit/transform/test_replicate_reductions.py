@@ -1,0 +1,80 @@
+"""Counting into a small tensor is done in copies of it where sizes say so; other updates are left alone."""
+
+import pytest
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import Allocate, If, Launch
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
+from brickwork.transform import replicate_reductions
+from brickwork.transform.pipeline import schedule_program
+from support.tensors import argument_type, to_memory, to_tensor
+
+GPU = cuda_target((9, 0))
+
+
+@pytest.fixture(autouse=True)
+def low_limits(monkeypatch):
+    monkeypatch.setattr(replicate_reductions, "COPIES", 3)
+    monkeypatch.setattr(replicate_reductions, "RUN", 4)
+    monkeypatch.setattr(replicate_reductions, "MANY_UPDATES", 20)
+    monkeypatch.setattr(replicate_reductions, "FEW_ELEMENTS", 5)
+
+
+def programs_of(function, *arguments):
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    program = lower(define(function), signature)
+    pieces, _ = schedule_program(program, GPU)
+    verify_program(pieces)
+    return program, pieces
+
+
+def launches_of(pieces):
+    choices = [node for node in walk(pieces) if isinstance(node, If) and isinstance(node.then[0], Allocate)]
+    return [sum(isinstance(item, Launch) for item in choice.then) for choice in choices]
+
+
+def count(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if x[i, j] > 0:
+                out[x[i, j]] -= x[i, j]
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (3, 6), (9, 7), (0, 30)])
+@pytest.mark.parametrize("bins", [3, 5, 6])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+def test_copies_count_as_the_source_says(shape, bins, dtype):
+    x = torch.randint(-3, bins, shape)
+    out = torch.arange(bins).to(dtype)
+    program, pieces = programs_of(count, x, out)
+    results = []
+    for one in (program, pieces):
+        memories = [to_memory(x), to_memory(out.clone())]
+        run_program(one, memories, key=5, check=True)
+        results.append(to_tensor(memories[1]))
+    assert torch.equal(*results)
+    found = launches_of(pieces)
+    assert found
+    assert set(found) == {3}
+
+
+def weigh(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[int(x[i])] += x[i]
+
+
+def least(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[x[i]] = min(out[x[i]], i)
+
+
+@pytest.mark.parametrize(("function", "dtype"), [(weigh, torch.float32), (least, torch.int64)])
+def test_other_updates_have_no_copies(function, dtype):
+    _, pieces = programs_of(function, torch.zeros(30, dtype=dtype), torch.zeros(4, dtype=dtype))
+    assert launches_of(pieces) == []

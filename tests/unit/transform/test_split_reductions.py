@@ -1,0 +1,144 @@
+"""Nests of few long iterations are cut into pieces where sizes say so, and into none that would mean something else."""
+
+import pytest
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import Allocate, Constant, If, Launch, Size
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
+from brickwork.transform import split_reductions
+from brickwork.transform.outline import is_nondeterministic
+from brickwork.transform.pipeline import schedule_program
+from support.tensors import argument_type, to_memory, to_tensor
+
+GPU = cuda_target((9, 0))
+
+
+@pytest.fixture(autouse=True)
+def low_limits(monkeypatch):
+    monkeypatch.setattr(split_reductions, "THREADS", split_reductions.Limits(few=8, least=4, unit=1, enough=12, most=3))
+    monkeypatch.setattr(split_reductions, "DEEP", split_reductions.Limits(few=7, least=2, unit=1, enough=12, most=3))
+    monkeypatch.setattr(split_reductions, "BLOCKS", split_reductions.Limits(few=8, least=4, unit=2, enough=12, most=3))
+
+
+def pieces_of(function, *arguments):
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    pieces, _ = schedule_program(lower(define(function), signature), GPU)
+    verify_program(pieces)
+    return pieces
+
+
+def parts_of(pieces):
+    """The numbers of launches of the choices that make partial results."""
+    choices = [node for node in walk(pieces) if isinstance(node, If) and isinstance(node.then[0], Allocate)]
+    return [sum(isinstance(item, Launch) for item in choice.then) for choice in choices]
+
+
+def columns(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = out[j]
+        for i in range(x.shape[0]):
+            s += x[i, j]
+        out[j] = s * 2.0
+
+
+def rows(x: torch.Tensor, out: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        least, most = 0.0, 1.0
+        for j in range(x.shape[1]):
+            least = min(least, x[i, j])
+            most = max(most, x[i, j])
+        out[i] = most - least
+
+
+def planes(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(1, x.shape[1]):
+        for k in range(x.shape[2]):
+            s = 0.0
+            for i in range(1, x.shape[0]):
+                s += x[i, j, k]
+            out[j, k] = s
+
+
+def deep(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            for k in range(j + 1):
+                s += x[i, k]
+        out[j] = s
+
+
+@pytest.mark.parametrize(
+    ("function", "size", "axes"),
+    [(columns, (1, 0), 1), (rows, (0, 1), 1), (planes, (1, 0, 2), 2), (deep, (1, 0), 1)],
+)
+@pytest.mark.parametrize(("few", "long"), [(0, 30), (1, 30), (3, 7), (3, 8), (3, 29), (4, 30), (9, 30), (3, 0)])
+def test_pieces_mean_what_the_source_says(function, size, axes, few, long):
+    extents = [(few, long, 2)[place] for place in size]
+    x = torch.randint(-9, 9, extents).float()
+    out = torch.ones([2 if axis == 2 else few for axis in (0, 2)[:axes]])
+    signature = Signature(tuple(map(argument_type, (x, out))), device="cuda", narrow=True, aligned=True)
+    program = lower(define(function), signature)
+    results = []
+    for one in (program, pieces_of(function, x, out)):
+        memories = [to_memory(x), to_memory(out.clone())]
+        run_program(one, memories, key=5, check=True)
+        results.append(to_tensor(memories[1]))
+    assert torch.equal(*results)
+
+
+@pytest.mark.parametrize("function", [columns, rows])
+def test_there_are_two_launches_for_few_long_iterations(function):
+    pieces = pieces_of(function, torch.ones(3, 3), torch.ones(3))
+    found = parts_of(pieces)
+    assert found
+    assert set(found) == {2}
+    assert not is_nondeterministic(pieces)
+    assert any(isinstance(node, Size) and node.tensor.name.endswith("_partial") for node in walk(pieces))
+
+
+def test_loops_of_loops_are_cut_into_shorter_pieces():
+    x, out = torch.ones(5, 3), torch.ones(3)
+    program = pieces_of(deep, x, out)
+    assert parts_of(program) == [2]
+    choices = [node for node in walk(program) if isinstance(node, If) and isinstance(node.then[0], Allocate)]
+    limits = [item.value for item in walk(choices[0].condition) if isinstance(item, Constant)]
+    assert 2 * split_reductions.DEEP.least in limits
+    assert split_reductions.DEEP.few in limits
+
+
+def triangle(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(j):
+            s += x[i, j]
+        out[j] = s
+
+
+def in_order(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s = s * 0.5 + x[i, j]
+        out[j] = s
+
+
+def twice(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += x[i, j]
+        for i in range(x.shape[0]):
+            s += x[i, j] * s
+        out[j] = s
+
+
+@pytest.mark.parametrize("function", [triangle, in_order, twice])
+def test_other_nests_stay_whole(function):
+    assert parts_of(pieces_of(function, torch.ones(3, 3), torch.ones(3))) == []
