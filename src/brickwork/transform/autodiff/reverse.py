@@ -130,13 +130,12 @@ def _derived(
     code = [*found.before, *replay.block(kernel.body), *found.begin, *code, *found.end]
     before = preconditions_of(host, tuple(code))
     body = without_dead(tuple(code), gradients, before)
-    made = (*found.made, *(item for _, item in replay.copies.values()), *(item.allocation for item in tapes.made))
+    allocations = [item.allocation for item in tapes.made]
+    made = (*found.made, *(item for _, item in replay.copies.values()), *allocations)
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
     derived, assumptions = in_source_order(_kernel(kernel, body, made, sizes), sweep.turned)
     assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
-    shorter, more = join_tapes(
-        simplified(derived.body, gradients, before), [item.allocation for item in tapes.made], names
-    )
+    shorter, more = join_tapes(simplified(derived.body, gradients, before), allocations, names)
     derived, made = _kernel(derived, with_locations(shorter, kernel.loc), more, sizes), (*made, *more)
     loads = (node for node in walk(derived.body) if isinstance(node, Load))
     needed = [replay.lost[node.tensor] for node in loads if node.tensor in replay.lost]
