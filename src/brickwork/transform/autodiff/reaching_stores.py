@@ -109,6 +109,12 @@ class ReachingStores:
             return Known.END
         return Known.TAPE
 
+    def always_in_range(self, load: Load, axis: int) -> bool:
+        """Whether an index of a load is proved to be in range, and not on a condition."""
+        verdict = self.facts.bounds.get((load.access, axis))
+        proved = verdict is not None and verdict.bound is Bound.PROVED
+        return proved and not self.positions[load.access].branches
+
     def overwrites(self, store: Store) -> bool:
         """Whether a store may replace an element that was stored or loaded before."""
         others = (*self.stores[store.tensor], *self.loads.get(store.tensor, []))

@@ -1,8 +1,9 @@
 """What tensors held that a kernel stores into: answered from the arguments, from a replay of the kernel, or from tapes.
 
 The replay is the kernel itself, on copies of the arguments that it stores into and on scratch tensors; no adjoint
-depends on most of it, and that is taken out afterwards. A load whose element is stored into before and after it is kept
-by the replay on a tape with an axis for each loop around it.
+depends on most of it, and that is taken out afterwards. What is loaded from an element that is stored into before and
+after it is kept by the replay: as a part of the tensor before the loops that only read it (`snapshots.py`), or else on
+a tape of the load, with an axis for each loop around it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from brickwork.ir.walk import EXPRESSIONS, rebuild, rewrite
 from brickwork.transform.autodiff.adjoints import made_like
 from brickwork.transform.autodiff.reaching_stores import Known, ReachingStores
 from brickwork.transform.autodiff.recompute import Scope
+from brickwork.transform.autodiff.snapshots import Snapshots
 from brickwork.transform.autodiff.tapes import Tape, Tapes
+from brickwork.transform.autodiff.varying_loads import Around
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import copied
 
@@ -46,7 +49,7 @@ class Replay:
     """The replay of one normalised kernel.
 
     `allocated` are the tensors that the host makes, `adjoints` the adjoints of tensors, which change places with them,
-    `moving` the loops that change what a load reads.
+    `around` the loops around each load.
     """
 
     states: ReachingStores
@@ -54,7 +57,8 @@ class Replay:
     names: Names
     allocated: Mapping[Tensor, Allocate]
     adjoints: Mapping[Tensor, Tensor]
-    moving: Mapping[int, tuple[For | While, ...]]
+    around: Mapping[int, Around]
+    snapshots: Snapshots
     copies: dict[Tensor, tuple[Tensor, Allocate]] = field(default_factory=dict[Tensor, tuple[Tensor, Allocate]])
     kept: dict[int, Tape] = field(default_factory=dict[int, Tape])
     lost: dict[Tensor, Load] = field(default_factory=dict[Tensor, Load])
@@ -72,7 +76,7 @@ class Replay:
                 copy = self.copy(tensor)
                 return replace(self.names.load(copy, *of_other(indices, tensor, copy)), loc=node.loc)
             case Known.TAPE:
-                return self.taped(node, scope)
+                return self.taped(node, indices, scope)
 
     def beginning(self, node: Load, indices: tuple[Expression, ...], scope: Scope) -> Expression:
         """Return an element that nothing has stored into before."""
@@ -83,10 +87,13 @@ class Replay:
             return build.constant(0, node.dtype)
         if isinstance(allocation.fill, Constant):
             return build.cast(allocation.fill, node.dtype)
-        return self.taped(node, scope)
+        return self.taped(node, indices, scope)
 
-    def taped(self, node: Load, scope: Scope) -> Expression:
-        """Return an element from the tape of its load."""
+    def taped(self, node: Load, indices: tuple[Expression, ...], scope: Scope) -> Expression:
+        """Return an element from a snapshot of its tensor, or from the tape of its load."""
+        snapshot = self.snapshots.of(node, self.around[node.access])
+        if snapshot is not None:
+            return self.snapshots.load(snapshot, indices, scope.values)
         if node.access not in self.kept:
             tape = self.tape_of(node, scope)
             if tape is None:
@@ -104,7 +111,8 @@ class Replay:
 
         Where the host cannot tell how long one of them is, the loops that do not change what is read have none.
         """
-        dtype, moving = node.tensor.type.dtype, self.moving[node.access]
+        dtype, around = node.tensor.type.dtype, self.around[node.access]
+        moving = around.loops[: around.moving]
         fewer = [loop.index for loop in moving if isinstance(loop, For)]
         tape = None if scope.unbounded else self.tapes.tape(node.tensor.name, dtype, scope.loops)
         if tape is None and len(fewer) == len(moving):
@@ -161,6 +169,8 @@ class Replay:
                     before.append(_exchanged(statement, self.adjoints.__getitem__))
             case _:
                 changed = rebuild(statement, own)
+        if isinstance(statement, For | While):
+            before.extend(self.snapshots.before(statement, self._tensor))
         return (*before, changed)
 
     def _tensor(self, tensor: Tensor) -> Tensor:

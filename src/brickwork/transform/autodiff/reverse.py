@@ -64,6 +64,7 @@ from brickwork.transform.autodiff.recompute import Recompute, Scope
 from brickwork.transform.autodiff.replay import Replay
 from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.autodiff.single_exit import single_exit
+from brickwork.transform.autodiff.snapshots import Snapshots
 from brickwork.transform.autodiff.sweep import Sweep
 from brickwork.transform.autodiff.sweep_order import in_source_order
 from brickwork.transform.autodiff.tapes import Tapes
@@ -121,7 +122,8 @@ def _derived(
     free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
     tapes = Tapes(TripCounts(kernel.body, kernel.scalars, reached=reached), names)
-    replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body))
+    snapshots = Snapshots(states, tapes, names)
+    replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body), snapshots)
     recompute = Recompute(names, active, tapes, replay.load, frozenset(free))
     sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting))
     code: list[Statement] = []

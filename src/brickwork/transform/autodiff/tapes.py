@@ -44,13 +44,15 @@ class Tapes:
         self.names = names
         self.made: list[Tape] = []
 
-    def tape(self, name: str, dtype: DType, loops: Sequence[Symbol], sizes: Sequence[int] = ()) -> Tape | None:
+    def tape(
+        self, name: str, dtype: DType, loops: Sequence[Symbol], sizes: Sequence[int | Expression] = ()
+    ) -> Tape | None:
         """Return a new tape with an axis for each loop, then axes of the given sizes; None if the host cannot tell."""
         ranges = [self.trip_counts.of_loop(index) for index in loops]
         known = [each for each in ranges if each is not None]
         if len(known) < len(ranges):
             return None
-        extents = [_length(each) for each in known]
+        extents = [length(each) for each in known]
         tensor, allocation = self.names.tensor(f"{name}_tape", dtype, *extents, *sizes)
         tape = Tape(tensor, tuple(loops), tuple(known), allocation, name)
         self.made.append(tape)
@@ -65,6 +67,6 @@ class Tapes:
         return self.names.store(tape.tensor, *indices, value)
 
 
-def _length(held: Range) -> Expression:
+def length(held: Range) -> Expression:
     """Return how many values a range holds; 0 where it has none."""
     return build.apply("maximum", build.add(build.sub(held.high, held.low), build.integer(1)), build.integer(0))

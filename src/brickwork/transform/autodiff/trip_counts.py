@@ -88,9 +88,9 @@ class TripCounts:
         for access in _accesses(loop.body):
             for axis, index in enumerate(access.indices):
                 size = build.size(access.tensor, axis)
-                natural = _natural(index)
-                least = build.integer(0) if natural is index else build.sub(build.integer(0), size)
-                found = self._solved(natural, loop, _Bounds(least, build.sub(size, build.integer(1))))
+                plain = natural(index)
+                least = build.integer(0) if plain is index else build.sub(build.integer(0), size)
+                found = self._solved(plain, loop, _Bounds(least, build.sub(size, build.integer(1))))
                 low, high = low or found.low, high or found.high
         return low, high
 
@@ -179,7 +179,7 @@ def _ends(loop: For) -> Expression:
     return build.sub(build.add(loop.start, loop.stop), build.integer(1))
 
 
-def _natural(index: Expression) -> Expression:
+def natural(index: Expression) -> Expression:
     """Return an index without what makes it count from the end."""
     match index:
         case Select(

@@ -1,18 +1,20 @@
-"""Loops in which a load is not invariant: a tape of the value needs axes for these alone.
+"""The loops around each load of a kernel: which of them change what it reads, and which only where it reads.
 
-    for i in range(n):
-        for j in range(m):                     of `s[i]` only the loop over i: no iteration of the loop over j
-            y[i, j] = s[i] * x[i, j]           changes what it is
+    for t in range(n):
+        for i in range(n):                     of `s[i]` the loops over t and i move it, and of these only the one
+            for j in range(m):                 over t stores into `s`: no iteration of the loop over i changes
+                y[t, i, j] = s[i] * x[i, j]    what `s[i]` is
+        for i in range(n):
+            s[i] = ...
 
-Invariant: in the loops inside of these, neither the indices nor the tensor change.
+Accesses in a loop's bounds are made before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import dropwhile
 from typing import cast
 
 from brickwork.ir.nodes import Block, For, Load, Rebind, Statement, Store, Symbol, Tensor, While
@@ -41,14 +43,33 @@ class _Around:
         return bool(read_symbols(load.indices) & self.symbols or self.tensors.intersection(inside))
 
 
-def varying_loops(block: Block) -> Mapping[int, tuple[For | While, ...]]:
-    """Return for each load, by its number, the loops around it from the outermost to the last that moves it."""
-    return {load.access: _up_to_moving(load, around) for load, around in _loads(block, ())}
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The loops around a load from the outermost on, and how many of them there are up to the last of a kind.
+
+    The iterations of the loops up to `moving` may load different elements or values, those of the loops up to
+    `changing` different values of one element: they store into the tensor, or exchange it for another one.
+    """
+
+    loops: tuple[For | While, ...]
+    moving: int
+    changing: int
 
 
-def _up_to_moving(load: Load, around: tuple[_Around, ...]) -> tuple[For | While, ...]:
-    needed = [*dropwhile(lambda item: not item.moves(load), reversed(around))]
-    return tuple(item.loop for item in reversed(needed))
+def varying_loops(block: Block) -> Mapping[int, Around]:
+    """Return what is around each load, by its number."""
+    return {load.access: _around(load, around) for load, around in _loads(block, ())}
+
+
+def _around(load: Load, around: tuple[_Around, ...]) -> Around:
+    moves = [item.moves(load) for item in around]
+    changes = [load.tensor in item.tensors for item in around]
+    return Around(tuple(item.loop for item in around), _last(moves), _last(changes))
+
+
+def _last(answers: Sequence[bool]) -> int:
+    """Return how many answers there are up to the last yes."""
+    return max((place + 1 for place, answer in enumerate(answers) if answer), default=0)
 
 
 def _loads(block: Block, around: tuple[_Around, ...]) -> Iterator[tuple[Load, tuple[_Around, ...]]]:
