@@ -186,3 +186,19 @@ def test_nested_parallel_loops_are_one_range():
         expected += 2 * torch.arange(5.0)[:, None, None]
         expected[:, 0] = 0
         torch.testing.assert_close(out, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["lt", "le", "gt", "ge"])
+@pytest.mark.parametrize("stride", [1, -1, 3, -700])
+@pytest.mark.parametrize("limit", [0, -17, 45, 2**62, -(2**62)])
+def test_lanes_compare_what_grows_along_them(numbers, name, stride, limit):
+    x, out = named("x", 0, numbers), named("out", 1, numbers)
+    i, s = symbol("i"), symbol("s")
+    place = op("mul", op("sub", i, 50), stride)
+    body = (
+        let(s, load(x, i)),
+        when(op(name, place, limit), (let(s, op("add", s, 1000)),)),
+        when(op(name, limit, place), (let(s, op("add", s, 5000)),)),
+        store(out, (i,), s),
+    )
+    agree(kernel((x, out), loop(i, 0, extent(x), *body)), [numbers, torch.zeros_like(numbers)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from brickwork.analysis.scalars import MIRRORED
 from brickwork.codegen import lanes, memory
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, Wrapped, scalar_type, vector_type
@@ -83,6 +84,10 @@ def _apply(state: State, expression: Apply) -> Value:
         return Uniform(apply(state, name, operand, texts, 1), expression.dtype)
     if operand is INT64 and (kept := _without_vectors(state, name, values)) is not None:
         return kept
+    if operand is INT64 and name in MIRRORED and not state.target.grid:
+        flags = lanes.compare(state, name, *values)
+        if flags is not None:
+            return Varying(flags, BOOL)
     texts = tuple(lanes.vector(state, value) for value in values)
     return Varying(apply(state, name, operand, texts, state.width), expression.dtype)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from brickwork.analysis.scalars import MIRRORED
 from brickwork.codegen import division
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import State
@@ -158,6 +159,25 @@ def _divided_upwards(state: State, stride: int, divisor: str, first: tuple[str, 
     wraps = Wraps(_clamped(state, distance), _clamped(state, divisor))
     jump = divisor if stride == -1 else emit(f"sub i64 0, {divisor}")
     return Wrapped(quotient, 0, str(stride), wraps), Wrapped(remainder, stride, jump, wraps)
+
+
+def compare(state: State, name: str, left: Value, right: Value) -> str | None:
+    """Return the mask of lanes in which an order of two int64 holds, of which one has a stride; None if none has.
+
+    base + stride * lane > limit   ->   stride * lane > limit - base, in the smallest lanes that hold the strides
+    """
+    if isinstance(left, Uniform):
+        left, right, name = right, left, MIRRORED[name]
+    if not (isinstance(left, Strided) and isinstance(right, Uniform) and abs(left.stride) * state.width < 2**15):
+        return None
+    emit, width = state.writer.emit, state.width
+    bits = 8 if abs(left.stride) * width < 2**7 else 16
+    most = 2 ** (bits - 1) - 1
+    distance = emit(f"call i64 @llvm.ssub.sat.i64(i64 {right.text}, i64 {left.base})")
+    distance = emit(f"call i64 @llvm.smin.i64(i64 {distance}, i64 {most})")
+    distance = emit(f"call i64 @llvm.smax.i64(i64 {distance}, i64 {-most - 1})")
+    small = splat(state, f"i{bits}", emit(f"trunc i64 {distance} to i{bits}"))
+    return emit(f"icmp s{name} <{width} x i{bits}> {lane_numbers(width, f'i{bits}', left.stride)}, {small}")
 
 
 def floor_division(state: State, left: str, right: str) -> tuple[str, str]:

@@ -280,18 +280,11 @@ def _begin_iteration(state: State, inside: str | None) -> State:
 
 def beyond(state: State, value: Value, limit: str) -> str:
     """Return the mask of lanes in which an int64 is greater than the scalar `limit`."""
-    writer, width = state.writer, state.width
-    if isinstance(value, Strided) and abs(value.stride) * width < 2**15:
-        # base + stride * lane > limit, compared in the smallest lanes that hold the strides.
-        bits = 8 if abs(value.stride) * width < 2**7 else 16
-        most = 2 ** (bits - 1) - 1
-        distance = writer.emit(f"call i64 @llvm.ssub.sat.i64(i64 {limit}, i64 {value.base})")
-        distance = writer.emit(f"call i64 @llvm.smin.i64(i64 {distance}, i64 {most})")
-        distance = writer.emit(f"call i64 @llvm.smax.i64(i64 {distance}, i64 {-most - 1})")
-        small = lanes.splat(state, f"i{bits}", writer.emit(f"trunc i64 {distance} to i{bits}"))
-        steps = lanes.lane_numbers(width, f"i{bits}", value.stride)
-        return writer.emit(f"icmp sgt <{width} x i{bits}> {steps}, {small}")
-    return writer.emit(f"icmp sgt <{width} x i64> {lanes.vector(state, value)}, {lanes.splat(state, 'i64', limit)}")
+    near = lanes.compare(state, "gt", value, Uniform(limit, INT64))
+    if near is not None:
+        return near
+    whole = f"<{state.width} x i64>"
+    return state.writer.emit(f"icmp sgt {whole} {lanes.vector(state, value)}, {lanes.splat(state, 'i64', limit)}")
 
 
 def _extreme(state: State, value: Value, name: str) -> str:

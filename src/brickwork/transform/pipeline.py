@@ -8,7 +8,8 @@
    after the order is chosen, since that says which loops accumulate.
 3. analyse; recognise_reductions, which has to know what runs in parallel, makes reductions of loops that look like
    none; then the user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
-4. sink, rectangle (only for grids): after the analysis, which holds for the nests that they make; the schedule follows.
+4. sink, rectangle (only for grids), unswitch (only for processors): after the analysis, which holds for the nests that
+   they make; the schedule follows.
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
@@ -51,6 +52,7 @@ from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
 from brickwork.transform.unguarded_analysis import careful_analysis
+from brickwork.transform.unswitch import unswitch
 from brickwork.transform.wavefront import wavefront
 
 
@@ -89,6 +91,8 @@ def schedule_kernel(
     analysis, *rests = (_assuming_less(each, less, before) for each in (analysis, *rests))
     if target.grid and not kernel.may_alias:
         kernel = replace(kernel, body=rectangle(sink(kernel.body, analysis), analysis))
+    elif not kernel.may_alias:
+        kernel = unswitch(kernel, analysis)
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
     fast = _fast(kernel.body, analysis, schedule, target, fixed)
     conditions = flat_conditions(kernel.body, analysis, schedule)

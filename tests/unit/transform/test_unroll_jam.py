@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brickwork.ir.dtypes import FLOAT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import For, Launch, Node, Program
+from brickwork.ir.nodes import For, Launch, Node, Program, Role
 from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.schedule.unroll_jam import unroll_jam
@@ -146,3 +146,36 @@ def test_triangles_run_in_jam(size):
         (launch,) = [node for node in walk(program_of(function, *arguments)) if isinstance(node, Launch)]
         assert "jam(i, 4)" in str(schedule_kernel(launch.kernel, AVX2).schedule)
         agree(function, *arguments)
+
+
+def convolution(x: torch.Tensor, w: torch.Tensor):
+    """Slide windows over images of several channels."""
+    batch, channels, width = x.shape
+    outs, _, columns = w.shape
+    out = torch.empty(batch, outs, width, dtype=torch.float64)
+    for b in range(batch):
+        for o in range(outs):
+            for z in range(width):
+                s = 0.0
+                for c in range(channels):
+                    for v in range(columns):
+                        j = z + v - 1
+                        if 0 <= j < width:
+                            s += x[b, c, j] * w[o, c, v]
+                out[b, o, z] = s
+    return out
+
+
+@pytest.mark.parametrize("outs", [1, 4, 6])
+def test_windows_over_channels_run_in_jam_and_what_is_left_in_parallel(outs):
+    x = memory([[[float((3 * i + 5 * j + b) % 7) for j in range(9)] for i in range(2)] for b in range(2)], FLOAT64)
+    w = memory([[[float(o + 2 * c - v) for v in range(3)] for c in range(2)] for o in range(outs)], FLOAT64)
+    agree(convolution, x, w)
+    (launch,) = [node for node in walk(program_of(convolution, x, w)) if isinstance(node, Launch)]
+    scheduled = schedule_kernel(launch.kernel, AVX2)
+    assert "jam(o, 4)" in str(scheduled.schedule)
+    outer = [node for node in walk(scheduled.kernel.body) if isinstance(node, For) and node.index.name == "b"]
+    inner = [
+        [item.index.name for item in node.body if isinstance(item, For)] for node in outer if node.role is Role.PARALLEL
+    ]
+    assert inner == [["o_block"], ["o"]]

@@ -10,7 +10,10 @@ few iterations: setting out would take longer than they do. Which one runs depen
                                                   else: vector for i in range(a, b): s += x[i]
 
 A loop is jammed (`unroll_jam.py`) unless a check in it could fail: the order in which failures are met stays that of
-the source.
+the source. The iterations that are left over make a nest of their own, with the parallel loops around:
+
+    parallel for b, parallel for i: body   ->   parallel for b, parallel for blocks of i: four bodies
+                                                parallel for b, parallel for the rest of i: body
 """
 
 from __future__ import annotations
@@ -66,6 +69,7 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
     highest = max((symbol.number for symbol in assigned_symbols(block)), default=0)
     numbers = count(highest + 2 * CHUNK_NUMBERS)
     repeated = _often_short(block, schedule, analysis)
+    around = _around_jams(block, schedule)
 
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For):
@@ -73,6 +77,8 @@ def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Bloc
         updated = schedule.updates(statement.index) | schedule.copies(statement.index)
         if updated:
             statement = with_updates(statement, updated)
+        if statement.index in around:
+            return tuple(_apply(replace(statement, body=(part,)), schedule, analysis) for part in statement.body)
         loops = schedule.flat(statement.index)
         flat = flatten(statement, loops) if loops else statement
         if schedule.partials(statement.index):
@@ -133,6 +139,20 @@ def _permuted(statement: Statement, schedule: Schedule) -> Statement:
         return statement
     order = schedule.order(statement.index)
     return permute(statement, order) if order else statement
+
+
+def _around_jams(block: Block, schedule: Schedule) -> frozenset[Symbol]:
+    """Return the parallel loops right around one that runs in jam: each of its parts is shared out with them."""
+    found: set[Symbol] = set()
+    for node in statements(block):
+        outer: list[Symbol] = []
+        inner = node
+        while isinstance(inner, For) and schedule.parallel(inner.index) and len(inner.body) == 1:
+            if schedule.jam(inner.index):
+                found.update(outer)
+            outer.append(inner.index)
+            inner = inner.body[0]
+    return frozenset(found)
 
 
 def _jammed(loop: For, factors: tuple[int, ...], numbers: Iterator[int]) -> Block:

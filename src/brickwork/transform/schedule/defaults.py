@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isinf
+from typing import ClassVar
 
 from brickwork.analysis.atomic_updates import update_operator
 from brickwork.analysis.polyhedral_model import Access
@@ -81,6 +82,7 @@ JAMMED_ACCUMULATORS = 2
 class _Processor(Planner):
     target: Target
     flat: bool
+    deepest: ClassVar[int] = 4
 
     def block(self, block: Block) -> Iterator[Directive]:
         for statement in block:
@@ -140,7 +142,7 @@ class _Processor(Planner):
         if not chosen or chosen[0] not in band:
             shared = [node for node in chosen if self.sharing(band, node) is band[-1]]
             if shared:
-                yield _jam(band[-1])
+                yield self.jam(band[-1])
             yield from (Parallel(node.index) for node in band)
             for node in chosen:
                 width = self.width(node, JAMMED_ACCUMULATORS if node in shared else ACCUMULATORS)
@@ -161,7 +163,7 @@ class _Processor(Planner):
         sharing = self.sharing(band, vector)
         width = self.width(vector, JAMMED_ACCUMULATORS if sharing else ACCUMULATORS)
         if sharing:
-            yield _jam(sharing)
+            yield self.jam(sharing)
         outer = band[: band.index(vector)]
         yield from (Parallel(node.index) for node in outer)
         if not {node.index for node in outer} & _read_in_bounds(vector):
@@ -189,6 +191,17 @@ class _Processor(Planner):
         changing = assigned_symbols(outer.body) - {node.index for node in inner}
         steady = not data and not read_symbols(bounds) & changing
         return outer if steady and all(self.leans_little(node, outer) for node in inner) else None
+
+    def jam(self, loop: For) -> Jam:
+        """Run iterations of a loop in jam; those of the rest too, but where that would be much code.
+
+        That is where rows have ends of their own, and where they accumulate over several axes.
+        """
+        inside = [node for node in statements(loop.body) if isinstance(node, For)]
+        bounds = [bound for node in inside for bound in (node.start, node.stop)]
+        accumulating = sum(bool(self.analysis.loops[node.index].reductions) for node in inside)
+        much = loop.index in read_symbols(bounds) or accumulating > 1
+        return Jam(loop.index, JAMMED, 0 if much else JAMMED // 2)
 
     def rows(self, band: list[For], chosen: tuple[For, ...]) -> int:
         """Return how many iterations of a nest's first loop run in jam, so that they share rows that lanes run along.
@@ -298,12 +311,6 @@ def flat_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
     loops = [node for node in statements(block) if isinstance(node, For) and schedule.flat(node.index)]
     found = [flat for loop in loops if (flat := find_flat(loop, analysis)) is not None]
     return tuple(dict.fromkeys(condition for flat in found for condition in flat.conditions))
-
-
-def _jam(loop: For) -> Jam:
-    """Run iterations of a loop in jam, and those of the rest, but where rows have ends that would be written out."""
-    bounds = [bound for node in statements(loop.body) if isinstance(node, For) for bound in (node.start, node.stop)]
-    return Jam(loop.index, JAMMED, 0 if loop.index in read_symbols(bounds) else JAMMED // 2)
 
 
 def _is_short(loop: For) -> bool:

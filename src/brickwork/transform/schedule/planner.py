@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
 
 from brickwork.analysis.polyhedral_model import Access, depth_of
 from brickwork.analysis.polynomial import Atom, IndexAtom, UnknownAtom, cofactor
@@ -68,6 +70,8 @@ class Planner:
     """Answers about the loops of an analysed kernel."""
 
     analysis: Analysis
+    deepest: ClassVar[int] = 1
+    """Most accumulating loops, one in another, that iterations which share what is read may hold."""
 
     def band(self, loop: For) -> Iterator[For]:
         """Yield the perfectly nested independent loops from `loop` inwards."""
@@ -158,7 +162,7 @@ class Planner:
         inner = {node.index for node in statements(vector.body) if isinstance(node, For)}
         inner -= {node.index for node in band}
         accumulating = {index for index in inner if self.analysis.loops[index].reductions}
-        if len(accumulating) != 1 or inner != accumulating:
+        if not 1 <= len(accumulating) <= self.deepest or inner != accumulating or not _is_chain(vector, accumulating):
             return None
         reads = [
             access
@@ -171,6 +175,12 @@ class Planner:
             if shared and any(varies_with(access, outer.index) for access in reads):
                 return outer
         return None
+
+
+def _is_chain(around: For, loops: set[Symbol]) -> bool:
+    """Whether loops inside another stand one in another."""
+    inside = [node for node in statements(around.body) if isinstance(node, For) and node.index in loops]
+    return all(any(node is below for node in statements(above.body)) for above, below in pairwise(inside))
 
 
 def _straight(block: Block) -> Iterator[Statement]:

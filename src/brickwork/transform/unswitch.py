@@ -1,0 +1,165 @@
+"""Asks conditions of accumulating loops as far out as they are known: a window at a border is cut once a row.
+
+    for v in range(m):                          if 0 <= y + u - 1 < height:
+        i = y + u - 1                               for v in range(m):
+        j = x + v - 1                   ->              if 0 <= x + v - 1 < width:
+        if 0 <= i < height and 0 <= j < width:              s += image[y + u - 1, x + v - 1]
+            s += image[i, j]
+
+Integers that a condition is made of are written out in it, so that it tells by itself what it depends on. Loops that
+run in parallel keep their bodies: nests of them stay perfect. Invariant: what runs, and in which order, stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from brickwork.analysis.scalars import Symbols, live_after_loops
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Cast,
+    Constant,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Node,
+    Read,
+    Select,
+    Size,
+    Statement,
+    Symbol,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, substitute_block, walk
+from brickwork.transform.guard import conjunction
+
+SIMPLE = frozenset({"add", "sub", "mul", "neg", "minimum", "maximum"}) | {
+    *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not")
+}
+"""Operators that cost next to nothing and cannot fail."""
+LARGEST = 48
+"""Nodes of a condition beyond which it stays as it was written."""
+
+Values: TypeAlias = Mapping[Symbol, Expression]
+
+
+def unswitch(kernel: Kernel, analysis: Analysis) -> Kernel:
+    """Return the kernel with the conditions of its accumulating loops asked as far out as they are known."""
+    live = live_after_loops(kernel.body)
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or _runs_in_parallel(statement, analysis):
+            return (statement,)
+        return (_lifted(statement, live[statement.index]),)
+
+    body = rewrite_statements(kernel.body, visit)
+    return kernel if body == kernel.body else replace(kernel, body=body)
+
+
+def _runs_in_parallel(loop: For, analysis: Analysis) -> bool:
+    verdict = analysis.loops[loop.index]
+    return verdict.independent and not verdict.reductions
+
+
+def _lifted(loop: For, live: Symbols) -> Statement:
+    """Return a loop of one branch, with what of its condition does not change before it."""
+    found = _guarded(loop.body)
+    if found is None or (assigned_symbols(loop.body) - assigned_symbols(found.then)) & live:
+        return loop
+    changing = assigned_symbols(found.then) | {loop.index}
+    before = [item for item in _conjuncts(found.condition) if not read_symbols(item) & changing]
+    rest = [item for item in _conjuncts(found.condition) if item not in before]
+    body = (replace(found, condition=conjunction(rest)),) if rest else found.then
+    inner = replace(loop, body=body)
+    return If(condition=conjunction(before), then=(inner,), loc=found.loc) if before else inner
+
+
+def _guarded(block: Block) -> If | None:
+    """Return a block as one branch, if it does nothing but compute a condition and something under it."""
+    *ahead, last = block
+    if not isinstance(last, If) or last.otherwise:
+        return None
+    values = _computed(ahead, {})
+    if values is None:
+        return None
+    condition, then = substitute(last.condition, values), substitute_block(last.then, values)
+    if not _is_simple(condition) or sum(1 for _ in walk(condition)) > LARGEST:
+        return None
+    taken_out, changing = assigned_symbols(ahead), assigned_symbols(then)
+    if taken_out & (read_symbols(condition) | read_symbols(then) | changing) or changing & _read_in(values):
+        return None
+    return replace(last, condition=condition, then=then)
+
+
+def _computed(block: Iterable[Statement], known: Values) -> Values | None:
+    """Return what variables are worth after a block that does nothing but simple arithmetic, if it does."""
+    values = dict(known)
+    for statement in block:
+        match statement:
+            case Assign(symbol=symbol, value=value) if symbol not in values:
+                values[symbol] = substitute(value, values)
+                if not _is_simple(values[symbol]):
+                    return None
+            case If(condition=condition, then=then, otherwise=otherwise):
+                first, second = _computed(then, values), _computed(otherwise, values)
+                test = substitute(condition, values)
+                if first is None or second is None or not _is_simple(test):
+                    return None
+                values |= dict(_joined(test, first, second))
+            case _:
+                return None
+    return values
+
+
+def _joined(test: Expression, then: Values, otherwise: Values) -> Iterator[tuple[Symbol, Expression]]:
+    """Yield what variables are worth after a branch that sets them on both ways."""
+    for symbol in (item for item in then if item in otherwise):
+        yield symbol, _choice(test, then[symbol], otherwise[symbol])
+
+
+def _choice(test: Expression, then: Expression, otherwise: Expression) -> Expression:
+    """Return one of two values: of truth values with `and` and `or`, where that says the same."""
+    if then == otherwise:
+        return then
+    if then.dtype is BOOL and otherwise in {test, build.constant(False, BOOL)}:
+        return build.apply("logical_and", test, then)
+    if then.dtype is BOOL and then in {test, build.constant(True, BOOL)}:
+        return build.apply("logical_or", test, otherwise)
+    return Select(condition=test, then=then, otherwise=otherwise)
+
+
+def _is_simple(expression: Expression) -> bool:
+    """Whether an expression is cheap, cannot fail, and reads nothing but variables and sizes."""
+    return all(_is_simple_node(node) for node in walk(expression))
+
+
+def _is_simple_node(node: Node) -> bool:
+    match node:
+        case Apply(operator=operator, dtype=dtype):
+            return operator.name in SIMPLE and dtype in {BOOL, INT64}
+        case Read(symbol=symbol):
+            return symbol.dtype in {BOOL, INT64}
+        case Constant() | Cast() | Select() | Size():
+            return node.dtype in {BOOL, INT64}
+        case _:
+            return False
+
+
+def _read_in(values: Values) -> Symbols:
+    return read_symbols(values.values())
+
+
+def _conjuncts(condition: Expression) -> list[Expression]:
+    """Return conditions that all hold where one does, each once."""
+    match condition:
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "logical_and":
+            return [*dict.fromkeys((*_conjuncts(left), *_conjuncts(right)))]
+        case _:
+            return [condition]
