@@ -115,7 +115,7 @@ def _sources(target: Path, config: MkDocsConfig) -> list[File]:
     if target.relative_to(ROOT).as_posix() in AT_ROOT:
         return []
     if target.suffix not in SHOWN:
-        return [File.generated(config, name, abs_src_path=str(target))]
+        return [File.generated(config, name, abs_src_path=str(target), inclusion=InclusionLevel.NOT_IN_NAV)]
     listing = target.read_text(encoding="utf-8").replace("````", "'''")
     text = f"# {target.relative_to(ROOT).as_posix()}\n\n````{SHOWN[target.suffix]}\n{listing}\n````\n"
     return [_generated(config, name, text)]

@@ -140,7 +140,12 @@ class Op:
     # ------------------------------------------------------------ calls
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
-        """Call the operator with the function's arguments; also `out=`, and `generator=` or `key=` if it draws."""
+        """Call the operator with the function's arguments.
+
+        Besides, `out=` takes the tensor, or the tuple of tensors, that the results are written into: with the shapes,
+        dtypes and device that the results would have. An operator that draws random numbers takes `generator=` (a
+        `torch.Generator`) or `key=` (an int, or an int64 tensor of one element): the same key gives the same numbers.
+        """
         try:
             if self._schema.unsaid:
                 named = self._filled(arguments, named)
@@ -317,7 +322,10 @@ class Op:
         return replace if function is None else replace(function)
 
     def python(self, /, *arguments: Any, **named: Any) -> Any:
-        """Run the body as Python, with element reads as values: slow, and the reference for compiled code."""
+        """Run the function as Python and return what it returns: slow, and the reference for compiled code.
+
+        Elements have the types that compiled code computes with, and random draws are the same for the same key.
+        """
         if self._schema.random and named.get(KEY) is None:
             device, generator = device_of((*arguments, *named.values())), named.get("generator")
             if generator is not None or (device is not None and device.type != "cpu"):
@@ -332,10 +340,12 @@ class Op:
         return importlib.import_module("brickwork.frontend.reference").python_function(self.definition)
 
     def explain(self, /, *arguments: Any, **named: Any) -> str:
-        """Say how each loop runs and why, and which accesses are checked; without arguments, as last compiled.
+        """Say how each loop runs and why, and which accesses are checked.
 
-        `device=` is as in `warmup`. With "sharding" before the arguments: on which placements of DTensors it runs;
-        with "backward": how the gradients are summed, what they compute again and keep, and then their loops.
+        The arguments are those of a call, and `device=` is as in `warmup`; nothing is run. Without arguments it tells
+        of the code that was compiled last. A topic may stand first: "backward" tells how the gradients are summed, what
+        they compute again and what they keep, and then of their loops; "sharding" tells on which placements of DTensors
+        the operator runs.
         """
         with OwnFramesHidden():
             if arguments and isinstance(arguments[0], str):
@@ -373,9 +383,18 @@ class Op:
         return gradient_of_call(self._derivatives, self.fake(DEFAULT), values, place_of(values, device))
 
     def inspect(self, stage: Stage, /, *arguments: Any, **named: Any) -> str:
-        """Return a stage of the compilation for these arguments; without arguments, of the last one.
+        """Return one stage of the compilation as text.
 
-        `device=` is as in `warmup`. "backward ir" and the like are those of the derived gradient for these arguments.
+        Args:
+            stage: "ir", "schedule" (the IR as scheduled), "llvm", "asm"; for GPUs also "device" (the LLVM of kernels),
+                "ptx", "sass" (machine code) and "resources" (registers, shared memory, bytes and flops of each kernel).
+                "backward ir" and so on are the stages of the derived gradient.
+            arguments: The arguments of a call, which is compiled and not run; without any, the last compilation is
+                shown.
+            named: The same by name, and `device=` as in `warmup`.
+
+        Raises:
+            ValueError: There is no such stage, or nothing was compiled yet.
         """
         with OwnFramesHidden():
             return self._stage(stage, arguments, named)
@@ -404,19 +423,24 @@ class Op:
         raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")
 
     def warmup(self, /, *arguments: Any, **named: Any) -> None:
-        """Compile for arguments like these, which may be meta or fake tensors; nothing is run.
+        """Compile for arguments like these; nothing is run.
 
-        Code is made for the device that real tensors are on; `device=` names another one (`cuda`, `cuda:1`), or an
-        architecture of GPUs that need not be here (`sm_90`). Calls on a GPU can be captured in graphs from then on.
+        Tensors may be real, meta or fake. Code is made for the device that they are on; `device=` names another one
+        ("cpu", "cuda", "cuda:1"), or an architecture of GPUs that need not be here ("sm_90"). From then on calls with
+        such arguments compile nothing, so that CUDA graphs can capture them.
         """
         with OwnFramesHidden():
             self._artifact(arguments, named)
 
     def check(self, /, *arguments: Any, **named: Any) -> None:
-        """Check the operator on these arguments, print a table, and raise AssertionError if a check has failed.
+        """Test the operator on these arguments, as they are and varied, and print a table of the tests.
 
-        It compares results with the reference, repeated calls, and calls with other strides and on batches; gradients,
-        those of gradients, and tangents with differences (in float64); and runs `torch.library.opcheck`.
+        Results are compared with those of `python`, of a second call, of arguments with other strides, and of batches.
+        Gradients, second derivatives and tangents are compared with finite differences, in float64. And
+        `torch.library.opcheck` runs.
+
+        Raises:
+            AssertionError: A test has failed; the table says which.
         """
         if self._schema.unsaid:
             more = {name: value for name, value in named.items() if name not in self.__signature__.parameters}
@@ -426,7 +450,7 @@ class Op:
         check_operator(self._overload, self._reference, self.name, arguments, named)
 
     def stats(self) -> Stats:
-        """Return what was compiled for this operator in this process."""
+        """Return what was compiled for this operator in this process, how long it took, and what a cache had."""
         return Stats(self.name, tuple(self._specialisations))
 
     def _artifact(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Artifact | None:
@@ -502,10 +526,19 @@ def op(name: str | None = None, /, *, fast_math: bool = False) -> Callable[[Call
 def op(
     name: str | Callable[..., Any] | None = None, /, *, fast_math: bool = False
 ) -> Op | Callable[[Callable[..., Any]], Op]:
-    """Make an operator of a function.
+    """Make a PyTorch operator of a Python function with loops: `@bw.op` or `@bw.op("ns::name")`.
 
-    `@op("ns::name")` names it; `@op` alone takes the function's name in a namespace made of its module's.
-    `fast_math` allows what changes the last digits: reassociation, reciprocals, approximate functions, no signed zeros.
+    Args:
+        name: The operator's name in `torch.ops`, `"ns::name"`. Without one: the function's name, in a namespace made of
+            its module's name.
+        fast_math: Allow what changes the last digits of floats: reassociation, reciprocals, approximate functions, no
+            signed zeros.
+
+    Returns:
+        The operator, which is called as the function is. Code is made at the first call with new argument types.
+
+    Raises:
+        CompileError: The function breaks a rule of the language; the message shows the line and what to write instead.
     """
     if callable(name):
         with OwnFramesHidden():

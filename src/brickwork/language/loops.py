@@ -27,9 +27,14 @@ def prange(stop: SupportsIndex, /) -> range: ...
 @overload
 def prange(start: SupportsIndex, stop: SupportsIndex, /) -> range: ...
 def prange(start: SupportsIndex, stop: SupportsIndex | None = None, /) -> range:
-    """Return `range(stop)` or `range(start, stop)`, with the word that the iterations are independent.
+    """Run over `range(stop)` or `range(start, stop)` in parallel: you say that the iterations are independent.
 
-    The word is taken where brickwork cannot decide; if it can show two iterations that collide, compilation fails.
+    Independent are iterations none of which reads or writes an element that another one writes; sums into one variable
+    or element (`s += x`) are allowed. brickwork believes you where it cannot decide by itself. Loops whose independence
+    it can prove run in parallel as plain `range` loops, too.
+
+    Raises:
+        RaceError: brickwork can show two iterations that collide. It is raised when the operator is compiled.
     """
     return range(start) if stop is None else range(start, stop)
 
@@ -37,7 +42,9 @@ def prange(start: SupportsIndex, stop: SupportsIndex | None = None, /) -> range:
 def ndrange(*axes: Axis, parallel: bool = False) -> Iterator[Any]:
     """Run over all index tuples of several ranges, the last one fastest; over plain indices for one range.
 
-    An axis is `n` for `range(n)`, or `(start, stop)`. `parallel=True` is the word that iterations are independent.
+    Args:
+        axes: One for each range: `n` for `range(n)`, or `(start, stop)`.
+        parallel: You say that all iterations are independent, as with `prange`.
 
     Examples:
         >>> list(ndrange(2, (5, 7)))

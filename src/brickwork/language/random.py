@@ -10,17 +10,25 @@ from typing import NoReturn, SupportsIndex
 
 
 def rand() -> float:
-    """Return a float32 in [0, 1), uniformly distributed; every iteration and every place in the source has its own."""
+    """Draw a float32 from the uniform distribution on [0, 1).
+
+    Every iteration and every place in the source has its own number, which depends on the call's key alone and not on
+    the device or the order of execution.
+    """
     _refuse("rand")
 
 
 def randn() -> float:
-    """Return a float32 with the standard normal distribution."""
+    """Draw a float32 from the standard normal distribution, N(0, 1); its number is its own as that of `rand`."""
     _refuse("randn")
 
 
 def randint(low: SupportsIndex, high: SupportsIndex, /) -> int:
-    """Return an int in [low, high), uniformly distributed; ValueError if `low` is not below `high`."""
+    """Draw an int64 from the uniform distribution on `low`, ..., `high - 1`; its number is its own as that of `rand`.
+
+    Raises:
+        ValueError: `low` is not less than `high`.
+    """
     del low, high
     _refuse("randint")
 

@@ -128,10 +128,15 @@ def devices() -> Devices:
 
 
 def check_errors() -> None:
-    """Wait for the GPUs that have run operators, and raise what a launch on them has found wrong, if anything.
+    """Wait for the GPUs that have run operators, and raise the error that a kernel on them has found, if any.
 
-    A failed `assert` or an index out of range on a GPU is otherwise raised by the next call of an operator there; a
-    replayed graph calls none.
+    Without it, an error of a kernel (a failed `assert`, an index out of range) is raised by the next call of an
+    operator on that GPU. Call it after the replay of a CUDA graph, which calls no operator.
+
+    Raises:
+        AssertionError: An `assert` has failed.
+        IndexError: An index was out of range.
+        ZeroDivisionError: A divisor was 0.
     """
     if not torch.cuda.is_initialized():
         return

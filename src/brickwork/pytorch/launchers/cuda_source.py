@@ -39,14 +39,16 @@ _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)")
 
 
 class Launch(NamedTuple):
-    """How a kernel is launched. `grid` and `block` are numbers along x, or along x, y and z."""
+    """The launch configuration of a kernel, as between `<<<` and `>>>`."""
 
     grid: int | tuple[int, ...]
+    """How many thread blocks: along x, or along x, y and z."""
     block: int | tuple[int, ...]
+    """How many threads a block has: along x, or along x, y and z."""
     shared: int = 0
-    """Bytes of a block in dynamic shared memory."""
+    """Bytes of dynamic shared memory for each block."""
     args: tuple[Any, ...] | None = None
-    """The kernel's arguments; the operator's in the order of the schema, then its results, unless given."""
+    """The kernel's arguments; without them, the operator's arguments in the order of the schema, then its results."""
 
 
 class _Loaded:
@@ -363,12 +365,25 @@ def cuda_op(
     include: Sequence[str | Path] = (),
     fast_math: bool = False,
 ) -> CudaOp:
-    """Make an operator of a kernel of CUDA C++, without nvcc and a C++ compiler.
+    """Make an operator of a kernel of CUDA C++, compiled by NVRTC: no nvcc and no C++ compiler are needed.
 
-    `source` is the text, or the path of a file; `entry` names the kernel in it, with `{x}` where the C++ type of
-    argument `x`'s elements belongs (`scale<{x}>`). `launch` gives the geometry, and `out` makes the results; both get
-    the arguments that their parameters name. `contiguous` says which tensors must be (all), `dtypes` which element
-    types arguments may have, beyond what the kernel's own types say.
+    Args:
+        schema: Name, arguments and results, as in `torch.library.define`: `"ns::scale(Tensor x, float a) -> Tensor"`.
+        source: The CUDA C++ text, or the path of a file with it.
+        entry: The kernel's name in it. `{x}` stands for the C++ type of the elements of argument `x`: `"scale<{x}>"`.
+        launch: Returns the `Launch` (grid and block) of a call. It gets those arguments and results that its parameters
+            name.
+        out: Returns the results for the kernel to fill, as new tensors. It gets arguments as `launch` does.
+        contiguous: Which tensors have to be contiguous: all, none, or those named.
+        dtypes: Which element types arguments may have, beyond what the kernel's own types say.
+        flags: Further options of NVRTC.
+        include: Folders of headers.
+        fast_math: Compile with NVRTC's `--use_fast_math`.
+
+    Raises:
+        ValueError: The schema cannot be read, or lacks an argument that is named.
+
+    A text that NVRTC refuses is a `CompileError` of the first call, or of `warmup`, with the lines in your file.
     """
     with OwnFramesHidden():
         return CudaOp(

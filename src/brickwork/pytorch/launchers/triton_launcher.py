@@ -53,9 +53,16 @@ def triton_op(
 ) -> TritonOp:
     """Make an operator of a function that launches Triton kernels.
 
-    `launcher` gets the arguments and results that its parameters name, while their GPU is the current one, and fills
-    the results that `out` makes. `contiguous` says which tensors must be (none), `dtypes` which element types arguments
-    may have.
+    Args:
+        schema: Name, arguments and results, as in `torch.library.define`: `"ns::scale(Tensor x, float a) -> Tensor"`.
+        launcher: Launches the kernels, which fill the results. It gets those arguments and results that its parameters
+            name, while their GPU is the current one.
+        out: Returns the results as new tensors; it gets those arguments that its parameters name.
+        contiguous: Which tensors have to be contiguous: all, none, or those named.
+        dtypes: Which element types arguments may have.
+
+    Raises:
+        ValueError: The schema cannot be read, or lacks an argument that is named.
     """
     with OwnFramesHidden():
         return TritonOp(schema, launcher, out=out, contiguous=contiguous, dtypes=dtypes)

@@ -27,11 +27,21 @@ _KEYS = {"cpu": "CPU", "cuda": "CUDA"}
 class override:  # noqa: N801  # it reads as a function, and as a context manager
     """A callable in place of an operator of PyTorch's, until `remove()` or the end of the `with`.
 
-    `name` is an operator (`aten::sin`) or one of its overloads (`aten::add.Tensor`). `function` is called with the
-    operator's arguments, without those that have their default values; `sin_(x)` and `sin(x, out=y)` are served by it,
-    too. What it does not take goes on to the original: arguments beyond its signature, types that a brickwork operator
-    cannot be compiled for, and calls that it answers with NotImplemented. Within it, the operator means the original.
-    `device` is "cpu", "cuda", or None for all that are here. The override holds for all threads.
+    `sin_(x)` and `sin(x, out=y)` are served by it, too. Calls that it does not take go on to the original: those with
+    arguments beyond its signature, with types that a brickwork operator cannot be compiled for, and those that it
+    answers with NotImplemented. Inside the callable the operator means the original. The override holds for all
+    threads.
+
+    Args:
+        name: An operator (`"aten::sin"`) or one of its overloads (`"aten::add.Tensor"`).
+        function: The callable; it gets the operator's arguments, without those that have their default values. Its
+            results must have the shape, dtype and device of the original's.
+        device: "cpu", "cuda", or None for all kinds that are here.
+
+    Raises:
+        TypeError: `name` is no text, or `function` cannot be called.
+        ValueError: There is no such operator, or it is an operator of brickwork, or `device` is not one of these.
+        DeviceError: `device` is "cuda" and there is no GPU.
     """
 
     @untraced
