@@ -133,9 +133,16 @@ def _all_modules() -> str:
     ]
     lines += ["## brickwork", "", *_table_of(source, sorted(source.glob("*.py")))]
     for name in (*ROOMS, *(name for name in rooms if name not in ROOMS)):
-        lines += [f"## {name}", "", _said(rooms[name] / "__init__.py"), ""]
-        lines += _table_of(rooms[name], sorted(rooms[name].rglob("*.py")))
+        lines += _room(rooms[name], "##", name)
     return "\n".join(lines)
+
+
+def _room(folder: Path, mark: str, name: str) -> list[str]:
+    """Return the section about a folder of modules, with those about the folders in it."""
+    lines = [f"{mark} {name}", "", _said(folder / "__init__.py"), "", *_table_of(folder, sorted(folder.glob("*.py")))]
+    for inner in sorted(path.parent for path in folder.glob("*/__init__.py")):
+        lines += _room(inner, f"{mark}#", f"{name}/{inner.name}")
+    return lines
 
 
 def _table_of(folder: Path, modules: list[Path]) -> list[str]:

@@ -381,7 +381,8 @@ def cuda_op(
         fast_math: Compile with NVRTC's `--use_fast_math`.
 
     Raises:
-        ValueError: The schema cannot be read, or lacks an argument that is named.
+        ValueError: The schema cannot be read, or `contiguous` or `dtypes` names no tensor of it.
+        CompileError: `entry`, `launch` or `out` names what the schema lacks.
 
     A text that NVRTC refuses is a `CompileError` of the first call, or of `warmup`, with the lines in your file.
     """

@@ -62,7 +62,8 @@ def triton_op(
         dtypes: Which element types arguments may have.
 
     Raises:
-        ValueError: The schema cannot be read, or lacks an argument that is named.
+        ValueError: The schema cannot be read, or `contiguous` or `dtypes` names no tensor of it.
+        CompileError: `launcher` or `out` has a parameter that the schema lacks.
     """
     with OwnFramesHidden():
         return TritonOp(schema, launcher, out=out, contiguous=contiguous, dtypes=dtypes)
