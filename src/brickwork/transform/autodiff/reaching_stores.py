@@ -62,6 +62,7 @@ class ReachingStores:
         self.positions: dict[int, _Position] = {}
         self.stores: dict[Tensor, list[int]] = {}
         self.loads: dict[Tensor, list[int]] = {}
+        self.answers: dict[int, Known] = {}
         self.exchanged = {item for node in statements(kernel.body) if isinstance(node, Rebind) for item in node.targets}
         self._note(kernel.body, (), ())
 
@@ -98,8 +99,17 @@ class ReachingStores:
 
     # ------------------------------------------------------------ answers
 
+    def changes(self, tensor: Tensor) -> bool:
+        """Whether the kernel stores into a tensor or exchanges it."""
+        return tensor in self.stores or tensor in self.exchanged
+
     def known(self, load: Load) -> Known:
         """Return where the value of a load from a tensor that the kernel stores into is found afterwards."""
+        if load.access not in self.answers:
+            self.answers[load.access] = self._known(load)
+        return self.answers[load.access]
+
+    def _known(self, load: Load) -> Known:
         if load.tensor in self.exchanged:
             return Known.TAPE
         stores = self.stores.get(load.tensor, [])

@@ -39,10 +39,11 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, statements
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.transform.autodiff.activity import Activity
 from brickwork.transform.autodiff.pullbacks import Evaluator, Term
 from brickwork.transform.autodiff.single_exit import leaving
+from brickwork.transform.autodiff.store_forwarding import Elements, is_exact
 from brickwork.transform.autodiff.tapes import Tape, Tapes
 from brickwork.transform.scratch import Names
 
@@ -51,23 +52,25 @@ from brickwork.transform.scratch import Names
 class Scope:
     """What holds at a place of a recomputation: the variables and locals that stand for those of the source.
 
-    `loops` are the indices of the loops around it in the source; `unbounded` says that a `while` is among these loops.
+    `elements` are those of tensors that are in variables, `loops` the indices of the loops around it in the source;
+    `unbounded` says that a `while` is among these loops.
     """
 
     values: dict[Symbol, Symbol] = field(default_factory=dict[Symbol, Symbol])
     arrays: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
     loops: tuple[Symbol, ...] = ()
     unbounded: bool = False
+    elements: Elements = field(default_factory=Elements)
 
     def copy(self) -> Scope:
         """Return a scope that changes on its own."""
-        return Scope(dict(self.values), dict(self.arrays), self.loops, self.unbounded)
+        return Scope(dict(self.values), dict(self.arrays), self.loops, self.unbounded, self.elements.copy())
 
     def inside(self, loop: For | While) -> Scope:
         """Return a copy for the body of a loop."""
-        if isinstance(loop, While):
-            return Scope(dict(self.values), dict(self.arrays), self.loops, unbounded=True)
-        return Scope(dict(self.values), dict(self.arrays), (*self.loops, loop.index), self.unbounded)
+        loops = self.loops if isinstance(loop, While) else (*self.loops, loop.index)
+        unbounded = self.unbounded or isinstance(loop, While)
+        return Scope(dict(self.values), dict(self.arrays), loops, unbounded, self.elements.after(loop))
 
 
 # ---------------------------------------------------------------- what is left for the sweep
@@ -137,15 +140,18 @@ Step: TypeAlias = Assigned | Stored | Declared | Branched | Looped | Rebind
 class Recompute:
     """Writes F of blocks of one kernel.
 
-    `loads` gives an element of a tensor as it is known when the gradients are computed. `parallel` are the loops whose
-    iterations may run in any order.
+    `loads` gives an element of a tensor as it is known when the gradients are computed, `is_taped` tells whether it
+    takes a tape for it. `parallel` are the loops whose iterations may run in any order, `summed` the variables that
+    more than one iteration of a loop makes.
     """
 
     names: Names
     activity: Activity
     tapes: Tapes
     loads: Callable[[Load, tuple[Expression, ...], Scope], Expression]
+    is_taped: Callable[[Load], bool]
     parallel: frozenset[Symbol]
+    summed: frozenset[Symbol]
 
     def block(self, block: Block, scope: Scope, out: list[Statement], steps: list[Step] | None) -> None:
         """Write F(block); `scope` is moved on to what holds after it."""
@@ -154,6 +160,11 @@ class Recompute:
 
     def statement(self, node: Statement, scope: Scope, out: list[Statement], steps: list[Step] | None) -> None:
         """Write F of a statement."""
+        self._statement(node, scope, out, steps)
+        if not isinstance(node, Store):
+            scope.elements = scope.elements.after(node)
+
+    def _statement(self, node: Statement, scope: Scope, out: list[Statement], steps: list[Step] | None) -> None:
         match node:
             case Assign():
                 term = self.evaluator(scope, out).term(node.value)
@@ -188,9 +199,16 @@ class Recompute:
         def load(node: Load, indices: tuple[Expression, ...]) -> Expression:
             if node.tensor.is_local:
                 return self.names.load(scope.arrays[node.tensor], *indices)
-            return self.loads(node, indices, scope)
+            if not self.is_taped(node):
+                return self.loads(node, indices, scope)
+            place = node.tensor, indices
+            known = scope.elements.values.get(place)
+            if known is None:
+                known = scope.elements.values[place] = evaluator.kept(self.loads(node, indices, scope), "v")
+            return known
 
-        return Evaluator(self.names, self.activity, scope.values, load, out)
+        evaluator = Evaluator(self.names, self.activity, scope.values, load, out)
+        return evaluator
 
     def fresh(self, name: str, dtype: DType) -> Symbol:
         """Return a new variable."""
@@ -210,6 +228,8 @@ class Recompute:
         if not node.tensor.is_local:
             if steps is not None:
                 steps.append(Stored(node, indices, term))
+            cheap = is_exact(node) and not read_symbols(node.value) & self.summed
+            scope.elements.stored(node.tensor, indices, term.value if cheap else None)
             return
         local = scope.arrays[node.tensor]
         if steps is not None:

@@ -58,16 +58,20 @@ class Replay:
     allocated: Mapping[Tensor, Allocate]
     adjoints: Mapping[Tensor, Tensor]
     around: Mapping[int, Around]
-    snapshots: Snapshots
+    snapshots: Snapshots = field(init=False)
     copies: dict[Tensor, tuple[Tensor, Allocate]] = field(default_factory=dict[Tensor, tuple[Tensor, Allocate]])
     kept: dict[int, Tape] = field(default_factory=dict[int, Tape])
     lost: dict[Tensor, Load] = field(default_factory=dict[Tensor, Load])
     """Stand for loads that nothing tells the value of."""
 
+    def __post_init__(self) -> None:
+        """Begin without a snapshot."""
+        self.snapshots = Snapshots(self.states, self.tapes, self.names)
+
     def load(self, node: Load, indices: tuple[Expression, ...], scope: Scope) -> Expression:
         """Return the value of a load of the source, whose indices are known now."""
         tensor = node.tensor
-        if tensor not in self.states.stores and tensor not in self.states.exchanged:
+        if not self.states.changes(tensor):
             return replace(self.names.load(tensor, *indices), loc=node.loc)
         match self.states.known(node):
             case Known.BEGINNING:
@@ -77,6 +81,10 @@ class Replay:
                 return replace(self.names.load(copy, *of_other(indices, tensor, copy)), loc=node.loc)
             case Known.TAPE:
                 return self.taped(node, indices, scope)
+
+    def is_taped(self, node: Load) -> bool:
+        """Whether the value of a load is kept."""
+        return self.states.changes(node.tensor) and self.states.known(node) is Known.TAPE
 
     def beginning(self, node: Load, indices: tuple[Expression, ...], scope: Scope) -> Expression:
         """Return an element that nothing has stored into before."""

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.scalars import NONE
-from brickwork.analysis.verdicts import LoopVerdict
+from brickwork.analysis.verdicts import Analysis, LoopVerdict
 from brickwork.diagnostics.diagnostic import Diagnostic, in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.ir import build
@@ -42,6 +42,7 @@ from brickwork.ir.nodes import (
     Return,
     Size,
     Statement,
+    Symbol,
     Tensor,
     TensorListParameter,
     TensorParameter,
@@ -64,7 +65,7 @@ from brickwork.transform.autodiff.recompute import Recompute, Scope
 from brickwork.transform.autodiff.replay import Replay
 from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.autodiff.single_exit import single_exit
-from brickwork.transform.autodiff.snapshots import Snapshots
+from brickwork.transform.autodiff.store_forwarding import summed_symbols
 from brickwork.transform.autodiff.sweep import Sweep
 from brickwork.transform.autodiff.sweep_order import in_source_order
 from brickwork.transform.autodiff.tapes import Tapes
@@ -118,13 +119,11 @@ def _derived(
     tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
     tensors.sort(key=lambda item: item.number)
     found = adjoints(kernel.body, tensors, asked, given, states, names, results)
-    free = {index for index, verdict in analysis.loops.items() if _any_order(verdict)}
-    free |= {node.index for node in walk(kernel.body) if isinstance(node, For) and node.claimed}
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
     tapes = Tapes(TripCounts(kernel.body, kernel.scalars, reached=reached), names)
-    snapshots = Snapshots(states, tapes, names)
-    replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body), snapshots)
-    recompute = Recompute(names, active, tapes, replay.load, frozenset(free))
+    replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body))
+    free, summed = _in_any_order(kernel.body, analysis), summed_symbols(kernel.body)
+    recompute = Recompute(names, active, tapes, replay.load, replay.is_taped, free, summed)
     sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting))
     code: list[Statement] = []
     sweep.block(kernel.body, Scope({symbol: symbol for symbol in kernel.scalars}), code, NONE)
@@ -174,9 +173,14 @@ def _refuse(program: Program, lost: Sequence[Load]) -> None:
         raise CompileError(in_order(wrong))
 
 
-def _any_order(verdict: LoopVerdict) -> bool:
-    """Whether iterations may run in any order, and their adjoints too: those of sums."""
-    return verdict.independent and all(item.operator.name == "add" for item in verdict.reductions)
+def _in_any_order(block: Block, analysis: Analysis) -> frozenset[Symbol]:
+    """Return the indices of loops whose iterations may run in any order, and their adjoints too: those of sums."""
+
+    def is_free(verdict: LoopVerdict) -> bool:
+        return verdict.independent and all(item.operator.name == "add" for item in verdict.reductions)
+
+    claimed = {node.index for node in walk(block) if isinstance(node, For) and node.claimed}
+    return frozenset(claimed | {index for index, verdict in analysis.loops.items() if is_free(verdict)})
 
 
 def _pairs(node: Rebind) -> Iterator[tuple[Tensor, Tensor]]:
