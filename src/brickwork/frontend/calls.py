@@ -8,12 +8,12 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import binary, meet
 from brickwork.frontend.indexing import scalar, size_of
 from brickwork.frontend.lowering_state import State, describe, truth
-from brickwork.frontend.random_sites import Path
+from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path
 from brickwork.frontend.rules import SUPPORTED, error
 from brickwork.frontend.typing import Items, Opaque, Operand, Value, View, floating, number
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, read
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
-from brickwork.ir.nodes import Assign, Draw, Expression, FailureKind, Load, Random, Read
+from brickwork.ir.nodes import Draw, Expression, FailureKind, Load, Random, Read
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import walk
 from brickwork.language.math import FUNCTIONS
@@ -244,13 +244,17 @@ def _counter(state: State, loc: Location) -> Expression:
     """Return the number of this iteration among those of the enclosing `for` loops."""
     levels = [level for level in state.loops if level.iteration is not None]
     result: Expression = integer(0, loc)
+    irregular = False
     for position, level in enumerate(levels):
         trips, iteration = level.trips, level.iteration
         if trips is None or iteration is None:
             continue
-        if position > 0 and not _is_host(state, trips):
-            return _running(state, loc)
-        result = add(mul(result, trips, loc) if position else result, iteration, loc)
+        irregular = irregular or (position > 0 and not (level.regular and _is_host(state, trips)))
+        if irregular:
+            result = apply("bit_and", mul(result, integer(SPREAD, loc), loc), integer(SPREAD_BITS, loc), loc=loc)
+        elif position:
+            result = mul(result, trips, loc)
+        result = add(result, iteration, loc) if position else iteration
     return result
 
 
@@ -260,12 +264,3 @@ def _is_host(state: State, expression: Expression) -> bool:
         isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol not in state.parameters)
         for node in walk(expression)
     )
-
-
-def _running(state: State, loc: Location) -> Expression:
-    """Return a count of the draws of this kind so far, kept in a variable of its own."""
-    symbol = state.symbol("draws", INT64)
-    state.counters.append(symbol)
-    now = state.pin(read(symbol, loc), "count")
-    state.emit(Assign(symbol=symbol, value=add(now, integer(1, loc), loc), loc=loc))
-    return now

@@ -118,7 +118,7 @@ def _for(state: State, frame: Frame, host: Host, node: ast.For) -> None:
         lower_statement(state, frame, node)
         return
     for turn in range(int(count.value)):
-        state.loops.append(LoopLevel(integer(turn, loc), count, {}, frame.path))
+        state.loops.append(LoopLevel(integer(turn, loc), count, frame.is_regular(node.iter), {}, frame.path))
         bind_target(state, frame, node.target, item(state, axes[0], integer(turn, loc), loc), assign_target)
         lower_host(state, frame, host, node.body)
         state.loops.pop()

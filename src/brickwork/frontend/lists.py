@@ -202,7 +202,13 @@ class _Maker:
             turn = state.loops[-1].iteration or integer(0, loc)
             self.fill(node.elt, sizes, (*indices[:-1], add(indices[-1], turn, loc)))
 
-        lower_loop(state, frame, Loop(clause.target, (self.run_over(node),), loc), body, self.assign)
+        lower_loop(
+            state,
+            frame,
+            Loop(clause.target, (self.run_over(node),), loc, frame.is_regular(clause.iter)),
+            body,
+            self.assign,
+        )
         frame.bindings, frame.local = bindings, local
 
     def copy(self, node: ast.expr, sizes: tuple[Expression, ...], indices: tuple[Expression, ...]) -> None:

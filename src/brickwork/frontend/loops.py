@@ -47,14 +47,15 @@ UNROLLED = 64
 class Loop:
     """A loop without its body: the names in its head, its axes, and how it is left.
 
-    `claimed` is the user's word that iterations are independent; `tuples`: the loop yields a tuple of its axes' items.
-    `jumps` says that a `break` or `continue` of the body belongs to it, `continues` that a `continue` does; a `break`
-    sets `flag`, if there is one.
+    `regular` is what the text says of its length; `claimed` is the user's word that iterations are independent;
+    `tuples`: the loop yields a tuple of its axes' items. `jumps` says that a `break` or `continue` of the body belongs
+    to it, `continues` that a `continue` does; a `break` sets `flag`, if there is one.
     """
 
     target: ast.expr
     axes: tuple[Iterable, ...]
     loc: Location
+    regular: bool
     claimed: bool = False
     tuples: bool = False
     jumps: bool = False
@@ -70,7 +71,17 @@ def lower_for(state: State, frame: Frame, node: ast.For, *, assign: AssignTarget
     several = len(head.axes) > 1 or _is_unrolled(head.axes, loc)
     flag = new_flag(state, loc) if broken and (several or node.orelse) else None
     continues = _continues(node.body)
-    loop = Loop(node.target, head.axes, loc, head.claimed, head.tuples, broken or continues, flag, continues)
+    loop = Loop(
+        node.target,
+        head.axes,
+        loc,
+        frame.is_regular(node.iter),
+        head.claimed,
+        head.tuples,
+        broken or continues,
+        flag,
+        continues,
+    )
     position = len(state.block)
     exits = lower_loop(state, frame, loop, lambda: body(state, frame, node.body), assign)
     if node.orelse:
@@ -168,7 +179,7 @@ def lower_loop(
     axes = loop.axes or (Range(integer(0, loc), integer(1, loc), integer(1, loc)),)
     saved: list[Saved] = []
     heads: list[tuple[For, Callable[[], Operand]]] = []
-    level = LoopLevel(None, None, {}, ())
+    level = LoopLevel(None, None, True, {}, ())
     for place, axis in enumerate(axes):
         head, make, level = _one_loop(state, frame, loop, axis, place)
         level.flag, level.claimed = loop.flag, loop.claimed
@@ -213,14 +224,14 @@ def _one_loop(
         if is_nonnegative(state, axis.start):
             state.nonnegative.add(counter)
         count = sub(axis.stop, axis.start, loc)
-        level = LoopLevel(sub(counter, axis.start, loc), count, dict(frame.bindings), frame.path)
+        level = LoopLevel(sub(counter, axis.start, loc), count, loop.regular, dict(frame.bindings), frame.path)
         if isinstance(axis.start, Constant) and isinstance(axis.stop, Constant):
             state.limits[counter] = int(axis.start.value), int(axis.stop.value) - 1
         head = For(index=index, start=axis.start, stop=axis.stop, body=(), loc=loc)
         return head, lambda: Value(counter, weak=True), level
     count = state.fix(trips(axis, loc), "turns")
     state.nonnegative.add(counter)
-    level = LoopLevel(counter, count, dict(frame.bindings), frame.path)
+    level = LoopLevel(counter, count, loop.regular, dict(frame.bindings), frame.path)
     head = For(index=index, start=integer(0, loc), stop=count, body=(), loc=loc)
     return head, lambda: item(state, axis, counter, loc), level
 
@@ -239,7 +250,7 @@ def _unrolled(state: State, frame: Frame, loop: Loop, body: Callable[[], None], 
     count = trips(axis, loc)
     exits: list[set[Key]] = []
     for turn in range(int(count.value) if isinstance(count, Constant) else 0):
-        level = LoopLevel(integer(turn, loc), count, dict(frame.bindings), frame.path, flag=loop.flag)
+        level = LoopLevel(integer(turn, loc), count, loop.regular, dict(frame.bindings), frame.path, flag=loop.flag)
         saved = enter(state, frame, level)
         block: list[Statement] = []
         with state.into(block):

@@ -19,17 +19,17 @@ from brickwork.frontend.lowering_state import Frame, Key, ListDemanded, State, V
 from brickwork.frontend.parameters import ParameterDeclaration
 from brickwork.frontend.random_sites import draw_sites
 from brickwork.frontend.reductions import reduce
+from brickwork.frontend.regular_loops import changing_names
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import local_names, rebound_names
 from brickwork.frontend.statements import assign_target
 from brickwork.frontend.tensor_rebinding import Draft, give_places
 from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
-from brickwork.ir.build import integer, read
+from brickwork.ir.build import read
 from brickwork.ir.dtypes import BOOL, INT64, DType
 from brickwork.ir.nodes import (
     AbsentParameter,
     Allocate,
-    Assign,
     Block,
     Check,
     Kernel,
@@ -97,6 +97,7 @@ def _lower_once(
         aliases=_aliases(definition),
         rebound=rebound_names(source.node),
         several=several_names(source.node),
+        changing=changing_names(source, definition.split.device),
     )
     parameters = _parameters(state, frame, definition, signature)
     state.parameters.add(key)
@@ -114,7 +115,7 @@ def _lower_once(
     give_places(state, Draft(host.block, host.kernel, host.facts, host.results), definition.loc)
     body = [*host.block]
     if host.kernel:
-        body.append(Launch(kernel=_kernel(state, host), loc=definition.loc))
+        body.append(Launch(kernel=_kernel(host), loc=definition.loc))
     body.append(Return(tensors=tuple(host.results), loc=definition.loc))
     if definition.draws_random:
         parameters.append(KeyParameter(key))
@@ -210,10 +211,9 @@ def _argument(state: State, name: str, dtype: DType) -> Symbol:
 # ---------------------------------------------------------------- the kernel
 
 
-def _kernel(state: State, host: Host) -> Kernel:
+def _kernel(host: Host) -> Kernel:
     """Return the lifted statements with what they use, in order of first use."""
-    zero = integer(0)
-    body: Block = (*(Assign(symbol=symbol, value=zero) for symbol in state.counters), *host.kernel)
+    body: Block = tuple(host.kernel)
     tensors, scalars = free_tensors(body), free_symbols(body)
     changing = _changing(host.block)
     facts = tuple(fact for fact in host.facts if is_about(fact, tensors, scalars) and not read_symbols(fact) & changing)

@@ -19,6 +19,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.lift import stored_names
 from brickwork.frontend.random_sites import Path
+from brickwork.frontend.regular_loops import changing_names, is_regular
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction, local_names, rebound_names, span
 from brickwork.frontend.typing import Absent, Items, Opaque, Operand, Value, ValueType, View, is_none, join
@@ -85,6 +86,12 @@ class Frame:
     """Names that something other than the head of a `for` assigns."""
     branches: int = 0
     """How many `if`s of this function are around the statement that is being lowered."""
+    changing: frozenset[str] = frozenset()
+    """Names whose values may change from turn to turn, as the text says."""
+
+    def is_regular(self, iterable: ast.expr) -> bool:
+        """Return whether the text says that a loop over this has equally many turns wherever it is run."""
+        return is_regular(iterable, self.source, self.changing)
 
     def loc(self, node: ast.AST) -> Location:
         """Return the place of a node of this function."""
@@ -98,6 +105,8 @@ class LoopLevel:
     iteration: Expression | None
     """The number of the iteration, from 0; None for a `while`."""
     trips: Expression | None
+    regular: bool
+    """Whether the text says that it has equally many turns in all turns of the loops around it."""
     outer: dict[str, Binding]
     """What names meant before the loop."""
     frame_path: Path
@@ -194,7 +203,6 @@ class State:
     invariant: set[Symbol] = field(default_factory=set[Symbol])
     loops: list[LoopLevel] = field(default_factory=list[LoopLevel])
     sites: Mapping[Path, int] = field(default_factory=dict[Path, int])
-    counters: list[Symbol] = field(default_factory=list[Symbol])
     while_counter: Symbol | None = None
     exchanged_at: Location | None = None
     """Where a name for a tensor came to stand for another one last."""
@@ -379,6 +387,7 @@ def helper_frame(source: SourceFunction, path: Path, call_site: Location) -> Fra
         call_site,
         rebound=rebound_names(source.node),
         several=several_names(source.node),
+        changing=changing_names(source, None),
     )
 
 

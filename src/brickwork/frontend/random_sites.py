@@ -2,6 +2,12 @@
 
 A place is told by its span, so that copies of a tree have the same numbers. The order is that of a walk over the source
 with every helper taken where it is called.
+
+Beside its place a draw has the number of the iteration. Nests whose lengths sizes and arguments say count in row-major
+order. From the first loop on whose length is another in each turn around it (a triangle), the number n of the turns
+around is spread, n * SPREAD & SPREAD_BITS, and the turn of the loop is added: a number of the iteration alone, so that
+such nests, too, run in parallel. In two loops, two iterations could only meet where the product of their distances
+is beyond 2**56.
 """
 
 from __future__ import annotations
@@ -18,6 +24,10 @@ Place: TypeAlias = tuple[int, int, int, int]
 """First line, first column, last line, last column."""
 Path: TypeAlias = tuple[Place, ...]
 """A chain of calls, outermost first."""
+
+SPREAD = 4 * 0x9E3779B97F4A7C1
+"""Four times the golden section of 2**60, to an odd number: its multiples lie far from one another modulo 2**62."""
+SPREAD_BITS = 2**62 - 1
 
 
 def place(node: ast.expr) -> Place:

@@ -83,7 +83,8 @@ def _nest(
         return
     clause = reduction.generator.generators[level]
     head = head_of(state, frame, clause.iter)
-    loop = Loop(clause.target, head.axes, reduction.loc, head.claimed, head.tuples, flag is not None, flag)
+    loc, regular = reduction.loc, frame.is_regular(clause.iter)
+    loop = Loop(clause.target, head.axes, loc, regular, head.claimed, head.tuples, flag is not None, flag)
 
     def inside() -> None:
         _filtered(
@@ -189,10 +190,11 @@ def _from_the_first(state: State, frame: Frame, reduction: _Reduction, axis: Ite
 
 
 def _compared(state: State, frame: Frame, reduction: _Reduction, axis: Iterable, count: Expression) -> None:
-    loc, key, target = reduction.loc, reduction.key, reduction.generator.generators[0].target
+    loc, key, clause = reduction.loc, reduction.key, reduction.generator.generators[0]
+    target, regular = clause.target, frame.is_regular(clause.iter)
 
     def turn(position: Expression) -> Value:
-        saved = enter(state, frame, LoopLevel(position, count, dict(frame.bindings), frame.path))
+        saved = enter(state, frame, LoopLevel(position, count, regular, dict(frame.bindings), frame.path))
         bind_target(state, frame, target, item(state, axis, position, loc), reduction.assign)
         found = value(state, frame, reduction.generator.elt)
         leave(state, frame, saved)

@@ -23,6 +23,7 @@ from brickwork.frontend.parameters import NO_DEFAULT
 from brickwork.frontend.random_sites import draw_sites, place
 from brickwork.frontend.reference_execution import Execution, finish
 from brickwork.frontend.reference_scalar import dtype_of, scalar
+from brickwork.frontend.regular_loops import changing_names, is_regular
 from brickwork.frontend.source import SourceFunction, local_names
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
 from brickwork.ir.nodes import Return, TensorType
@@ -35,7 +36,7 @@ RUN = "__brickwork__"
 def python_function(definition: Definition) -> Callable[..., Any]:
     """Return the operator as a Python function; it also takes `out=`, and `key=` or `generator=` if it draws."""
     source = definition.source
-    helpers = {found: _compiled(item, None, frozenset()) for found, item in definition.helpers.items()}
+    helpers = {found: _compiled(item, None, None) for found, item in definition.helpers.items()}
     ruled = None if definition.host == "native" else definition.split.lifted
     body = _compiled(source, ruled, definition.split.device)
     sites = draw_sites(definition.whole or source, definition.helpers)
@@ -92,12 +93,14 @@ def _argument_type(value: Any) -> ArgumentType:
 # ---------------------------------------------------------------- rewriting
 
 
-def _compiled(source: SourceFunction, lifted: frozenset[int] | None, device: frozenset[str]) -> types.FunctionType:
-    """Return the function with its lifted statements (all of them for None) rewritten."""
+def _compiled(
+    source: SourceFunction, lifted: frozenset[int] | None, device: frozenset[str] | None
+) -> types.FunctionType:
+    """Return the function with its lifted statements (all of them for None) rewritten; a helper has no `device`."""
     node = copy.deepcopy(source.node)
     pairs = list(zip(ast.walk(source.node), ast.walk(node), strict=True))
     chosen = None if lifted is None else frozenset(id(twin) for original, twin in pairs if id(original) in lifted)
-    rewriter = _Rewriter(_varying(source.node, device), source)
+    rewriter = _Rewriter(source, changing_names(source, device))
     node.body = [_rewritten(statement, rewriter, chosen) for statement in node.body]
     node.decorator_list, node.returns = [], None
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
@@ -128,19 +131,12 @@ def _rewritten(node: ast.stmt, rewriter: _Rewriter, lifted: frozenset[int] | Non
     return node
 
 
-def _varying(node: ast.FunctionDef, device: frozenset[str]) -> frozenset[str]:
-    """Return the names whose values may change from iteration to iteration."""
-    targets = (item.target for item in ast.walk(node) if isinstance(item, ast.For | ast.comprehension))
-    names = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-    return device | names
-
-
 class _Rewriter(ast.NodeTransformer):
     """Turns Python's operators on elements into calls of the execution."""
 
-    def __init__(self, varying: frozenset[str], source: SourceFunction) -> None:
-        """Take the names that may change from iteration to iteration, and what other names mean."""
-        self.varying = varying
+    def __init__(self, source: SourceFunction, changing: frozenset[str]) -> None:
+        """Take what names mean, and those that may change from iteration to iteration."""
+        self.source, self.changing = source, changing
         self.captured = source.captured
         self.local = local_names(source.node)
         self.temporaries = 0
@@ -242,7 +238,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def loop(self, node: ast.expr) -> ast.expr:
         """Return what is run over, counting the turns."""
-        return self._run("loop", node, ast.Constant(value=not self._varies(node)), self._iterable(node))
+        return self._run(
+            "loop", node, ast.Constant(value=is_regular(node, self.source, self.changing)), self._iterable(node)
+        )
 
     def _iterable(self, node: ast.expr) -> ast.expr:
         """Return what has the items that a loop runs over."""
@@ -265,18 +263,6 @@ class _Rewriter(ast.NodeTransformer):
         node.orelse = [self.visit(item) for item in node.orelse]
         enter = ast.withitem(context_expr=self._run("turns", node))
         return ast.fix_missing_locations(ast.copy_location(ast.With(items=[enter], body=[node]), node))
-
-    def _varies(self, node: ast.expr) -> bool:
-        for item in ast.walk(node):
-            if isinstance(item, ast.Name) and item.id in self.varying:
-                return True
-            if isinstance(item, ast.Subscript) and not _is_shape(item.value):
-                return True
-        return False
-
-
-def _is_shape(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 def _root(node: ast.expr) -> str:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from brickwork.frontend import reference_scalar as numbers
 from brickwork.frontend.environment import DRAWS, helper, intrinsic, is_tensor
-from brickwork.frontend.random_sites import Path, Place
+from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path, Place
 from brickwork.frontend.reference_loops import Nest, Turns, backward, counted, joined, turns_of
 from brickwork.frontend.reference_scalar import Scalar, convert, dtype_of, is_scalar, result, scalar
 from brickwork.frontend.rules import REDUCTIONS
@@ -123,7 +123,6 @@ class Execution:
         self._path: Path = ()
         self._levels: list[_Level] = []
         self._turns: int | None = None
-        self._running: dict[Path, int] = {}
 
     # ------------------------------------------------------------ values
 
@@ -275,7 +274,7 @@ class Execution:
     # ------------------------------------------------------------ random draws
 
     def _draw(self, name: str, path: Path, arguments: tuple[Any, ...]) -> Any:
-        place = self._random_key(), self._counter(path), self._turns or 0, self._sites[path]
+        place = self._random_key(), self._counter(), self._turns or 0, self._sites[path]
         if name == "brickwork.rand":
             return Scalar(philox.uniform(*place), FLOAT32, weak=True)
         if name == "brickwork.randn":
@@ -285,13 +284,12 @@ class Execution:
             raise ValueError(f"randint: low {low} is not below high {high}")
         return result(philox.integer(*place, (low, high)), INT64, weak=True)
 
-    def _counter(self, path: Path) -> int:
-        number = 0
+    def _counter(self) -> int:
+        number, irregular = 0, False
         for position, level in enumerate(self._levels):
-            if position > 0 and not level.steady:
-                self._running[path] = self._running.get(path, -1) + 1
-                return self._running[path]
-            number = number * level.trips + level.iteration if position else level.iteration
+            irregular = irregular or (position > 0 and not level.steady)
+            number = number * SPREAD & SPREAD_BITS if irregular else number * level.trips
+            number += level.iteration
         return number
 
     def _random_key(self) -> int:

@@ -421,7 +421,7 @@ def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
         state.emit(Assign(symbol=counter, value=integer(0), loc=loc))
     flag = new_flag(state, loc) if node.orelse and breaks(node.body) else None
     position = len(state.block)
-    level = LoopLevel(None, None, dict(frame.bindings), frame.path, flag=flag)
+    level = LoopLevel(None, None, True, dict(frame.bindings), frame.path, flag=flag)
     saved = enter(state, frame, level)
     prelude: list[Statement] = []
     with state.into(prelude):

@@ -6,7 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from brickwork.ir.nodes import For, Random
+from brickwork.analysis.analyse import analyse
+from brickwork.frontend.definition import define
+from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS
+from brickwork.frontend.reference import python_function
+from brickwork.ir.nodes import For, Launch, Random
 from brickwork.ir.philox import integer, normal, uniform
 from brickwork.ir.walk import walk
 from brickwork.language.loops import indices, ndrange, prange
@@ -102,6 +106,71 @@ def test_draws_of_an_irregular_nest_are_all_different():
     run(triangle, x, key=1)
     drawn = [x.data[4 * i + j] for i in range(4) for j in range(i + 1)]
     assert len(set(drawn)) == 10
+    expected = [uniform(1, (i * SPREAD & SPREAD_BITS) + j, 0, 0) for i in range(4) for j in range(i + 1)]
+    assert drawn == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_irregular_nest_that_draws_is_parallel():
+    kernel = next(node.kernel for node in walk(program_of(triangle, memory([[0.0]]))) if isinstance(node, Launch))
+    assert all(verdict.independent for verdict in analyse(kernel).loops.values())
+
+
+def checkerboard(x: Tensor) -> None:
+    for colour in (0, 1):
+        for i in range(x.shape[0]):
+            for j in range((i + colour) % 2, x.shape[1], 2):
+                x[i, j] = rand()
+
+
+def of_a_helper(x: Tensor) -> None:
+    for i in range(x.shape[0]):
+        x[i, 0] = several(x.shape[1]) + several(i)
+
+
+def several(n: int) -> float:
+    s = 0.0
+    for _ in range(n):
+        s += rand()
+    return s
+
+
+def of_a_table(x: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for k, length in enumerate((3, 1, 4)):
+            for j in range(length):
+                x[i, j] += rand() * k
+
+
+def of_a_length_that_is_drawn(x: Tensor) -> None:
+    for i in range(x.shape[0]):
+        for _ in range(randint(1, 4)):
+            for j in range(x.shape[1]):
+                x[i, j] += rand()
+
+
+def of_lists(x: Tensor) -> None:
+    for i in range(x.shape[0]):
+        v = [rand() for _ in range(3)]
+        for j in range(i):
+            for k in range(len(v)):
+                x[i, j] += v[k] + sum(rand() for _ in range(k))
+
+
+DRAWING = [checkerboard, of_a_helper, of_a_table, of_a_length_that_is_drawn, of_lists, triangle]
+
+
+@pytest.mark.parametrize("function", DRAWING, ids=lambda function: function.__name__)
+def test_draws_are_those_of_python(function):
+    x, expected = memory([[0.0] * 5 for _ in range(5)]), torch.zeros(5, 5)
+    run(function, x, key=11)
+    python_function(define(function))(expected, key=11)
+    assert x.data == pytest.approx(expected.flatten().tolist(), rel=1e-6)
+
+
+def test_the_turns_of_a_loop_that_is_written_out_draw_different_numbers():
+    x = memory([[0.0] * 6 for _ in range(4)])
+    run(checkerboard, x, key=2)
+    assert len(set(x.data)) == 24
 
 
 def until(x: Tensor) -> None:
