@@ -150,7 +150,7 @@ def test_a_name_for_another_tensor_in_every_later_turn_is_refused():
                 u = v
         """
     ((code, _, message),) = refused(body, memory([1.0]), memory([2.0]))
-    assert (code, message) == ("BW901", "`u` stands for the tensor of `v` from here on, in every later turn")
+    assert (code, message) == ("BW901", "`u` stands for the tensor of `v` from here on, in every later iteration")
 
 
 def test_calls_without_a_meaning_on_elements_are_refused_at_definition():

@@ -236,7 +236,7 @@ def by_a_helper(u: Tensor, v: Tensor, n: int) -> None:
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (lost, "`u` stands for the tensor of `v` from here on, in every later turn"),
+        (lost, "`u` stands for the tensor of `v` from here on, in every later iteration"),
         (aliased, "`w` is another name for a tensor that is exchanged"),
         (part, "`row` is a part of a tensor that is exchanged"),
         (an_argument, "a result is, or may be, the argument `u`, which is exchanged with it"),

@@ -409,7 +409,7 @@ REFUSED = [
     (returned, "`h` is a list, and operators return tensors"),
     (with_other_names, "`a` gets another list here, but is not the only name of the one that it stands for"),
     (read_after_it_was_given_away, "`b` is read, but line"),
-    (given_away_in_turns, "`b` stands for no list in the next turn, as its list got another name"),
+    (given_away_in_turns, "`b` stands for no list in the next iteration, as its list got another name"),
     (tuple_stored, "`h` is a tuple, or a list from outside of the loops: it is not stored into"),
     (too_large, "a list of 10000 items in a loop takes more than 64 KiB an iteration"),
     (sliced, "a slice is not part of the language"),

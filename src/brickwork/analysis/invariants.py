@@ -1,7 +1,7 @@
 """What a `while` loop keeps true of its integer variables: that they are at least, or at most, what they were before.
 
-Candidates are all taken for granted, the loop is run once symbolically, and those that do not hold after a turn are
-dropped, until all that are left do (the runs are made by `symbolic.py`). Invariant: what is returned holds whenever
+Candidates are all taken for granted, the loop is run once symbolically, and those that do not hold after an iteration
+are dropped, until all that are left do (the runs are made by `symbolic.py`). Invariant: what is returned holds whenever
 the condition is about to be evaluated, and 64-bit arithmetic that leads there does not wrap.
 """
 
@@ -76,7 +76,7 @@ def candidates(
 
 
 def kept(limits: Limits, turn: Callable[[Limits], Limits]) -> Limits:
-    """Return the limits that hold after each turn that begins with all of them; `turn` returns those of one."""
+    """Return the limits that hold after each iteration that begins with all of them; `turn` returns those of one."""
     for _ in range(ROUNDS):
         left = turn(limits)
         if left == limits:

@@ -97,7 +97,7 @@ _Note: TypeAlias = Callable[[For, Symbols], None]
 class _Liveness:
     """Liveness of one tree. What is live before a block is what it reads first, and some of what is live after it.
 
-    So what a turn of a loop reads first is asked once for each loop, however deep it stands; `exposed` remembers it.
+    So what an iteration reads before it assigns is asked once for each loop, however deep it stands; `exposed` has it.
     """
 
     exposed: dict[int, Symbols]
@@ -135,7 +135,7 @@ class _Liveness:
                 return after | read_symbols(statement)
 
     def read_first(self, loop: For | While, turn: Block) -> Symbols:
-        """Return the variables that a turn of a loop may read before it sets them."""
+        """Return the variables that an iteration of a loop may read before it sets them."""
         if id(loop) not in self.exposed:
             self.exposed[id(loop)] = self.block(turn, NONE, _Ends(), None)
         return self.exposed[id(loop)]

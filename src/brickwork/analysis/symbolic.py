@@ -275,7 +275,7 @@ class _Walker:
         return kept(first, lambda limits: self.tried(statement, changed, limits))
 
     def tried(self, statement: While, changed: Iterable[Symbol], limits: Limits) -> Limits:
-        """Return which of the limits that hold before a turn hold after it; nothing else comes of the run."""
+        """Return which of the limits that hold before an iteration hold after it; nothing else comes of the run."""
         if not limits:
             return ()
         environment, held, marks = self.environment, len(self.conditions), (len(self.loops), len(self.accesses))

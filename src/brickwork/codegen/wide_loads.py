@@ -1,8 +1,8 @@
 """Wide loads: chunks of 16 aligned bytes, which unrolled loops of device kernels read at once and take elements from.
 
-Neighbouring turns and lanes find what they read in the same few chunks, in registers. The tensors' rows are to be whole
+Neighbouring iterations and lanes find what they read in the same few chunks, in registers. Rows are to be whole
 chunks: then each chunk with an element that is read lies in the tensor, and where the element lies in it is known from
-the loops' indices. Sizes tell at run time; where rows are not whole, the loop runs turn by turn.
+the loops' indices. Sizes tell at run time; where rows are not whole, the loop runs one iteration at a time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a `for` may run over: ranges, tensors, tuples, and `enumerate`, `zip` and `reversed` of them.
 
-Each has a number of turns and an item at every turn, counted from 0. An element is read at the start of its turn, as
+Each has a number of iterations and an item for each, counted from 0. An element is read when its iteration begins, as
 Python reads that of a list; a row is a view. `ndrange` and `indices` are several ranges, and are not in here.
 """
 
@@ -221,7 +221,7 @@ def trips(found: Iterable, loc: Location) -> Expression:
 
 
 def item(state: State, found: Iterable, position: Expression, loc: Location) -> Operand:
-    """Return the item at a turn, which is known to be in range."""
+    """Return the item at an iteration, which is known to be in range."""
     match found:
         case Range():
             value = add(found.start, mul(found.step, position, loc), loc)
@@ -256,7 +256,7 @@ def index_is_natural(state: State, axis: Range) -> bool:
 
 
 def is_listed(found: Iterable) -> bool:
-    """Return whether a tuple is among what is run over, so that the turns are written out."""
+    """Return whether a tuple is among what is run over, so that the iterations are written out."""
     match found:
         case Listed():
             return True

@@ -228,7 +228,7 @@ class _Maker:
         self.loop(count, body, loc)
 
     def loop(self, count: Expression, body: Callable[[Expression], None], loc: Location) -> None:
-        """Emit a loop of `count` turns."""
+        """Emit a loop of `count` iterations."""
         emit_loop(self.state, count, body, loc)
 
     # ------------------------------------------------------------ items
@@ -289,7 +289,7 @@ class _Maker:
 
 
 def emit_loop(state: State, count: Expression, body: Callable[[Expression], None], loc: Location) -> None:
-    """Emit a loop of `count` turns that no user's name stands for."""
+    """Emit a loop of `count` iterations that no user's name stands for."""
     index = state.symbol("item", INT64)
     state.invariant.add(index)
     turn = read(index, loc)

@@ -1,7 +1,7 @@
 """`for` to IR loops that go up by one, with the user's items computed from the loop's own index.
 
-`ndrange` and `indices` become nests; over a tuple the turns are written out. The name in the head stands for the index
-itself unless the body assigns it. What there is to run over is in `iterables.py`.
+`ndrange` and `indices` become nests; over a tuple the iterations are written out. The name in the head stands for the
+index itself unless the body assigns it. What there is to run over is in `iterables.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AssignTarget: TypeAlias = Callable[[State, Frame, ast.expr, Operand, Location], 
 LowerBody: TypeAlias = Callable[[State, Frame, Sequence[ast.stmt]], None]
 
 UNROLLED = 64
-"""The most turns over a tuple that are written out."""
+"""The most iterations over a tuple that are written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def leave(state: State, frame: Frame, saved: Saved) -> None:
     state.loops.pop()
     for name in saved[1].keys() - frame.bindings.keys():
         if name in state.moved:
-            message = f"`{name}` stands for no list in the next turn, as its list got another name"
+            message = f"`{name}` stands for no list in the next iteration, as its list got another name"
             raise unsupported(message, state.moved[name], f"copy the items: `... = {name}[:]`")
     state.assigned, frame.bindings = saved
 
@@ -237,7 +237,7 @@ def _one_loop(
 
 
 def _is_unrolled(axes: Sequence[Iterable], loc: Location) -> bool:
-    """Return whether the turns of a loop are written out: over a tuple of not too many items."""
+    """Return whether the iterations of a loop are written out: over a tuple of not too many items."""
     if len(axes) != 1 or not is_listed(axes[0]):
         return False
     count = trips(axes[0], loc)
@@ -245,7 +245,7 @@ def _is_unrolled(axes: Sequence[Iterable], loc: Location) -> bool:
 
 
 def _unrolled(state: State, frame: Frame, loop: Loop, body: Callable[[], None], assign: AssignTarget) -> list[set[Key]]:
-    """Write out the turns of a loop; where a jump may leave a turn, it is a loop of one iteration."""
+    """Write out the iterations of a loop; where a jump may leave an iteration, it is a loop of one iteration."""
     loc, axis = loop.loc, loop.axes[0]
     count = trips(axis, loc)
     exits: list[set[Key]] = []

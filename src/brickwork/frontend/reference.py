@@ -237,7 +237,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def loop(self, node: ast.expr) -> ast.expr:
-        """Return what is run over, counting the turns."""
+        """Return what is run over, counting the iterations."""
         return self._run(
             "loop", node, ast.Constant(value=is_regular(node, self.source, self.changing)), self._iterable(node)
         )

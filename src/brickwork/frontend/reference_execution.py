@@ -231,7 +231,7 @@ class Execution:
                 return turns_of(_range(arguments))
 
     def items(self, value: Any) -> Turns:
-        """Return the items of a tensor or a tuple; an element is read when its turn begins."""
+        """Return the items of a tensor or a tuple; an element is read when its iteration begins."""
         if is_tensor(value):
             return Turns(int(value.shape[0]), lambda turn: self.get(value, turn, "tensor"))
         return turns_of(value)
@@ -257,7 +257,7 @@ class Execution:
 
     @contextmanager
     def turns(self) -> Generator[None]:
-        """Count the turns of the outermost `while`."""
+        """Count the iterations of the outermost `while`."""
         outermost = self._turns is None
         if outermost:
             self._turns = 0
@@ -268,7 +268,7 @@ class Execution:
                 self._turns = None
 
     def turn(self) -> None:
-        """Begin a turn of a `while`."""
+        """Begin an iteration of a `while`."""
         self._turns = (self._turns or 0) + 1
 
     # ------------------------------------------------------------ random draws

@@ -1,4 +1,4 @@
-"""What loops run over while `op.python` runs: how many turns, and the item of each, made when its turn begins."""
+"""What loops run over in `op.python`: how many iterations, and the item of each, made when the iteration begins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The turns of one loop."""
+    """The iterations of one loop."""
 
     count: int
     item: Callable[[int], Any]
@@ -25,20 +25,20 @@ class Nest:
 
 
 def turns_of(items: Sequence[Any]) -> Turns:
-    """Return the turns over a sequence."""
+    """Return the iterations over a sequence."""
     return Turns(len(items), items.__getitem__)
 
 
 def counted(inner: Turns, start: int) -> Turns:
-    """Return the turns over `enumerate(inner, start)`."""
+    """Return the iterations over `enumerate(inner, start)`."""
     return Turns(inner.count, lambda turn: (start + turn, inner.item(turn)))
 
 
 def joined(parts: Sequence[Turns]) -> Turns:
-    """Return the turns over `zip(*parts)`: as many as the shortest part has."""
+    """Return the iterations over `zip(*parts)`: as many as the shortest part has."""
     return Turns(min(part.count for part in parts), lambda turn: tuple(part.item(turn) for part in parts))
 
 
 def backward(inner: Turns) -> Turns:
-    """Return the turns from the last to the first."""
+    """Return the iterations from the last to the first."""
     return Turns(inner.count, lambda turn: inner.item(inner.count - 1 - turn))

@@ -250,7 +250,7 @@ def _is_rounded(expression: Expression) -> bool:
 
 
 def _refuse_number(state: State, frame: Frame, name: str, loc: Location) -> None:
-    """Refuse a number for a name that stands for something else before a loop around: later turns would not see it."""
+    """Refuse a number for a name that was something else before a loop around: later iterations would not see it."""
     for level in state.loops:
         before = level.outer.get(name) if level.frame_path == frame.path else None
         if before is None or isinstance(before, Value | Variable):
@@ -269,7 +269,7 @@ def _are_numbers(found: Items) -> bool:
 
 
 def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
-    """Let a name stand for a tensor, a tuple or a host value; in a loop it may not change from turn to turn."""
+    """Let a name stand for a tensor, a tuple or a host value; in a loop it may not change between iterations."""
     if isinstance(found, View):
         found = View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
     for level in state.loops:

@@ -1,8 +1,9 @@
-"""Names of tensors that get other tensors: `u, v = v, u` between the turns of a loop, or in a branch.
+"""Names of tensors that get other tensors: `u, v = v, u` between the iterations of a loop, or in a branch.
 
-Within a turn names are followed. Where turns or branches meet again, a `Rebind` lets the tensors change places, so that
-each name stands for one tensor of the program. `give_places` then puts places of their own in for the tensors of such a
-kernel: who owns a tensor does not change with it, and tensors that lie differently in memory can share them.
+Within an iteration names are followed. Where iterations or branches meet again, a `Rebind` lets the tensors change
+places, so that each name stands for one tensor of the program. `give_places` then puts places of their own in for the
+tensors of such a kernel: who owns a tensor does not change with it, and tensors that lie differently in memory can
+share them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def is_whole(binding: Binding | None) -> bool:
 def restore(state: State, frame: Frame, before: Mapping[str, Binding], loc: Location, *, loop: bool = True) -> None:
     """Let names stand for what they stood for before; tensors that they stand for now change places for it.
 
-    Other names for such tensors, and for parts of them, are refused where turns of a loop meet, else forgotten.
+    Other names for such tensors, and for parts of them, are refused where iterations of a loop meet, else forgotten.
     """
     if state.ended:
         return
@@ -66,7 +67,7 @@ def restore(state: State, frame: Frame, before: Mapping[str, Binding], loc: Loca
     others = [name for name, now in frame.bindings.items() if _touches(now, moves) and name not in names.values()]
     if loop and (name := next((name for name in others if name in before), None)):
         what = "another name for" if is_whole(before[name]) else "a part of"
-        raise unsupported(f"`{name}` is {what} a tensor that is exchanged", loc, f"assign `{name}` in each turn")
+        raise unsupported(f"`{name}` is {what} a tensor that is exchanged", loc, f"assign `{name}` in each iteration")
     state.emit(Rebind(targets=tuple(moves), sources=tuple(moves.values()), loc=loc))
     kept = {name: now for name, now in frame.bindings.items() if name not in others}
     frame.bindings = kept | {name: before[name] for name in names.values()}
@@ -79,7 +80,7 @@ def _refuse(frame: Frame, moves: Mapping[Tensor, Tensor], names: Mapping[Tensor,
         sources = list(moves.values())
         target = next(item for item in moves if sources.count(moves[item]) > 1 or moves[item] not in moves)
         other = names.get(moves[target], moves[target].name)
-        message = f"`{names[target]}` stands for the tensor of `{other}` from here on, in every later turn"
+        message = f"`{names[target]}` stands for the tensor of `{other}` from here on, in every later iteration"
         raise unsupported(message, loc, CHANGED)
     for target, source in moves.items():
         if (target.type.dtype, target.type.rank) != (source.type.dtype, source.type.rank):

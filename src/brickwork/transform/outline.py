@@ -324,7 +324,7 @@ def _refuse_exchanges(block: Block) -> None:
         if isinstance(node, Rebind):
             names = " and ".join(f"`{tensor.name}`" for tensor in node.targets)
             message = f"elements decide whether {names} are exchanged, and nothing on a GPU may wait for them"
-            advice = "count the turns with a number, or copy the elements instead"
+            advice = "count the iterations with a number, or copy the elements instead"
             raise CompileError(Diagnostic(code="BW901", message=message, loc=node.loc, help=advice))
 
 

@@ -6,10 +6,10 @@
         k += 1                                         s = s * x[k]
                                                        k += 1
 
-A counter goes up or down by a constant in each turn, or is multiplied or divided by one (then it has as many turns as
-an integer has bits). Invariant: a turn more than a counter allows is there, so that such a loop always ends at its
-condition, as the `while` does; it is said of loops that end. A loop that nothing but its
-counter ends is never left.
+A counter goes up or down by a constant in each iteration, or is multiplied or divided by one (then there are as many
+iterations as an integer has bits). Invariant: the `for` has one iteration more than its counter allows, so that it
+always ends at its condition, as the `while` does; that holds for loops that end. Where nothing but the counter ends the
+loop, the `for` has just its iterations and is never left.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _for(loop: While, before: Sequence[Statement], names: Names) -> For | None:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a turn does to a counter: `name` is add, sub, mul or floordiv."""
+    """What an iteration does to a counter: `name` is add, sub, mul or floordiv."""
 
     name: str
     by: int
@@ -92,14 +92,14 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """How often a loop turns at most; `exact` says that it does so unless its body leaves it."""
+    """The most iterations that a loop can have; `exact` says that it has them unless its body leaves it."""
 
     most: Expression
     exact: bool
 
 
 def _turns(loop: While, before: Sequence[Statement]) -> Iterator[_Turns]:
-    """Yield how often a loop turns, by each of its counters."""
+    """Yield the most iterations that a loop can have, by each of its counters."""
     assigned = assigned_symbols((*loop.prelude, *loop.body))
     for fact in _facts(loop.condition, _known(loop.prelude)):
         if not isinstance(fact, Apply) or fact.operator.name not in MIRRORED:
@@ -119,7 +119,7 @@ def _turns(loop: While, before: Sequence[Statement]) -> Iterator[_Turns]:
 
 
 def _length(step: _Step, begin: Expression, compare: str, limit: Expression) -> Expression | None:
-    """Return how many turns there are at most while `counter <compare> limit`."""
+    """Return how many iterations there are at most while `counter <compare> limit`."""
     above = compare in {"lt", "le"}
     closed = build.integer(1 if compare in {"le", "ge"} else 0)
     match step.name:
@@ -139,7 +139,7 @@ def _length(step: _Step, begin: Expression, compare: str, limit: Expression) -> 
 
 
 def _step(loop: While, counter: Symbol) -> _Step | None:
-    """Return what each turn that does not leave does to a counter, once."""
+    """Return what each iteration that does not leave does to a counter, once."""
     found = [node for node in statements((*loop.prelude, *loop.body)) if counter in _set_by(node)]
     places = [place for place, node in enumerate(loop.body) if found and node is found[0]]
     if len(found) != 1 or not places or any(_continues(loop.body[: places[0]])):
@@ -166,7 +166,7 @@ def _set_by(statement: Node) -> frozenset[Symbol]:
 
 
 def _continues(block: Block) -> Iterator[Continue]:
-    """Yield the jumps to the next turn of the loop around a block."""
+    """Yield the jumps to the next iteration of the loop around a block."""
     for statement in block:
         match statement:
             case Continue():
@@ -191,7 +191,7 @@ def _value(symbol: Symbol, before: Sequence[Statement]) -> Expression | None:
     return None
 
 
-# ---------------------------------------------------------------- what holds in a turn
+# ---------------------------------------------------------------- what holds in an iteration
 
 
 def _known(block: Block) -> dict[Symbol, tuple[Expression, ...]]:

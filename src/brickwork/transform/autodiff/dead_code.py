@@ -267,7 +267,7 @@ class _Cleaner:
     def repeated(
         self, turn: Callable[[Live, _Jumps | None, _Place], tuple[_Kept, Live]], after: Live, at: _Place, *, jumps: bool
     ) -> tuple[_Kept, Live]:
-        """Return what stays of a turn, which may come again, and what is live before the loop."""
+        """Return what stays of an iteration, which may come again, and what is live before the loop."""
         at = (*at, int(jumps))
         around = after | self.around.get(at, frozenset())
         while True:

@@ -344,7 +344,7 @@ class Recompute:
     ) -> Symbol:
         """Write the iterations of a loop from `start` to `stop`; return the variable that counts them.
 
-        The turns of a `while` are known to run, and are written as a loop that counts.
+        The iterations of a `while` are known to run, and are written as a loop that counts.
         """
         count = self.fresh("count", INT64)
         out.append(Assign(symbol=count, value=build.integer(0)))

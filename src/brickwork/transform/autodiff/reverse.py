@@ -130,30 +130,34 @@ def _derived(
     gradients = tuple(found.results[tensor] for tensor in asked)
     code = [*found.before, *replay.block(kernel.body), *found.begin, *code, *found.end]
     before = preconditions_of(host, tuple(code))
-    body = without_dead(tuple(code), gradients, before)
+    reduced = without_dead(tuple(code), gradients, before)
     allocations = [item.allocation for item in tapes.made]
     made = (*found.made, *(item for _, item in replay.copies.values()), *allocations)
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
-    derived, assumptions = in_source_order(_kernel(kernel, body, made, sizes), sweep.turned)
+    derived, assumptions = in_source_order(_kernel(kernel, reduced, made, sizes), sweep.turned)
     assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
     shorter, more = join_tapes(simplified(derived.body, gradients, before), allocations, names)
     derived, made = _kernel(derived, with_locations(shorter, kernel.loc), more, sizes), (*made, *more)
     loads = (node for node in walk(derived.body) if isinstance(node, Load))
     needed = [replay.lost[node.tensor] for node in loads if node.tensor in replay.lost]
-    result = Program(
-        name=program.name,
-        parameters=(
-            *map(_unwritten, parameters),
-            *map(TensorParameter, given.values()),
-            *program.parameters[len(parameters) :],
-        ),
-        body=_host(host, derived, (*made, *_limits(program, strictest(assumed, before))), given, gradients),
+    body = _host(host, derived, (*made, *_limits(program, strictest(assumed, before))), given, gradients)
+    return _program(program, parameters, given, body, signature), needed
+
+
+def _program(
+    source: Program, parameters: Sequence[Parameter], given: Mapping[Tensor, Tensor], body: Block, signature: Signature
+) -> Program:
+    """Return the program with this body, which takes the gradients that are given after the source's arguments."""
+    arguments = (*map(_unwritten, parameters), *map(TensorParameter, given.values()))
+    return Program(
+        name=source.name,
+        parameters=(*arguments, *source.parameters[len(parameters) :]),
+        body=body,
         device=signature.device,
         narrow=signature.narrow,
         aligned=signature.aligned,
-        loc=program.loc,
+        loc=source.loc,
     )
-    return result, needed
 
 
 def _refuse(program: Program, lost: Sequence[Load]) -> None:

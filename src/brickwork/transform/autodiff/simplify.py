@@ -150,7 +150,7 @@ class _Waiting:
         self.out.extend([self.values.pop(symbol).node for symbol in symbols])
 
     def taken(self, statement: Statement) -> Statement:
-        """Return a statement with values in place of what it reads itself; a `while` reads again in each turn."""
+        """Return a statement with values in place of what it reads itself; a `while` reads again in each iteration."""
 
         def visit(node: Node) -> Node:
             if isinstance(node, Read) and node.symbol in self.values:

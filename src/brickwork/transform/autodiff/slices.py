@@ -208,7 +208,7 @@ def _after(symbol: Symbol, block: Block) -> Statement:
 
 
 def _rises(symbol: Symbol, before: Block, around: Sequence[Step], stored: frozenset[Tensor]) -> bool:
-    """Whether a loop before a statement computes a variable, or it comes from an earlier turn of the loop around.
+    """Whether a loop before a statement computes a variable, or it comes from an earlier iteration of the loop around.
 
     Or from elements of tensors that are `stored`.
     """

@@ -263,5 +263,5 @@ class Sweep:
 
 
 def _asked(node: For | While) -> Symbols:
-    """Return the variables that a `while` asks before each turn."""
+    """Return the variables that a `while` asks before each iteration."""
     return NONE if isinstance(node, For) else read_symbols(node.condition)
