@@ -202,3 +202,26 @@ def test_lanes_compare_what_grows_along_them(numbers, name, stride, limit):
         store(out, (i,), s),
     )
     agree(kernel((x, out), loop(i, 0, extent(x), *body)), [numbers, torch.zeros_like(numbers)])
+
+
+@pytest.mark.parametrize("factor", [1, 2, 0, -1, -3])
+@pytest.mark.parametrize("least", [-60, 7, 200])
+def test_lanes_read_at_a_distance_that_is_an_argument(numbers, factor, least):
+    x, out = named("x", 0, numbers), named("out", 1, numbers)
+    i, s, n = symbol("i"), symbol("s"), symbol("n")
+    place = op("add", op("mul", op("sub", i, 8), n), 48)
+    back = op("neg", op("sub", op("mul", place, -1), i))
+    body = (
+        let(s, op("add", place, op("sub", back, op("mul", n, i)))),
+        when(op("gt", load(x, place), least), (let(s, op("mul", load(x, place), load(x, op("sub", back, i)))),)),
+        store(out, (i,), s),
+    )
+    agree(kernel((x, out), loop(i, 0, 23, *body), scalars=(n,)), [numbers, torch.zeros_like(numbers)], (factor,))
+
+
+def test_lanes_write_at_a_distance_that_is_an_argument(numbers):
+    x, out = named("x", 0, numbers), named("out", 1, numbers)
+    i, n = symbol("i"), symbol("n")
+    made = kernel((x, out), loop(i, 0, 33, store(out, (op("mul", i, n),), load(x, i))), scalars=(n,))
+    for factor in (0, 1, 3):
+        agree(made, [numbers, torch.zeros_like(numbers)], (factor,))

@@ -100,7 +100,7 @@ def _without_vectors(state: State, name: str, values: tuple[Value, ...]) -> Valu
         case "sub", (left, right):
             return lanes.subtract(state, left, right)
         case "mul", (left, right):
-            return lanes.multiply(state, left, right)
+            return lanes.multiply(state, left, right) or lanes.scale(state, left, right)
         case "neg", (value,):
             return lanes.negate(state, value)
         case (("floordiv" | "mod"), (left, right)):

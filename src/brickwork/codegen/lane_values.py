@@ -1,7 +1,7 @@
 """What an expression is worth while lanes run side by side: one scalar for all, a scalar and a rule, or a vector.
 
-A `Strided` or `Wrapped` value costs scalar arithmetic only, and tells a load or a store where its lanes lie. In scalar
-code every value is `Uniform`. Lane-wise rules hold as long as the lanes do not step over the ends of int64.
+A `Strided`, `Ramp` or `Wrapped` value costs scalar arithmetic only, and tells a load or a store where its lanes lie. In
+scalar code every value is `Uniform`. Lane-wise rules hold as long as the lanes do not step over the ends of int64.
 
 Not in here: the instructions that turn one form into another (`lanes.py`).
 """
@@ -28,6 +28,19 @@ class Strided:
 
     base: str
     stride: int
+
+    @property
+    def dtype(self) -> DType:
+        """int64."""
+        return INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """An int64: lane l has base + step * l; `step` is a scalar that is known at run time alone."""
+
+    base: str
+    step: str
 
     @property
     def dtype(self) -> DType:
@@ -69,7 +82,7 @@ class Varying:
     dtype: DType
 
 
-Value: TypeAlias = Uniform | Strided | Wrapped | Varying
+Value: TypeAlias = Uniform | Strided | Ramp | Wrapped | Varying
 
 _ELEMENTS = {BOOL: "i8", FLOAT16: "half", BFLOAT16: "i16", FLOAT32: "float", FLOAT64: "double"}
 _SCALARS = {BOOL: "i1", FLOAT32: "float", FLOAT64: "double"}

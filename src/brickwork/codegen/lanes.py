@@ -12,7 +12,17 @@ from brickwork.analysis.scalars import MIRRORED
 from brickwork.codegen import division
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import State
-from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, Wrapped, Wraps, scalar_type, vector_type
+from brickwork.codegen.lane_values import (
+    Ramp,
+    Strided,
+    Uniform,
+    Value,
+    Varying,
+    Wrapped,
+    Wraps,
+    scalar_type,
+    vector_type,
+)
 from brickwork.ir.dtypes import INT64
 
 LARGEST_STRIDE = 1 << 20
@@ -76,6 +86,9 @@ def vector(state: State, value: Value) -> str:
         case Strided():
             first = splat(state, "i64", value.base)
             return emit(f"add <{width} x i64> {first}, {lane_numbers(width, stride=value.stride)}")
+        case Ramp():
+            first = splat(state, "i64", value.base)
+            return emit(f"add <{width} x i64> {first}, {ramp_steps(state, value)}")
         case Wrapped():
             whole = f"<{width} x i64>"
             first = vector(state, Strided(value.base, value.stride))
@@ -83,11 +96,19 @@ def vector(state: State, value: Value) -> str:
             return emit(f"add {whole} {first}, {emit(f'mul {whole} {counts}, ' + splat(state, 'i64', value.jump))}")
 
 
+def ramp_steps(state: State, value: Ramp) -> str:
+    """Return how far each lane is from the first, as a vector of i64."""
+    step = splat(state, "i64", value.step)
+    return state.writer.emit(f"mul <{state.width} x i64> {step}, {lane_numbers(state.width)}")
+
+
 def add(state: State, left: Value, right: Value) -> Value | None:
     """Return the sum of two int64 in a form without vectors, or None."""
     emit = state.writer.emit
     if isinstance(left, Varying) or isinstance(right, Varying):
         return None
+    if isinstance(left, Ramp) or isinstance(right, Ramp):
+        return _add_ramps(state, left, right)
     base, stride = emit(f"add i64 {_base(left)}, {_base(right)}"), _stride(left) + _stride(right)
     match left, right:
         case Wrapped(), Wrapped():
@@ -98,6 +119,22 @@ def add(state: State, left: Value, right: Value) -> Value | None:
             return Wrapped(base, stride, jump, wraps)
         case _:
             return _strided(base, stride)
+
+
+def _add_ramps(
+    state: State, left: Uniform | Strided | Ramp | Wrapped, right: Uniform | Strided | Ramp | Wrapped
+) -> Value | None:
+    if isinstance(left, Wrapped) or isinstance(right, Wrapped):
+        return None
+    steps = [_step(value) for value in (left, right)]
+    step = (
+        steps[0]
+        if steps[1] == "0"
+        else steps[1]
+        if steps[0] == "0"
+        else state.writer.emit(f"add i64 {steps[0]}, {steps[1]}")
+    )
+    return Ramp(state.writer.emit(f"add i64 {_base(left)}, {_base(right)}"), step)
 
 
 def negate(state: State, value: Value) -> Value | None:
@@ -119,6 +156,10 @@ def multiply(state: State, left: Value, right: Value) -> Value | None:
     if not isinstance(right, Uniform) or isinstance(left, Varying):
         return None
     factor = _literal(right.text)
+    if isinstance(left, Ramp):
+        if factor is None:
+            return None
+        return Ramp(emit(f"mul i64 {left.base}, {factor}"), emit(f"mul i64 {left.step}, {factor}"))
     stride = _stride(left)
     if stride and (factor is None or abs(stride * factor) > LARGEST_STRIDE):
         return None
@@ -126,6 +167,17 @@ def multiply(state: State, left: Value, right: Value) -> Value | None:
     if isinstance(left, Wrapped):
         return Wrapped(base, stride, emit(f"mul i64 {left.jump}, {right.text}"), left.wraps)
     return _strided(base, stride)
+
+
+def scale(state: State, left: Value, right: Value) -> Value | None:
+    """Return the product of an int64 with a stride and a uniform one of any value, without vectors, or None."""
+    emit = state.writer.emit
+    if isinstance(left, Uniform):
+        left, right = right, left
+    if not isinstance(left, Strided) or not isinstance(right, Uniform) or state.target.grid:
+        return None
+    step = right.text if left.stride == 1 else emit(f"mul i64 {left.stride}, {right.text}")
+    return Ramp(emit(f"mul i64 {left.base}, {right.text}"), step)
 
 
 def divide(state: State, left: Value, right: Value) -> tuple[Value, Value] | None:
@@ -254,7 +306,11 @@ def _strided(base: str, stride: int) -> Value:
     return Strided(base, stride) if stride else Uniform(base, INT64)
 
 
-def _base(value: Uniform | Strided | Wrapped) -> str:
+def _step(value: Uniform | Strided | Ramp) -> str:
+    return value.step if isinstance(value, Ramp) else str(_stride(value))
+
+
+def _base(value: Uniform | Strided | Ramp | Wrapped) -> str:
     return value.text if isinstance(value, Uniform) else value.base
 
 

@@ -12,6 +12,7 @@ from brickwork.codegen import arrays, lane_access, lanes, wide_loads
 from brickwork.codegen.emitter_state import State, metadata
 from brickwork.codegen.lane_access import Place
 from brickwork.codegen.lane_values import (
+    Ramp,
     Strided,
     Uniform,
     Value,
@@ -59,6 +60,8 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
         text = _load_run(state, tensor, offset, state.mask)
     elif isinstance(offset, Wrapped) and abs(offset.stride) == 1:
         text = _load_wrapped(state, tensor, offset)
+    elif isinstance(offset, Ramp):
+        text = _load_ramp(state, tensor, offset)
     else:
         text = _gather(state, tensor, offset)
     return Varying(widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
@@ -221,6 +224,9 @@ def _addresses(state: State, tensor: Tensor, offset: Value) -> str:
         first = _address(state, tensor, base, inside=state.mask is None)
         steps = lanes.lane_numbers(state.width, stride=offset.stride if isinstance(offset, Strided) else 0)
         return emit(f"getelementptr {kind}, {_pointer(state, tensor)} {first}, <{state.width} x i64> {steps}")
+    if isinstance(offset, Ramp):
+        first, steps = _address(state, tensor, offset.base, inside=state.mask is None), lanes.ramp_steps(state, offset)
+        return emit(f"getelementptr {kind}, {_pointer(state, tensor)} {first}, <{state.width} x i64> {steps}")
     data = _data(state, tensor)
     if state.target.grid and isinstance(offset, Wrapped):
         with state.writer.modular(narrow=tensor in state.kernel.narrow):
@@ -312,6 +318,20 @@ def _load_wrapped(state: State, tensor: Tensor, offset: Wrapped) -> str:
     other = writer.block
     writer.place(after)
     return writer.emit(f"phi {kind} [{far}, %{block}], [{gathered}, %{other}]")
+
+
+def _load_ramp(state: State, tensor: Tensor, offset: Ramp) -> str:
+    """Return elements at a distance that is known at run time: a run where that is one, else a gather."""
+    writer, kind = state.writer, f"<{state.width} x {memory_type(tensor.type.dtype)}>"
+    near, far, after = writer.label("near"), writer.label("far"), writer.label("loaded")
+    writer.branch_if(writer.emit(f"icmp eq i64 {offset.step}, 1"), near, far)
+    writer.place(near)
+    run, first = _load_run(state, tensor, Strided(offset.base, 1), state.mask), writer.block
+    writer.branch(after)
+    writer.place(far)
+    gathered, second = _gather(state, tensor, offset), writer.block
+    writer.place(after)
+    return writer.emit(f"phi {kind} [{run}, %{first}], [{gathered}, %{second}]")
 
 
 def _gather(state: State, tensor: Tensor, offset: Value) -> str:

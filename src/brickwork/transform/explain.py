@@ -19,6 +19,7 @@ from brickwork.ir.walk import statements
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.predicate import predicate
+from brickwork.transform.schedule.defaults import FEW_ITERATIONS
 from brickwork.transform.schedule.schedule import CacheTile, Schedule
 from brickwork.transform.wavefront import diagonals
 
@@ -90,6 +91,15 @@ def _nests(loops: Sequence[Loop]) -> _Nests:
     return _Nests(around, Counter(loop.node.loc for loop in loops))
 
 
+def _if_short(loop: Loop, scheduled: ScheduledKernel) -> Iterator[str]:
+    """Yield what runs in lanes instead of a window that is short."""
+    index, short = loop.node.index, scheduled.short
+    if short is not None and scheduled.schedule.width(index) > 1 and not short.width(index):
+        others = [node.index for node in statements(scheduled.source.body) if isinstance(node, For)]
+        lanes = [f"{other.name} is vectorised by {short.width(other)}" for other in others if short.width(other) > 1]
+        yield f"if it has fewer than {FEW_ITERATIONS}, in order{''.join(f', and {each}' for each in lanes)}"
+
+
 def _loop_lines(
     loop: Loop, scheduled: ScheduledKernel, nests: _Nests, alone: frozenset[Symbol], skewed: frozenset[Symbol]
 ) -> Iterator[str]:
@@ -100,7 +110,7 @@ def _loop_lines(
     kept = how is not None and loop.node.index in alone
     how = None if kept else how
     yield f"{indent}for {loop.node.index.name} at {loop.node.loc}: {how or 'in order'}"
-    yield from (f"{indent}  {line}" for line in _moves(loop, nests))
+    yield from (f"{indent}  {line}" for line in (*_if_short(loop, scheduled), *_moves(loop, nests)))
     for reduction in verdict.reductions:
         if how is not None:
             yield f"{indent}  partial results of '{reduction.symbol.name}' are joined by {_word(reduction.operator)}"

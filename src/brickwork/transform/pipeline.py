@@ -28,7 +28,7 @@ from functools import cache
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
-from brickwork.ir.nodes import Block, Expression, Kernel, Launch, Node, Program, Tensor
+from brickwork.ir.nodes import Block, Expression, For, Kernel, Launch, Node, Program, Tensor
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.target.target import Target
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, holds, narrow_conditions
@@ -46,7 +46,7 @@ from brickwork.transform.propagate_indices import propagate_indices
 from brickwork.transform.recognise_reductions import recognise_reductions
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.schedule.apply import apply_schedule
-from brickwork.transform.schedule.defaults import default_schedule, flat_conditions
+from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.sink import sink
@@ -60,7 +60,8 @@ from brickwork.transform.wavefront import wavefront
 class ScheduledKernel:
     """A kernel ready for code generation, the schedule that was applied, and the facts that it rests on.
 
-    The facts are those of `source`, the kernel before it was guarded and scheduled. `grid`: it is for a grid.
+    The facts are those of `source`, the kernel before it was guarded and scheduled. `grid`: it is for a grid. `short`
+    is the schedule where windows are short, if that is another.
     """
 
     kernel: Kernel
@@ -68,6 +69,7 @@ class ScheduledKernel:
     schedule: Schedule
     analysis: Analysis
     grid: bool = False
+    short: Schedule | None = None
 
 
 def schedule_kernel(
@@ -94,7 +96,13 @@ def schedule_kernel(
     elif not kernel.may_alias:
         kernel = unswitch(kernel, analysis)
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
-    fast = _fast(kernel.body, analysis, schedule, target, fixed)
+    windows = () if target.grid else find_windows(kernel.body, analysis, schedule)
+    fast = _fast(kernel.body, analysis, schedule, target, fixed, windows)
+    short = None
+    if windows:
+        short = default_schedule(kernel.body, analysis, target, short=frozenset(each.index for each in windows))
+        few = conjunction(few_iterations(windows))
+        fast = with_guard(few, _fast(kernel.body, analysis, short, target, fixed), fast)
     conditions = flat_conditions(kernel.body, analysis, schedule)
     if target.grid:
         conditions = (*conditions, *lane_conditions(kernel.body, analysis, schedule))
@@ -112,7 +120,7 @@ def schedule_kernel(
     else:
         careful = _careful(kernel, analysis, target)
     body = with_guard(conjunction(held), fast, careful)
-    return ScheduledKernel(replace(kernel, body=body), kernel, schedule, analysis, target.grid)
+    return ScheduledKernel(replace(kernel, body=body), kernel, schedule, analysis, target.grid, short)
 
 
 def _rewritten(
@@ -181,9 +189,20 @@ def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> Block:
     return apply_schedule(body, default_schedule(kernel.body, slow, target, flat=False), slow)
 
 
-def _fast(body: Block, analysis: Analysis, schedule: Schedule, target: Target, fixed: Sequence[Expression]) -> Block:
-    """Return the body for arguments that satisfy the guards; `fixed` are those, and what was checked of them before."""
-    applied = apply_schedule(fast_body(body, analysis), schedule, analysis)
+def _fast(
+    body: Block,
+    analysis: Analysis,
+    schedule: Schedule,
+    target: Target,
+    fixed: Sequence[Expression],
+    windows: Sequence[For] = (),
+) -> Block:
+    """Return the body for arguments that satisfy the guards; `fixed` are those, and what was checked of them before.
+
+    One of the `windows` is long.
+    """
+    long = frozenset(window.index for window in windows if len(windows) == 1)
+    applied = apply_schedule(fast_body(body, analysis), schedule, analysis, long)
     return specialise(applied if target.grid else hoist_checks(applied), fixed)
 
 

@@ -63,12 +63,14 @@ SHORT = 8
 """Fewer iterations than these run in order where a loop is begun many times."""
 
 
-def apply_schedule(block: Block, schedule: Schedule, analysis: Analysis) -> Block:
-    """Return the block with its loops run as the schedule says."""
+def apply_schedule(
+    block: Block, schedule: Schedule, analysis: Analysis, long: frozenset[Symbol] = frozenset()
+) -> Block:
+    """Return the block with its loops run as the schedule says; of the `long` loops there is no version in order."""
     block = rewrite_statements(block, lambda statement: (_permuted(statement, schedule),))
     highest = max((symbol.number for symbol in assigned_symbols(block)), default=0)
     numbers = count(highest + 2 * CHUNK_NUMBERS)
-    repeated = _often_short(block, schedule, analysis)
+    repeated = _often_short(block, schedule, analysis) - long
     around = _around_jams(block, schedule)
 
     def visit(statement: Statement) -> Block:

@@ -7,7 +7,7 @@ that accumulate run in chunks only outside of parallel loops, and their chunks a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf, isinf
 from typing import ClassVar
@@ -16,6 +16,7 @@ from brickwork.analysis.atomic_updates import update_operator
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
 from brickwork.ir.nodes import (
     Apply,
     Block,
@@ -60,6 +61,8 @@ from brickwork.transform.schedule.schedule import (
 LANES_LIMIT = 64
 REDUCTION_LANES = 32
 """Lanes of an accumulating loop: the same on every machine, so that results are."""
+FEW_ITERATIONS = REDUCTION_LANES // 2
+"""Fewer iterations of a window than these run in order, while lanes run what is around it."""
 RAGGED_LANES = 8
 """Lanes of an accumulating loop that data begin or end, which is often short (the row of a sparse matrix)."""
 LIGHT_CHUNK = 4096
@@ -82,6 +85,8 @@ JAMMED_ACCUMULATORS = 2
 class _Processor(Planner):
     target: Target
     flat: bool
+    short: frozenset[Symbol] = frozenset()
+    """Loops that are known to be too short for lanes."""
     deepest: ClassVar[int] = 4
 
     def block(self, block: Block) -> Iterator[Directive]:
@@ -249,6 +254,8 @@ class _Processor(Planner):
     def worth_lanes(self, loop: For) -> bool:
         """Whether an accumulating loop is worth lanes of its own: it may be long, and holds none that may be."""
         inside = [node for node in statements(loop.body) if isinstance(node, For | While)]
+        if loop.index in self.short:
+            return False
         return not _is_short(loop) and all(isinstance(node, For) and _is_short(node) for node in inside)
 
     def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
@@ -299,11 +306,44 @@ class _Processor(Planner):
         return HEAVY_CHUNK if any(isinstance(node, For | While) for node in statements(loop.body)) else LIGHT_CHUNK
 
 
-def default_schedule(block: Block, analysis: Analysis, target: Target, *, flat: bool = True) -> Schedule:
-    """Return the schedule of a kernel's body; if `flat`, nests over whole tensors are run as one loop."""
+def default_schedule(
+    block: Block, analysis: Analysis, target: Target, *, flat: bool = True, short: frozenset[Symbol] = frozenset()
+) -> Schedule:
+    """Return the schedule of a kernel's body; if `flat`, nests over whole tensors are run as one loop.
+
+    For a processor, `short` are loops that are known to be too short for lanes.
+    """
     if target.grid:
         return grid_schedule(block, analysis, target, flat=flat, wide=flat)
-    return Schedule(tuple(_Processor(analysis, target, flat).block(block)))
+    return Schedule(tuple(_Processor(analysis, target, flat, short).block(block)))
+
+
+def find_windows(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[For, ...]:
+    """Return the accumulating loops in lanes that move a place along an axis together with a parallel loop around.
+
+    Such windows are often short. Those are left out whose length is not known before the kernel's loops.
+    """
+    changing = assigned_symbols(block)
+    lanes = [node for node in statements(block) if isinstance(node, For) and schedule.width(node.index) > 1]
+    summing = [node for node in lanes if analysis.loops[node.index].reductions and not _is_short(node)]
+    known = [node for node in summing if not _read_in_bounds(node) & changing]
+    return tuple(node for node in known if any(_slides(access, node.index, schedule) for access in analysis.accesses))
+
+
+def few_iterations(loops: Iterable[For]) -> Iterator[Expression]:
+    """Yield the conditions under which loops are too short for the lanes of an accumulating loop."""
+    for loop in loops:
+        yield build.apply("lt", build.sub(loop.stop, loop.start), build.integer(FEW_ITERATIONS))
+
+
+def _slides(access: Access, window: Symbol, schedule: Schedule) -> bool:
+    """Whether the place of an access along an axis depends on both a loop and a parallel one around it."""
+    atoms = {around.node.index: around.atom for around in access.loops}
+    shared = [atom for index, atom in atoms.items() if schedule.parallel(index)]
+    return window in atoms and any(
+        atoms[window] in reached and any(atom in reached for atom in shared)
+        for reached in (frozenset(axis.value.atoms()) for axis in access.axes)
+    )
 
 
 def flat_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[Expression, ...]:
