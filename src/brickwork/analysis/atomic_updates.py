@@ -1,4 +1,4 @@
-"""Loops whose only conflicts are updates of elements by one operator that commutes: `hist[index[i]] += 1`.
+"""Loops whose only conflicts are updates of elements by one commuting operator: `hist[index[i]] += 1`.
 
 Such iterations may run at once if each update is one indivisible step. Invariant: in the loop nothing else reads or
 writes the updated tensors. The sum of floats then depends on the order, which is not fixed.

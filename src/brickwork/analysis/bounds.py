@@ -1,4 +1,4 @@
-"""Accesses proved in range, or a guard that would prove them, or neither.
+"""Bounds analysis: accesses proved in range, or in range under a guard, or neither.
 
 The order of attempts is that of cost: corners of the iteration space, isl, isl's condition on the parameters, the
 corners' condition, and speculation that a factor equals a divisor. Invariant: an index that is PROVED, or GUARDED while

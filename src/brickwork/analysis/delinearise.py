@@ -1,4 +1,4 @@
-"""Flat indices taken apart: `i * n + j` with `0 <= j < n` is the pair (i, j), and pairs are compared part by part.
+"""Delinearisation: the flat index `i * n + j` with `0 <= j < n` is the pair (i, j); pairs are compared by parts.
 
     i * n + j == k * n + l   is   i == k and j == l   where both j and l lie in range(n)
 

@@ -1,4 +1,4 @@
-"""Formulas made fewer before isl is asked whether integers satisfy them all.
+"""Variable elimination, partly Fourier and Motzkin's, before isl is asked whether integers satisfy formulas.
 
     0 <= i < n,  n <= k,  0 <= k          ->          nothing: some integers satisfy them
     0 <= i < n,  n <= 0                   ->          none do

@@ -1,4 +1,4 @@
-"""What a `while` loop keeps true of its integer variables: that they are at least, or at most, what they were before.
+"""Loop invariants of a `while`: which integer variables stay at least, or at most, what they were before it.
 
 Candidates are all taken for granted, the loop is run once symbolically, and those that do not hold after an iteration
 are dropped, until all that are left do (the runs are made by `symbolic.py`). Invariant: what is returned holds whenever

@@ -1,4 +1,4 @@
-"""Access maps turned around: for an element, the iterations that reach it.
+"""Inverse access maps: for an element of a tensor, the iterations that access it.
 
     for t in range(T):                                 for e in range(T):
         for u in range(t + 1):            ->               for u in range(e + 1):

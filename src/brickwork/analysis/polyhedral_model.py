@@ -1,4 +1,4 @@
-"""What a kernel's loops and accesses are, in polynomials and formulas: the data that the analyses ask about.
+"""The model that analyses ask: a kernel's loops and accesses as polynomials and formulas (integer sets).
 
 Made by `symbolic.py`. Invariant: every state that the kernel can reach satisfies the formulas given here.
 """

@@ -1,4 +1,4 @@
-"""Loops proved free of races, or the two accesses in the way.
+"""Dependence analysis of loops: proved free of races, or the two accesses that are in the way.
 
 Two accesses are apart if their elements differ in every two iterations of the loop, for fixed iterations of the loops
 around it. A quick rule finds indices that step further than the rest of the index can reach; isl decides the others.

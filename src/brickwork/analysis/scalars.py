@@ -1,4 +1,4 @@
-"""Local variables of loops: private to an iteration, accumulated by a reduction, or carried to the next one.
+"""Scalar dependences of loops: variables private to an iteration, accumulated by a reduction, or carried on.
 
 Liveness is computed backwards over the statements. Nothing in here asks about tensors.
 """

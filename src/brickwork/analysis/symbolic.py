@@ -1,4 +1,4 @@
-"""Runs a kernel symbolically, once, and gives its `Model`: integers become polynomials, conditions formulas.
+"""Symbolic execution of a kernel, once, into its `Model`: integers become polynomials, conditions formulas.
 
 What cannot be expressed becomes an unknown that is fixed during one iteration of the loops around it. Invariant: the
 model describes a superset of the states that the kernel can reach.

@@ -1,4 +1,4 @@
-"""An estimate of a block's work, computed at run time where loops' lengths are only known then.
+"""An estimate of the work of a block, in part computed at run time, where the lengths of loops are known.
 
 A unit is about a scalar instruction. Used to decide how many iterations are worth another thread; never for results.
 """

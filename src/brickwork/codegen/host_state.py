@@ -1,4 +1,4 @@
-"""Where the emission of an entry stands: its tensors and variables, and the way out where something fails.
+"""The state of the emitter of an entry: its tensors and variables, and the way out where something fails.
 
 Scalars live in stack slots and sizes in the tensors' blocks; an optimiser turns both into registers.
 """

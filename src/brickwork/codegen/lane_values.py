@@ -1,4 +1,4 @@
-"""What an expression is worth while lanes run side by side: one scalar for all, a scalar and a rule, or a vector.
+"""The value of an expression in all lanes: one scalar for all, a scalar with a rule (a stride), or a vector.
 
 A `Strided`, `Ramp` or `Wrapped` value costs scalar arithmetic only, and tells a load or a store where its lanes lie. In
 scalar code every value is `Uniform`. Lane-wise rules hold as long as the lanes do not step over the ends of int64.

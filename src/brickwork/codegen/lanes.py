@@ -1,4 +1,4 @@
-"""Arithmetic on the forms of values: integers stay scalars with a rule as long as the rule holds, else become vectors.
+"""Arithmetic on lane values: integers stay scalars with a rule while it holds, and become vectors else.
 
 Invariant: whatever form is chosen, a lane has the value that its iteration would compute. Not in here: the machine's
 operators on scalars and vectors (`operators.py`).

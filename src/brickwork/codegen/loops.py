@@ -1,4 +1,4 @@
-"""Loops in order: scalar ones, and those that lanes run together for as long as each of them needs.
+"""Sequential loops: of one iteration at a time, or of all lanes together for as long as each of them needs.
 
 Where lanes run different numbers of iterations, the loop runs without a mask up to the smallest of them and under a
 mask from there to the largest. Statements in a body are emitted by the function that the caller hands in.

@@ -1,4 +1,4 @@
-"""Parallel loops: the body becomes a function over a range of iterations, which torch's pool of threads shares out.
+"""Parallel loops on processors: the body becomes a function over a range, which torch's thread pool runs.
 
 Loops nested directly in one another are one range. Work too small for a second thread stays on the first, without
 asking the pool. Results do not depend on how the range is cut: reductions are summed in chunks of a size of their own,
@@ -185,27 +185,39 @@ def _emit_function(state: State, nest: _Nest, name: str, emit_block: EmitBlock) 
         moving={},
     )
     _declare_private(inner, nest.last)
+    bounds = (starts, stops, counts)
     if nest.reductions:
         total, chunks = word(1 + 3 * depth), word(2 + 3 * depth)
         partials = word(place + len(nest.captures) + len(nest.arrays), "ptr")
-        with inner.writer.count("%begin", "%end") as chunk:
+        with writer.count("%begin", "%end") as chunk:
             low, high = (_edge(inner, text, total, chunks) for text in (chunk, writer.emit(f"add i64 {chunk}, 1")))
-            for reduction in nest.reductions:
-                kind = scalar_type(reduction.symbol.dtype)
-                writer.store(kind, identity(reduction), inner.slots[reduction.symbol].address)
-            with inner.writer.count(low, high) as step:
-                _emit_step(inner, nest, step, (starts, stops, counts), emit_block)
-            for number, reduction in enumerate(nest.reductions):
-                kind = scalar_type(reduction.symbol.dtype)
-                place_of = writer.emit(f"mul i64 {chunk}, {len(nest.reductions)}")
-                place_of = writer.emit(f"add i64 {place_of}, {number}")
-                address = writer.emit(f"getelementptr i64, ptr {partials}, i64 {place_of}")
-                writer.store(kind, writer.load(kind, inner.slots[reduction.symbol].address), address)
+            _begin_partials(inner, nest)
+            with writer.count(low, high) as step:
+                _emit_step(inner, nest, step, bounds, emit_block)
+            _store_partials(inner, nest, chunk, partials)
     else:
-        with inner.writer.count("%begin", "%end") as step:
-            _emit_step(inner, nest, step, (starts, stops, counts), emit_block)
+        with writer.count("%begin", "%end") as step:
+            _emit_step(inner, nest, step, bounds, emit_block)
     writer.terminate("ret void")
     writer.close()
+
+
+def _begin_partials(state: State, nest: _Nest) -> None:
+    """Set the accumulators of a chunk to what they begin with."""
+    for reduction in nest.reductions:
+        kind = scalar_type(reduction.symbol.dtype)
+        state.writer.store(kind, identity(reduction), state.slots[reduction.symbol].address)
+
+
+def _store_partials(state: State, nest: _Nest, chunk: str, partials: str) -> None:
+    """Store what a chunk has accumulated in its row of the partial results, a word for each reduction."""
+    writer = state.writer
+    for number, reduction in enumerate(nest.reductions):
+        kind = scalar_type(reduction.symbol.dtype)
+        place = writer.emit(f"mul i64 {chunk}, {len(nest.reductions)}")
+        place = writer.emit(f"add i64 {place}, {number}")
+        address = writer.emit(f"getelementptr i64, ptr {partials}, i64 {place}")
+        writer.store(kind, writer.load(kind, state.slots[reduction.symbol].address), address)
 
 
 def _edge(state: State, chunk: str, total: str, chunks: str) -> str:

@@ -1,4 +1,4 @@
-"""LLVM for statements, with control flow that lanes may take apart: then it runs under masks.
+"""LLVM for statements. Control flow on which lanes differ becomes masks.
 
 Invariants: code under a mask runs only while a lane of it is active, so scalar code in it stands for a real iteration;
 a lane that is masked out changes neither memory nor a variable that is read later.

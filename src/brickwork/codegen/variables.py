@@ -1,4 +1,4 @@
-"""Which variables need memory, and which differ between the lanes of a vector loop: facts that emission asks for.
+"""Which variables need memory, and which differ between lanes (divergence): facts that emission asks for.
 
 Not in here: emission. Both facts err towards the general case.
 """

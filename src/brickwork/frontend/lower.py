@@ -74,21 +74,9 @@ def lower(definition: Definition, signature: Signature) -> Program:
 def _lower_once(
     definition: Definition, signature: Signature, types: dict[Key, ValueType], arrays: set[Key], kept: set[Key]
 ) -> tuple[Program, bool]:
+    """Return the program, and whether the type of a variable has grown meanwhile: then it has to be lowered again."""
     key = Symbol("key", 0, INT64)
-    state = State(
-        random_key=key,
-        draws_random=definition.draws_random,
-        helpers=definition.helpers,
-        inline=inline,
-        assign_target=assign_target,
-        reduce=partial(reduce, assign=assign_target),
-        make_list=partial(make_list, assign=assign_target),
-        types=types,
-        arrays=arrays,
-        kept=kept,
-        in_place=signature.device == "cpu",
-        sites=draw_sites(definition.whole or definition.source, definition.helpers),
-    )
+    state = _begin(definition, signature, types, arrays, kept, key)
     source = definition.source
     frame = Frame(
         source,
@@ -113,13 +101,44 @@ def _lower_once(
     if len(host.results) != definition.results:
         raise error("BW009", "not every path returns", definition.loc, "end the function with one `return`")
     give_places(state, Draft(host.block, host.kernel, host.facts, host.results), definition.loc)
+    if definition.draws_random:
+        parameters.append(KeyParameter(key))
+    return _program(host, parameters), state.changed
+
+
+def _begin(
+    definition: Definition,
+    signature: Signature,
+    types: dict[Key, ValueType],
+    arrays: set[Key],
+    kept: set[Key],
+    key: Symbol,
+) -> State:
+    """Return the state in which a pass begins, with what the passes before found out of types and lists."""
+    return State(
+        random_key=key,
+        draws_random=definition.draws_random,
+        helpers=definition.helpers,
+        inline=inline,
+        assign_target=assign_target,
+        reduce=partial(reduce, assign=assign_target),
+        make_list=partial(make_list, assign=assign_target),
+        types=types,
+        arrays=arrays,
+        kept=kept,
+        in_place=signature.device == "cpu",
+        sites=draw_sites(definition.whole or definition.source, definition.helpers),
+    )
+
+
+def _program(host: Host, parameters: Sequence[Parameter]) -> Program:
+    """Return the program of a body that is lowered: the host part, the launch of the kernel, the results."""
+    definition, signature = host.definition, host.signature
     body = [*host.block]
     if host.kernel:
         body.append(Launch(kernel=_kernel(host), loc=definition.loc))
     body.append(Return(tensors=tuple(host.results), loc=definition.loc))
-    if definition.draws_random:
-        parameters.append(KeyParameter(key))
-    program = Program(
+    return Program(
         name=definition.name,
         parameters=tuple(parameters),
         body=tuple(body),
@@ -129,7 +148,6 @@ def _lower_once(
         may_alias=signature.may_alias,
         loc=definition.loc,
     )
-    return program, state.changed
 
 
 def _aliases(definition: Definition) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Cuts a loop into several, one after the other, where that lets a part run in parallel or makes a perfect nest.
+"""Loop distribution: cuts a loop into several, where a part can then run in parallel or becomes a perfect nest.
 
     for i in range(n):                            for i in range(n):
         a[i] = b[i] * 2                  ->           a[i] = b[i] * 2

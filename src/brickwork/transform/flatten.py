@@ -1,4 +1,4 @@
-"""Runs a nest over the whole index space of contiguous tensors as one long loop.
+"""Loop flattening (collapsing): a nest over all elements of contiguous tensors becomes one long loop.
 
     for i in range(n): for j in range(m): y[i, j] = sin(x[i, j])   ->   for i in range(n * m): y[0, i] = sin(x[0, i])
 

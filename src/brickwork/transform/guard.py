@@ -1,4 +1,4 @@
-"""Puts the tests in that keep every access in range: once at launch where that is enough, else before each statement.
+"""Loop versioning by guards: accesses are kept in range by one test at launch, or else by one before each statement.
 
     body  ->  if guards: body without the guarded checks, else: body in order with every check that is not proved
 

@@ -1,4 +1,4 @@
-"""Tests the checks of a loop once, before it, where the ends of what an index runs through can be computed there.
+"""Check hoisting: tests the checks of a loop once, before it, where the range of an index can be computed there.
 
     for i in range(a, b):          ->   if 0 <= a + w and b - 1 + w < size: the loop without the check
         check(0 <= i + w < size)        else: the loop as it is

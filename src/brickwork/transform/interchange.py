@@ -1,4 +1,4 @@
-"""Chooses the order of perfectly nested loops: those that can run in parallel outside, those that accumulate inside.
+"""Loop interchange in perfect nests: loops that can run in parallel go outside, those that accumulate inside.
 
     for i in range(n):                        for i in range(n):
         for k in range(l):           ->           for j in range(m):

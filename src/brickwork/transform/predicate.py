@@ -1,4 +1,4 @@
-"""Lets the host launch nests that stand under a condition which only the device knows: the pieces ask it.
+"""Predication: the host launches nests under a condition that only the device knows, and the kernels ask it.
 
     for t in range(n):                            goes = True
         if s < eps:                               for t in range(n):

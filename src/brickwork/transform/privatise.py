@@ -1,4 +1,4 @@
-"""Gives each iteration its own copy of a small scratch tensor that it fills before it reads, so that it can run apart.
+"""Array privatisation: each iteration gets its own copy of a small scratch tensor that it fills before it reads.
 
     tmp = scratch(9)                                tmp = scratch(9)
     for i in range(n):                              for i in range(n):

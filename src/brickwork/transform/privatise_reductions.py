@@ -1,4 +1,4 @@
-"""Gives pieces of a loop that updates a tensor in order their own copies of it, so that threads can share them out.
+"""Privatises array reductions on processors: parts of a loop that only updates a tensor get copies of their own.
 
     for i in range(n):       ->    parallel for p in range(PIECES):
         h[x[i]] += 1                   for j in range(m): copy[p, j] = 0

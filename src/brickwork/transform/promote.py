@@ -1,4 +1,4 @@
-"""Keeps an element that a loop accumulates into in a variable: it stays in a register and is seen as a reduction.
+"""Scalar promotion: an element that a loop accumulates into becomes a variable, and so is seen as a reduction.
 
     for j in range(n): out[i] = out[i] + x[i, j]   ->   if 0 < n: s = out[i]
                                                                   for j in range(n): s = s + x[i, j]

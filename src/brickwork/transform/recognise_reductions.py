@@ -1,4 +1,4 @@
-"""Reductions in disguise: the place of a least or greatest value, and flags that iterations raise.
+"""Reduction recognition: loops that note the place of a least or greatest value (argmin), or that raise a flag.
 
     for i in range(n):                       before = best
         if x[i] > best:                      for i in range(n):

@@ -1,4 +1,4 @@
-"""Makes rectangles of triangular nests, so that a grid has one range of iterations to share out.
+"""Rectangular bounding boxes of triangular nests, so that a grid has one range of iterations.
 
     for i in range(n):                            for i in range(n):
         for j in range(i + 1):         ->             for j in range(n):

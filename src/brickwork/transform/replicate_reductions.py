@@ -1,4 +1,4 @@
-"""Gives a small tensor that many iterations update copies, so that few threads meet on an element.
+"""Privatises array reductions on grids: many iterations update copies of a small tensor, so that few threads meet.
 
     for i: h[x[i]] += 1     ->     for c, b: copy[c, b] = 0
                                    for i: copy[i // RUN % COPIES, x[i]] += 1

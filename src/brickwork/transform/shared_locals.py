@@ -1,4 +1,4 @@
-"""Locals that several pieces of a kernel see: they become scratch tensors, as a piece has no memory of another one.
+"""Locals that several device kernels use become scratch tensors, as kernels have no other memory in common.
 
     for t in range(n):                            s = scratch(8)
         local h                                   for t in range(n):

@@ -1,4 +1,4 @@
-"""Makes perfect nests of loops with statements between them, so that a grid has one range of iterations to share out.
+"""Code sinking: statements between loops go into the inner one, so that a grid has one range of iterations.
 
     for i in range(n):                                if 0 < n: check(h != 0)
         check(h != 0)                                 for i in range(n):

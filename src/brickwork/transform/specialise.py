@@ -1,4 +1,4 @@
-"""Replaces scalar arguments whose values the guards fix, in the body that runs only where the guards hold.
+"""Value specialisation: where guards fix a scalar argument, the guarded body has its value in its place.
 
 if n == x.shape[0] and m == 0: y[i % n + i * m]   ->   if ...: y[i % x.shape[0]]
 """

@@ -1,4 +1,4 @@
-"""Which loops are independent for any arguments: those whose proof rests on no guard and no assumption.
+"""Which loops are independent for all arguments: those whose proofs rest on no guard and no assumption.
 
 On a grid the body for arguments that break a guard would take hours in one thread, so that loops which are independent
 even so are shared out there too, with all their checks.

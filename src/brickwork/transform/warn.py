@@ -1,4 +1,4 @@
-"""What the user is warned of in a scheduled kernel: what is right, but so much slower that it can hardly be meant.
+"""Warnings about scheduled kernels: what is right, but so much slower than expected that it can hardly be meant.
 
 Few and certain: everything else is for `explain.py` to say.
 """

@@ -1,4 +1,4 @@
-"""Runs a nest of two loops along its diagonals, where an iteration needs those before it in both loops.
+"""Loop skewing: runs a nest along its diagonals, where an iteration needs those before it in both loops.
 
     for i in range(1, n):                            for d in range(2, n + m - 1):
         for j in range(1, m):                ->          for i in range(max(1, d - m + 1), min(n, d)):

@@ -1,4 +1,4 @@
-"""Which variables and tensors gradients pass through: those that depend on what is wanted and reach a result.
+"""Activity analysis: the variables and tensors that depend on what is wanted and that a result depends on.
 
 Invariant: what is not active has a gradient of zero, or one that nobody asks for. Nothing is said of what is.
 """

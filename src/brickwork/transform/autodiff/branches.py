@@ -1,4 +1,4 @@
-"""Conditional expressions as branches, so that no derivative is taken of a value that is not chosen.
+"""Conditional expressions become branches, so that no derivative is taken of a value that is not chosen.
 
     y[i] = select(x[i] > 0, log(x[i]), 0)     ->     a = x[i]
                                                      if x[i] > 0: t = log(a)

@@ -1,4 +1,4 @@
-"""Takes out what no result depends on: reverse mode writes generously, and this leaves what is needed.
+"""Dead-code elimination: takes out what no result depends on. Reverse mode writes generously and relies on it.
 
 A statement stays if the variable it assigns may be read later, or the tensor it stores into loaded; a tensor counts as
 one variable. Loops and branches stay if something in them does besides leaving them. A `while` is taken to end.

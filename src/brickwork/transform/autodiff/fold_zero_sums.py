@@ -1,4 +1,4 @@
-"""Sums that begin with 0: `s = 0` and then `s = s + e` is `s = e`.
+"""Folds sums that begin with 0: `s = 0` and then `s = s + e` becomes `s = e`.
 
 Reverse mode writes adjoints so. For floats it is an addition that is left out: a sum of -0 alone stays -0.
 """

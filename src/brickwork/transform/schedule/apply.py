@@ -1,4 +1,4 @@
-"""Carries a schedule out: writes roles, widths and reductions into the loops, and cuts loops into chunks.
+"""Carries out a schedule: writes roles, widths and reductions into the loops, and cuts loops into chunks.
 
 for i in range(a, b): body   ->   parallel for c in range((b - a + S - 1) // S):
                                       vector for i in range(a + c*S, min(a + c*S + S, b)): body

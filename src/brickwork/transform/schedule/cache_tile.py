@@ -1,4 +1,4 @@
-"""Tiles for caches: what runs along memory in one loop for some tensors and in another for the rest, on processors.
+"""Cache tiling on processors: for nests that run along memory in one loop for some tensors, in another for the rest.
 
     for j in range(m):                      for a in range((m + 255) // 256): for b in range((n + 15) // 16):
         for i in range(n):           ->         for j in range(256 * a, min(256 * a + 256, m)):

@@ -1,4 +1,4 @@
-"""A sane schedule without tuning, from what the analysis proved and what the target is.
+"""The schedule of a kernel for processors, chosen by rules from what the analysis proved; nothing is tuned.
 
 The outermost independent loops are shared out among threads, and loops inside them run in vector lanes: those with
 which most accesses are to neighbouring elements. Invariant: a schedule depends on neither thread count nor sizes. Loops

@@ -1,4 +1,4 @@
-"""A sane schedule for targets with a grid of threads, from what the analysis proved.
+"""The schedule of a kernel for targets with a grid of threads, chosen by rules from what the analysis proved.
 
 Independent loops are one range of threads, each of which may run a few neighbouring iterations as lanes, so that it
 reads and writes as many bytes at once as the target can. Where the loops inside run along memory, each iteration gets a

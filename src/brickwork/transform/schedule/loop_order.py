@@ -1,4 +1,4 @@
-"""Which order of a nest's loops is best for a target: pure arithmetic on what is known to be legal.
+"""The loop order that is best for a target, of those that are legal: a cost model, and pure arithmetic.
 
 What may be exchanged with what is found in `transform/interchange.py`. The rules, for loops that are free to stand
 anywhere in the nest and others that keep their order (the schedule puts the best of the free ones innermost for lanes):

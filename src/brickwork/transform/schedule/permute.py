@@ -1,4 +1,4 @@
-"""Runs perfectly nested loops in another order: legal where all are independent and their bounds fixed outside."""
+"""Loop permutation of perfect nests: legal where all loops are independent and their bounds fixed outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What schedules of all targets are chosen by: bands of independent loops, and what lanes would cost.
+"""What the schedules of all targets rest on: bands of independent loops, and what accesses cost in lanes.
 
 Nothing here knows a target; the choices are in `defaults.py` for processors and in `grid.py` for GPUs.
 """

@@ -1,4 +1,4 @@
-"""Tiles: nests that run along memory in one loop for some tensors and in another for the rest, as a transpose does.
+"""Tiling across thread blocks: for nests that run along memory in one loop for some tensors, in another for others.
 
     for j in range(m): for i in range(n): y[j, i] = x[i, j]      threads of a block lie along both loops, and each takes
                                                                   4 x 4 iterations: x and y are both accessed 16 bytes

@@ -1,4 +1,4 @@
-"""Unroll and jam: several iterations of an outer loop run together, so that they share what they read.
+"""Unroll-and-jam: several iterations of an outer loop run together, so that they share what they read.
 
     for i in range(n):                       for block in range(n // 2):
         s = 0                                    i = 2 * block
