@@ -133,3 +133,27 @@ def test_what_is_noted_of_a_place_is_read_at_all_of_them() -> None:
     kind, message = failure(first_label, rising, Y[:2])
     assert kind is IndexError
     assert "index 3 is out of bounds" in message
+
+
+def sum_of_column_norms(x: torch.Tensor) -> torch.Tensor:
+    n, m = x.shape
+    norms = x.new_empty(m)
+    total = 0.0
+    for j in range(m):
+        s = 0.0
+        for i in range(n):
+            s += x[i, j] * x[i, j]
+        norms[j] = s
+        total += math.sqrt(s)
+    for j in range(m):
+        norms[j] /= total
+    return norms
+
+
+@pytest.mark.parametrize("shape", [(3, 70), (0, 3), (2, 0)])
+def test_lanes_of_a_sum_over_columns_run_along_the_rows(shape: tuple[int, int]) -> None:
+    x = torch.randn(*shape)
+    text = agree(sum_of_column_norms, x).explain(x)
+    outer, inner, *_ = (line for line in text.splitlines() if line.lstrip().startswith("for "))
+    assert "vectorised by 32" in outer
+    assert "in order" in inner

@@ -248,7 +248,9 @@ class _Processor(Planner):
             yield Vectorise(inner.index, REDUCTION_LANES)
             return
         chosen = (*self.inner_lanes(inner.body),)
-        if not isinf(self.cost(loop, chosen)):
+        if chosen and self.cost(loop, (inner,)) < self.cost(loop, chosen):
+            yield Vectorise(inner.index, REDUCTION_LANES)
+        elif not isinf(self.cost(loop, chosen)):
             yield from (Vectorise(node.index, self.width(node)) for node in chosen)
 
     def worth_lanes(self, loop: For) -> bool:
