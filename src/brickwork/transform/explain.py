@@ -13,7 +13,7 @@ from itertools import count
 from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
 from brickwork.diagnostics.location import Location
-from brickwork.ir.nodes import Apply, Cast, Constant, Expression, For, Read, Size, Store, Symbol
+from brickwork.ir.nodes import Apply, Cast, Constant, For, Store, Symbol
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import statements
 from brickwork.transform.host_device_partition import launched, partition
@@ -21,25 +21,11 @@ from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.predicate import predicate
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
 from brickwork.transform.schedule.schedule import CacheTile, Schedule
+from brickwork.transform.spelling import spelled
 from brickwork.transform.wavefront import diagonals
 
 _UNUSED_NUMBER = 1 << 40
 """Numbers from here on are those of no variable."""
-_SIGNS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "floordiv": "//",
-    "mod": "%",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "logical_and": "and",
-    "logical_or": "or",
-}
 
 
 def explain(scheduled: ScheduledKernel) -> str:
@@ -252,7 +238,7 @@ def _access_lines(analysis: Analysis) -> Iterator[str]:
             if verdict.bound is Bound.CHECKED:
                 yield f"  {what} {_verb(access)} is checked at each execution"
             elif verdict.bound is Bound.GUARDED:
-                conditions = " and ".join(spell(guard) for guard in verdict.guard)
+                conditions = " and ".join(spelled(guard) for guard in verdict.guard)
                 guarded[f"  {what} {_verb(access)} is in range if {conditions}; tested once, else checked"] = None
     yield from guarded
     if analysis.assumptions:
@@ -265,7 +251,7 @@ def _limits(analysis: Analysis) -> str:
     for item in analysis.assumptions:
         match item:
             case Apply(operands=(Constant(value=value), bounded)):
-                name = spell(bounded.operand if isinstance(bounded, Cast) else bounded)
+                name = spelled(bounded.operand if isinstance(bounded, Cast) else bounded)
                 limits[name] = min(int(value), limits.get(name, int(value)))
             case _:
                 pass
@@ -281,25 +267,3 @@ def _limits(analysis: Analysis) -> str:
 
 def _verb(access: Access) -> str:
     return "stored into" if access.store else "read"
-
-
-def spell(expression: Expression) -> str:
-    """Return a condition over sizes and scalars in the user's notation."""
-    match expression:
-        case Constant(value=value):
-            return str(value)
-        case Read(symbol=symbol):
-            return symbol.name
-        case Size(tensor=tensor, axis=axis):
-            return f"{tensor.name}.shape[{axis}]"
-        case Apply(operator=operator, operands=(left, right)) if operator.name in _SIGNS:
-            return f"{_grouped(left)} {_SIGNS[operator.name]} {_grouped(right)}"
-        case Apply(operator=operator, operands=operands):
-            return f"{operator.name}({', '.join(map(spell, operands))})"
-        case _:
-            return type(expression).__name__.lower()
-
-
-def _grouped(expression: Expression) -> str:
-    text = spell(expression)
-    return f"({text})" if isinstance(expression, Apply) else text

@@ -17,13 +17,13 @@ from brickwork.ir.nodes import (
     Constant,
     Expression,
     Kernel,
+    Node,
     Program,
-    Read,
     Return,
-    Size,
     Tensor,
 )
-from brickwork.ir.walk import statements
+from brickwork.ir.walk import rewrite, statements
+from brickwork.transform.spelling import spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Kept:
     @property
     def formula(self) -> str:
         """The bytes in the user's words, such as `8 * x.shape[0]`."""
-        return spelled(self.bytes)
+        return spelled(_unlimited(self.bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +74,14 @@ def _bytes(node: Allocate) -> Expression:
     return reduce(build.mul, node.sizes, build.integer(node.tensor.type.dtype.size))
 
 
-# ---------------------------------------------------------------- in words
+def _unlimited(node: Expression) -> Expression:
+    """Return `a` for `max(a, 0)`: a length that is never less."""
 
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
-_CALLS = {"minimum": "min", "maximum": "max"}
+    def visit(item: Node) -> Node:
+        match item:
+            case Apply(operator=operator, operands=(length, Constant(value=0))) if operator.name == "maximum":
+                return length
+            case _:
+                return item
 
-
-def spelled(node: Expression) -> str:
-    """Return an expression over sizes and arguments as a user writes it."""
-    match node:
-        case Constant(value=value):
-            return str(value)
-        case Read(symbol=symbol):
-            return symbol.name
-        case Size(tensor=tensor, axis=axis):
-            return f"{tensor.name}.shape[{axis}]"
-        case Apply(operator=operator, operands=(left, right)) if operator.name in _SIGNS:
-            return f"{_operand(left, operator.name)} {_SIGNS[operator.name]} {_operand(right, operator.name)}"
-        case Apply(operator=operator, operands=(one, Constant(value=0))) if operator.name == "maximum":
-            return spelled(one)  # A length, and not one below 0.
-        case Apply(operator=operator, operands=operands) if operator.name in _CALLS:
-            return f"{_CALLS[operator.name]}({', '.join(map(spelled, operands))})"
-        case _:
-            return "..."
-
-
-def _operand(node: Expression, around: str) -> str:
-    """Return an operand, in parentheses where it needs them."""
-    text = spelled(node)
-    sums = " + " in text or " - " in text
-    return f"({text})" if (sums and around != "add") or (" " in text and around in {"floordiv", "mod"}) else text
+    return rewrite(node, visit)
