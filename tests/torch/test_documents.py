@@ -135,7 +135,8 @@ def test_phrases_of_explain_are_those_of_the_source():
     phrases = [
         part.strip(" .") for cell in cells for phrase in re.findall(r"`(.*?)`", cell) for part in phrase.split("...")
     ]
-    said = (ROOT / "src" / "brickwork" / "transform" / "explain.py").read_text(encoding="utf-8")
+    modules = (ROOT / "src" / "brickwork" / "transform" / name for name in ("explain.py", "spelling.py"))
+    said = "".join(module.read_text(encoding="utf-8") for module in modules)
     said = said.replace("'{reduction.symbol.name}'", "").replace("{names}", "")
     assert len(phrases) > 20
     assert not [phrase for phrase in phrases if phrase not in said]
