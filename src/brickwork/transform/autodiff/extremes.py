@@ -14,14 +14,16 @@ that takes equal values keeps the last place. NaN is never taken, and never equa
 
 Two loops over a window, one in the other, are taken as one. Only elements are chosen so that no other iteration around
 reads (each loop's index stands alone in an index of its own), or that those of one of the loops around do not share.
-Those of other windows that overlap would be added to at places that nothing tells beforehand. Invariant: every variable
-has the same value afterwards, bit for bit.
+What stands at a place of a window that slides (`x[i + p, j + q]`) is read by a loop over all places, which adds zeros
+at the others: so each element's gradient is a sum over windows. Those of other windows that overlap would be added to
+at places that nothing tells beforehand. Invariant: every variable has the same value afterwards, bit for bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from brickwork.analysis.scalars import MIRRORED, without_numbers
 from brickwork.ir import build
@@ -31,6 +33,7 @@ from brickwork.ir.nodes import (
     Assign,
     Block,
     Break,
+    Constant,
     Continue,
     Expression,
     For,
@@ -40,6 +43,7 @@ from brickwork.ir.nodes import (
     Node,
     Random,
     Read,
+    Size,
     Statement,
     Store,
     Symbol,
@@ -47,6 +51,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.transform.autodiff.trip_counts import natural
 from brickwork.transform.scratch import Names
 
 _TAKEN = {"minimum": "lt", "maximum": "gt"}
@@ -104,6 +109,13 @@ class _Extreme:
         )
 
 
+class _Form(Enum):
+    """How what stands at a place is read."""
+
+    DIRECT = "at an index that nothing tells beforehand"
+    SUMMED = "by a loop over all places, which adds zeros at the others"
+
+
 @dataclass(frozen=True, slots=True)
 class _Finder:
     active: frozenset[Symbol | Tensor]
@@ -121,7 +133,9 @@ class _Finder:
         body = tuple(inner for node in loop.body for inner in plain.get(node, (node,)))
         yield _renamed(replace(loop, body=body), fresh)
         for item in found:
-            yield from self.place(loop, item, kept[item.best], fresh[item.best])
+            ahead = kept[item.best]
+            summed = self.form(loop, item, ahead, around) is _Form.SUMMED
+            yield from self.place(loop, item, ahead, fresh[item.best], summed=summed)
 
     def collapsed(self, outer: For, around: Sequence[Symbol]) -> tuple[Statement, ...] | None:
         """Return two loops over a window, one in the other, run as one, with the extremes in it found by their places.
@@ -190,11 +204,29 @@ class _Finder:
         loads = [node for node in walk(read) if isinstance(node, Load)]
         if any(node.tensor in stored for node in loads):
             return None
-        chosen = [node for node in loads if node.tensor in self.active]
-        alone = all(_is_alone(node, loop, around) or _is_apart(node, loop, around[:-1]) for node in chosen)
-        return tuple(ahead) if alone else None
+        return None if self.form(loop, item, ahead, around) is None else tuple(ahead)
 
-    def place(self, loop: For, item: _Extreme, ahead: Sequence[Assign], found: Symbol) -> Iterator[Statement]:
+    def form(self, loop: For, item: _Extreme, ahead: Sequence[Assign], around: Sequence[Symbol]) -> _Form | None:
+        """Return how what stands at the place of a value is read, or None if the place is of no use."""
+        chosen = self.chosen(item, ahead)
+        alone = [node for node in chosen if _is_alone(node, loop, around)]
+        if len(alone) == len(chosen):
+            return _Form.DIRECT
+        values = {node.symbol: node.value for node in ahead}
+        sliding = [node for node in chosen if _slides(node, values, around)]
+        if sliding and all(node in alone or node in sliding or _is_of(node, values, around) for node in chosen):
+            return _Form.SUMMED
+        apart = all(node in alone or _is_apart(node, loop, around[:-1]) for node in chosen)
+        return _Form.DIRECT if apart else None
+
+    def chosen(self, item: _Extreme, ahead: Sequence[Assign]) -> list[Load]:
+        """Return the active elements that a value is made of."""
+        loads = (node for node in walk((*(node.value for node in ahead), item.value)) if isinstance(node, Load))
+        return [node for node in loads if node.tensor in self.active]
+
+    def place(
+        self, loop: For, item: _Extreme, ahead: Sequence[Assign], found: Symbol, *, summed: bool
+    ) -> Iterator[Statement]:
         """Yield the loop that finds the place of a value, and the assignment of what stands there."""
         place = self.names.symbol(f"{loop.index.name}_place", INT64)
         index = self.names.symbol(loop.index.name, INT64)
@@ -215,7 +247,29 @@ class _Finder:
         )
         yield Assign(symbol=place, value=outside, loc=loop.loc)
         yield replace(loop, index=index, body=(*again, Assign(symbol=place, value=joined, loc=hit.loc)))
-        yield If(condition=inside, then=self.copy(loop, item, ahead, place), loc=loop.loc)
+        if summed:
+            yield from self.summed(loop, item, ahead, place, inside)
+        else:
+            yield If(condition=inside, then=self.copy(loop, item, ahead, place), loc=loop.loc)
+
+    def summed(
+        self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, inside: Expression
+    ) -> Iterator[Statement]:
+        """Yield a loop that adds up what stands at a place and zeros: its gradients have a gather form.
+
+        Adding to -0.0 leaves every number as it is.
+        """
+        index = self.names.symbol(loop.index.name, INT64)
+        chosen = self.names.symbol(item.best.name, item.best.dtype)
+        zero = build.constant(-0.0, item.best.dtype)
+        *again, hit = self.copy(loop, item, ahead, index)
+        if not isinstance(hit, Assign):
+            raise TypeError("what is chosen stands last")
+        here = build.apply("eq", build.read(index), build.read(place))
+        total = build.add(build.read(chosen), build.select(here, hit.value, zero))
+        yield Assign(symbol=chosen, value=zero, loc=loop.loc)
+        yield replace(loop, index=index, body=(*again, Assign(symbol=chosen, value=total, loc=hit.loc)))
+        yield If(condition=inside, then=(replace(hit, value=build.read(chosen)),), loc=loop.loc)
 
     def copy(self, loop: For, item: _Extreme, ahead: Sequence[Assign], index: Symbol) -> Block:
         """Return what assigns a value its best variable in an iteration, with accesses and variables of its own."""
@@ -301,6 +355,42 @@ def _is_apart(load: Load, loop: For, around: Sequence[Symbol]) -> bool:
         len(symbols & {*around}) == 1 and not symbols & changing and sum(bool(symbols & other) for other in read) == 1
         for symbols in read
     )
+
+
+def _slides(load: Load, values: Mapping[Symbol, Expression], around: Sequence[Symbol]) -> bool:
+    """Whether an element of a window moves by 1 with loops around: windows overlap, and an index tells which do.
+
+    `values` are those of variables that the window sets, the last of `around` is the loop over it.
+    """
+    *outer, place = around
+    return any(
+        place in found and found & {*outer} for index in load.indices if (found := _summed_symbols(index, values))
+    ) and all(_summed_symbols(index, values) is not None for index in load.indices)
+
+
+def _is_of(load: Load, values: Mapping[Symbol, Expression], around: Sequence[Symbol]) -> bool:
+    """Whether an element is one for each place in the window, in all windows."""
+    *outer, _ = around
+    return all((found := _summed_symbols(index, values)) is not None and not found & {*outer} for index in load.indices)
+
+
+def _summed_symbols(index: Expression, values: Mapping[Symbol, Expression]) -> frozenset[Symbol] | None:
+    """Return the variables that an index is a sum of; None where a variable is multiplied, or an element is read.
+
+    Of what is divided only the variables count: so the indices of a window are made of its place.
+    """
+    match natural(index):
+        case Read(symbol=symbol):
+            return _summed_symbols(values[symbol], values) if symbol in values else frozenset({symbol})
+        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
+            first, second = _summed_symbols(left, values), _summed_symbols(right, values)
+            return None if first is None or second is None else first | second
+        case Apply(operator=operator, operands=(left, _)) if operator.name in {"floordiv", "mod"}:
+            return _summed_symbols(left, values)
+        case Constant() | Size():
+            return frozenset()
+        case _:
+            return None
 
 
 def _is_alone(load: Load, loop: For, around: Sequence[Symbol]) -> bool:

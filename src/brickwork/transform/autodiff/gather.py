@@ -260,6 +260,18 @@ class _Gatherer:
         access = self.accesses[update.store.access]
         return self.moves(access, access, access.loops[0])
 
+    def is_window(self, access: Access, kept: Sequence[Kept]) -> bool:
+        """Whether an access moves with all loops that values are kept in: they are about as many as the elements.
+
+        Some of the loops must meet on elements; else the access is as good where it is.
+        """
+        around = {loop.index for item in kept for loop in item.loops}
+        loops = [loop for loop in access.loops if loop.node.index in around]
+        atoms = {atom for axis in access.axes for atom in axis.value.atoms()}
+        return atoms.issuperset(loop.atom for loop in loops) and not all(
+            self.moves(access, access, loop) for loop in loops
+        )
+
     def is_separate(self, updates: Sequence[Place], depth: int) -> bool:
         """Whether an element belongs to one iteration of each loop around all updates of it."""
         for place, one in enumerate(updates):
@@ -370,9 +382,8 @@ class _Gatherer:
             if not self.writer.can_write(inverse, [loop.atom for loop in access.loops[:depth]]):
                 return None
             # What iterations of an inner nest keep would be in the way of running those around it at once.
-            if (needs.kept and (depth or self.is_apart(update))) or any(
-                self.buffer(item) is None for item in needs.kept
-            ):
+            beside = self.is_apart(update) and not self.is_window(access, needs.kept)
+            if (needs.kept and (depth or beside)) or any(self.buffer(item) is None for item in needs.kept):
                 return None
             inverse = replace(inverse, assumed=(*found.assumed, *inverse.assumed))
             result.append(self.best(Term(update, value, inverse, asked, needs)))

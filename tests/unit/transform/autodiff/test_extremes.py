@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, Block, Program
-from brickwork.ir.walk import assigned_symbols, walk
+from brickwork.ir.nodes import Allocate, Block, Program, Store
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.autodiff import reverse
 from brickwork.transform.pipeline import schedule_kernel, schedule_program
@@ -137,6 +137,33 @@ def diagonals(x: torch.Tensor, first: float) -> torch.Tensor:
     return out
 
 
+def fields(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Windows that overlap along both axes, with something of each of their places added."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0] - 1):
+        for j in range(x.shape[1] - 1):
+            m = first
+            for p in range(2):
+                for q in range(2):
+                    v = x[i + p, j + q] + x[0, q]
+                    if v > m:
+                        m = v
+            out[i] += m
+    return out
+
+
+def steps(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Windows that move by 2: what element is in which is not asked."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        for k in range((x.shape[1] - 1) // 2):
+            m = first
+            for j in range(3):
+                m = max(m, x[i, 2 * k + j])
+            out[i] += m
+    return out
+
+
 def read_on_the_way(x: torch.Tensor, first: float) -> torch.Tensor:
     out = x.new_zeros((x.shape[0],))
     for i in range(x.shape[0]):
@@ -157,6 +184,8 @@ FUNCTIONS = (
     panes,
     last_of_panes,
     diagonals,
+    fields,
+    steps,
     read_on_the_way,
 )
 ROWS = torch.tensor(
@@ -209,13 +238,25 @@ def test_rows_belong_to_blocks_of_threads_on_a_grid() -> None:
     assert gradient(scheduled, *arguments) == gradient(derived(greatest, arguments[:2]), *arguments)
 
 
-@pytest.mark.parametrize("function", [windows, panes, last_of_panes], ids=lambda item: item.__name__)
+@pytest.mark.parametrize(
+    "function", [windows, panes, last_of_panes, diagonals, fields, steps], ids=lambda item: item.__name__
+)
 def test_windows_have_no_tape(function: Callable[..., Any]) -> None:
     program = derived(function, (numbers(3, 4), 0.0))
     assert not any(isinstance(node, Allocate) and "tape" in node.tensor.name for node in walk(program))
 
 
-@pytest.mark.parametrize("function", [diagonals, left_early, read_on_the_way], ids=lambda item: item.__name__)
+@pytest.mark.parametrize("function", [left_early, read_on_the_way], ids=lambda item: item.__name__)
 def test_other_extremes_have_no_place(function: Callable[..., Any]) -> None:
     program = derived(function, (numbers(3, 4), 0.0))
     assert not any(symbol.name.endswith("_place") for symbol in assigned_symbols(program))
+
+
+def test_windows_that_overlap_are_summed_for_each_element() -> None:
+    kernel = kernel_of(derived(fields, (numbers(4, 5), 0.0)))
+    loops = schedule_kernel(kernel, cuda_target((9, 0))).analysis.loops
+    assert all(verdict.independent for index, verdict in loops.items() if index.name in {"i", "j"})
+    stores = [node for node in walk(kernel) if isinstance(node, Store) and node.tensor.name == "x_gradient"]
+    assert not any(
+        symbol.name.endswith("_place") for symbol in read_symbols([index for node in stores for index in node.indices])
+    )
