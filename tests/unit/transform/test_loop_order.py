@@ -185,7 +185,7 @@ def test_rows_that_lanes_run_along_are_shared_as_far_as_registers_go() -> None:
     c, a, b = counting(7, 7), counting(7, 40), counting(7, 40)
     square, below = ["parallel(i)", "parallel(j)", "vectorise(k, 32)"], ["parallel(i)", "vectorise(k, 32)"]
     assert schedule_of(row_products, c, a, b) == ["jam(i, 2)", *square]
-    assert schedule_of(row_products, c, a, b, target=AVX512) == ["jam(i, 4)", *square]
+    assert schedule_of(row_products, c, a, b, target=AVX512) == ["jam(i, 4, 2)", *square]
     assert schedule_of(row_products_below, c, a, target=AVX512) == ["jam(i, 4)", *below]
     for target in (AVX2, AVX512):
         agree(row_products, c, a, b, target=target)

@@ -179,3 +179,30 @@ def test_windows_over_channels_run_in_jam_and_what_is_left_in_parallel(outs):
         [item.index.name for item in node.body if isinstance(item, For)] for node in outer if node.role is Role.PARALLEL
     ]
     assert inner == [["o_block"], ["o"]]
+
+
+def product(a: torch.Tensor, b: torch.Tensor):
+    """A product of matrices."""
+    n, m = a.shape[0], b.shape[1]
+    out = torch.empty(n, m, dtype=torch.float64)
+    for i in range(n):
+        for j in range(m):
+            s = 0.0
+            for k in range(len(b)):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+def test_what_is_left_over_has_more_lanes_unless_they_run_apart():
+    a = memory([[0.0]], FLOAT64)
+    (plain,) = [node for node in walk(program_of(product, a, a)) if isinstance(node, Launch)]
+    (triangle,) = [node for node in walk(program_of(timex, *inputs(4), 0.5)) if isinstance(node, Launch)]
+    widths = [
+        [node.width for node in walk(schedule_kernel(launch.kernel, AVX2).kernel.body) if isinstance(node, For)]
+        for launch in (plain, triangle)
+    ]
+    assert [[width for width in each if width > 1] for each in widths] == [[8, 16, 32], [16, 16, 16]]
+    for rows in (1, 2, 3, 7):
+        a = memory([[float(i - j) for j in range(5)] for i in range(rows)], FLOAT64)
+        agree(product, a, memory([[float(i * j % 7) for j in range(40)] for i in range(5)], FLOAT64))

@@ -45,7 +45,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.cache_tile import cut_into_tiles
 from brickwork.transform.schedule.permute import permute
@@ -161,7 +161,29 @@ def _jammed(loop: For, factors: tuple[int, ...], numbers: Iterator[int]) -> Bloc
     if not factors or any(isinstance(node, Break | Check | Continue | Local | While) for node in statements(loop.body)):
         return (loop,)
     jammed, rest = unroll_jam(loop, factors[0], numbers)
-    return (jammed, *_jammed(rest, factors[1:], numbers))
+    return (jammed, *_jammed(_widened(rest), factors[1:], numbers))
+
+
+def _widened(rest: For) -> For:
+    """Return iterations that are left over with twice the lanes, where registers hold the results of fewer iterations.
+
+    So each goes through memory in longer strips. Lanes that would run apart stay as they are.
+    """
+
+    def visit(statement: Statement) -> Block:
+        if isinstance(statement, For) and _runs_alike(statement):
+            statement = replace(statement, width=2 * statement.width)
+        return (statement,)
+
+    return replace(rest, body=rewrite_statements(rest.body, visit))
+
+
+def _runs_alike(loop: For) -> bool:
+    """Whether a loop runs in lanes that join nothing, all of which run the same iterations of the loops inside."""
+    inside = [node for node in statements(loop.body) if isinstance(node, For)]
+    bounds = [bound for node in inside for bound in (node.start, node.stop)]
+    alike = loop.index not in read_symbols(bounds)
+    return loop.role is Role.VECTOR and loop.width > 1 and not loop.reductions and alike
 
 
 def _apply(loop: For, schedule: Schedule, analysis: Analysis) -> For:

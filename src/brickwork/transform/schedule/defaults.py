@@ -140,7 +140,7 @@ class _Processor(Planner):
             chosen = ()
         rows = self.rows(band, chosen) if self.target.vector_bytes else 0
         if rows:
-            yield Jam(loop.index, rows)
+            yield self.jam(loop, rows)
             yield from (Parallel(node.index) for node in self.rectangle(loop))
             yield from (Vectorise(node.index, self.width(node)) for node in chosen)
             return
@@ -197,7 +197,7 @@ class _Processor(Planner):
         steady = not data and not read_symbols(bounds) & changing
         return outer if steady and all(self.leans_little(node, outer) for node in inner) else None
 
-    def jam(self, loop: For) -> Jam:
+    def jam(self, loop: For, factor: int = JAMMED) -> Jam:
         """Run iterations of a loop in jam; those of the rest too, but where that would be much code.
 
         That is where rows have ends of their own, and where they accumulate over several axes.
@@ -206,7 +206,7 @@ class _Processor(Planner):
         bounds = [bound for node in inside for bound in (node.start, node.stop)]
         accumulating = sum(bool(self.analysis.loops[node.index].reductions) for node in inside)
         much = loop.index in read_symbols(bounds) or accumulating > 1
-        return Jam(loop.index, JAMMED, 0 if much else JAMMED // 2)
+        return Jam(loop.index, factor, 0 if much or factor < JAMMED else factor // 2)
 
     def rows(self, band: list[For], chosen: tuple[For, ...]) -> int:
         """Return how many iterations of a nest's first loop run in jam, so that they share rows that lanes run along.
