@@ -487,7 +487,7 @@ def test_checks_of_the_host_between_launches_fail_at_once():
 
 def test_results_that_depend_on_the_order_of_threads_are_refused_where_torch_is_told_to():
     rig = CudaRig([T])
-    rig.add(adding(torch.empty(3)), unordered=True)
+    rig.add(adding(torch.empty(3)), nondeterministic=True)
     assert rig.call(torch.ones(3)) is not None
     rig.gpu.deterministic = True
     with pytest.raises(RuntimeError, match=r"^adding does not have a deterministic implementation, but you set"):

@@ -82,7 +82,7 @@ def kind_of(parameter: object) -> ArgumentKind:
 def run(case: Case, arguments: tuple[Any, ...]) -> list[torch.Tensor]:
     program = program_of(case, arguments)
     rig = CudaRig([kind_of(parameter) for parameter in program.parameters])
-    rig.add(program, unordered=is_nondeterministic(program))
+    rig.add(program, nondeterministic=is_nondeterministic(program))
     returned = next((node.tensors for node in walk(program.body) if isinstance(node, Return)), ())
     key = (rig.place(torch.tensor([KEY]), 0, -1),) if case.draws else ()
     results = rig.call(*arguments, *key, outputs=len(returned))

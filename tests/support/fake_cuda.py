@@ -132,7 +132,7 @@ class CudaRig:
 
     # ------------------------------------------------------------ entries
 
-    def add(self, program: Program, *, unordered: bool = False, before: Sequence[FailureSite] = ()) -> None:
+    def add(self, program: Program, *, nondeterministic: bool = False, before: Sequence[FailureSite] = ()) -> None:
         """Compile an entry and put it in front of the chain."""
         module, cells = Module(failures=list(before)), dict[str, str]()
         symbols = dict(self.symbols)
@@ -144,7 +144,7 @@ class CudaRig:
             cells[node.kernel.name] = kernel_cell(number)
             symbols[kernel_cell(number)] = ctypes.addressof(cell)
         target = host_target()
-        description = emit_entry(module, program, cells, target, cuda_target((9, 0)), unordered=unordered)
+        description = emit_entry(module, program, cells, target, cuda_target((9, 0)), nondeterministic=nondeterministic)
         number = len(self._failures)
         self._failures[number] = (description.failures, description.operator)
         cell = self._cell(self._head[0], number)

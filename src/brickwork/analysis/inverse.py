@@ -108,13 +108,13 @@ class Inverse:
 
 
 class _OpaqueError(Exception):
-    """An access map that cannot be turned around."""
+    """An access map that cannot be inverted."""
 
 
 def invert(
     model: Model, solver: Solver, access: Access, case: Case, outer: int, elements: Sequence[Atom]
 ) -> Inverse | None:
-    """Return a case of an access turned around, inside the `outer` outermost loops; `elements` has an atom an axis."""
+    """Return a case of an access inverted, inside the `outer` outermost loops; `elements` has an atom an axis."""
     try:
         turn = _Turn(model, solver, access, outer, tuple(elements))
         turn.begin(case)

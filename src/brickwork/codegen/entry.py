@@ -26,7 +26,7 @@ from brickwork.codegen.host_cuda import (
     emit_pending,
     emit_throw,
     narrow_condition,
-    refuse_unordered,
+    refuse_nondeterministic,
 )
 from brickwork.codegen.host_program import emit_statements, given_tensors, prepare
 from brickwork.codegen.host_state import Cuda, Held, Host, fail, scalar, store_scalar
@@ -78,13 +78,13 @@ def emit_entry(
     target: Target,
     device: Target | None = None,
     *,
-    unordered: bool = False,
+    nondeterministic: bool = False,
 ) -> EntryDescription:
     """Write the entry of `program` into `module`, after its kernels; `kernels` maps Kernel.name to the function.
 
     For a program whose device is CUDA, `device` is the GPU's target, `kernels` maps to the symbols of the kernels'
     cells (`support.kernel_cell`), and the module begins with the failures of the module of the device kernels, whose
-    numbers stay valid. `unordered` says that results depend on the order of threads: atomic updates of floats.
+    numbers stay valid. `nondeterministic` says that results depend on the order of threads: atomic updates of floats.
 
     The stack holds the parameters in order, then, for an out variant, one tensor for each `given` allocation in the
     order of `Return`. Results that are the caller's tensors are returned only if the schema has outputs.
@@ -105,8 +105,8 @@ def emit_entry(
     _refuse_enormous(host)
     _refuse_unwritable(host)
     _match_aliasing(host, miss)
-    if unordered and host.cuda is not None:
-        refuse_unordered(host)
+    if nondeterministic and host.cuda is not None:
+        refuse_nondeterministic(host)
     _read_keys(host)
     emit_statements(host, program.body)
     _emit_failure(host)

@@ -88,7 +88,7 @@ def narrow_condition(writer: FunctionWriter, number: str) -> str:
     return writer.emit(f"icmp ult i64 {shifted}, {2 * NARROW_SIZE - 1}")
 
 
-def refuse_unordered(host: Host) -> None:
+def refuse_nondeterministic(host: Host) -> None:
     """Fail before anything runs where torch is told to raise for results that depend on the order of threads."""
     writer = host.state.writer
     with writer.when(writer.call("i1", "@bw_cuda_deterministic", ())):

@@ -1,6 +1,6 @@
 """Work-sharing in a thread block: loops whose iterations its threads divide, and stores by one of them.
 
-All threads run the code around such loops, in step and with the same values. Neighbouring threads take neighbouring
+All threads run the code around such loops, in lockstep and with the same values. Neighbouring threads take neighbouring
 iterations. Reductions are joined in a fixed order: lanes, then the threads of a warp by shuffles, then warps through
 shared memory; every thread has the result. Barriers keep what one thread stores apart from what others load.
 """

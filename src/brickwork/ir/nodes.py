@@ -247,7 +247,7 @@ class Role(Enum):
     SEQUENTIAL = "sequential"
     PARALLEL = "parallel"  # iterations are shared out among threads
     VECTOR = "vector"  # each lane of a SIMD vector runs an iteration
-    BLOCK = "block"  # each iteration is run by a block of threads, in step and with the same values
+    BLOCK = "block"  # each iteration is run by a block of threads, in lockstep and with the same values
     THREAD = "thread"  # inside BLOCK: iterations are shared out among the block's threads; a barrier follows
 
 

@@ -2,10 +2,9 @@
 
 The interpreter reports iterations and accesses; a race is a pair of accesses of two iterations of one loop to one
 element, at least one of them writing; updates by one operator (`Store.combine`) do not collide. In a BLOCK loop, what
-all threads read in step must not be written before a barrier, which stands after each THREAD loop and after each store
-outside of one; of a local each thread has its own. One thread does such a store, and what the store itself reads is of
-use to that thread alone. Invariant: after the first race nothing more is recorded, as it is
-raised.
+all threads read in lockstep must not be written before a barrier, which stands after each THREAD loop and after each
+store outside of one; of a local each thread has its own. One thread does such a store, and what the store itself reads
+is of use to that thread alone. Invariant: after the first race nothing more is recorded, as it is raised.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ class Detector:
             self._step(element, now)
 
     def _step(self, element: Element, now: Access) -> None:
-        """Watch the order of what the threads of a block do in step."""
+        """Watch the order of what the threads of a block do in lockstep."""
         roles = [watch.loop.role for watch in self._watches]
         if Role.BLOCK not in roles:
             return

@@ -57,6 +57,6 @@ def emit(
     steps.reach("ptx", compile_device(text, target, device_library(text, target)))
     entry = Module(failures=[*module.failures])
     cells = {kernel.name: kernel_cell(number) for number, kernel in enumerate(launches)}
-    description = emit_entry(entry, program, cells, host, target, unordered=is_nondeterministic(program))
+    description = emit_entry(entry, program, cells, host, target, nondeterministic=is_nondeterministic(program))
     code = compile_module(steps.reach("llvm", entry.text()), host)
     return Artifact(code, description, "", steps.reached, kernels=names), kernels

@@ -210,9 +210,9 @@ def _why_in_a_thread(loop: Loop, around: Sequence[Loop], scheduled: ScheduledKer
     if any(schedule.parallel(index) or schedule.threads(index) for index in outer):
         return "inside each thread"
     if any(schedule.blocks(index) or schedule.partials(index) for index in outer):
-        return "by all threads of a block in step"
+        return "by all threads of a block in lockstep"
     if scheduled.analysis.loops[loop.node.index].reductions:
-        return "since it accumulates what threads of a block cannot make in step"
+        return "since it accumulates what threads of a block cannot make in lockstep"
     return "since it is short"
 
 

@@ -67,7 +67,7 @@ FALSE = build.constant(False, BOOL)
 def outline_kernels(program: Program, scheduled: Mapping[str, Kernel], known: ArgumentFacts) -> Program:
     """Return the program with each launch replaced by launches of device kernels; `scheduled` are by kernels' names.
 
-    `known` is what `known_of(program)` says.
+    `known` is what `argument_facts_of(program)` says.
     """
     key = next((item for item in program.parameters if isinstance(item, KeyParameter)), None)
     names = names_of((program, *scheduled.values()), known.scratch)
@@ -114,7 +114,7 @@ def _outline_kernel(
     if found.body != kernel.body:
         kernel = replace(kernel, body=found.body)
         places = partition(kernel.body, shared)
-    draft = _Cutter(kernel, places, names, known, dict(shared), count(), None, found.tables)
+    draft = _Outliner(kernel, places, names, known, dict(shared), count(), None, found.tables)
     draft.block(kernel.body, ())
     cells, made = dict(shared), [*found.made]
     for symbol in sorted(draft.exposed & places.device - shared.keys(), key=lambda item: item.number):
@@ -124,7 +124,7 @@ def _outline_kernel(
     if outlives_check(kernel.body, places):
         flag, allocate = names.tensor("passed", BOOL, 1)
         made.append(allocate)
-    cutter = _Cutter(kernel, places, names, known, cells, count(), flag, found.tables)
+    cutter = _Outliner(kernel, places, names, known, cells, count(), flag, found.tables)
     body = cutter.block(kernel.body, ())
     body = body if flag is None else (cutter.launch((names.store(flag, build.integer(0), TRUE),), ()), *body)
     yield from _placed((*made, *cutter.made), body)
@@ -149,8 +149,8 @@ def _uses(block: Block, tensor: Tensor) -> bool:
 
 
 @dataclass(slots=True)
-class _Cutter:
-    """Cuts the body of one kernel.
+class _Outliner:
+    """Outlines the device kernels of one kernel.
 
     `cells` hold the variables that pass from piece to piece. `flag` is a tensor of one bool, if nests run after what
     one thread checks: while it is false, because a check has failed, no piece does anything.
@@ -356,7 +356,7 @@ def _joins(block: Sequence[Statement]) -> bool:
 
 
 def _follows(waiting: Sequence[Statement], statement: Statement) -> bool:
-    """Whether a statement can be run in step after a loop that joins partial results."""
+    """Whether a statement can be run in lockstep after a loop that joins partial results."""
     if any(isinstance(node, For | While | Check) for node in statements(statement)):
         return False
     return runs_in_lockstep((*waiting, statement))

@@ -41,7 +41,7 @@ def centred(x: torch.Tensor) -> torch.Tensor:
 def test_loops_between_shared_ones_are_run_by_all_threads():
     said = told(centred)
     assert said["i"][0] == "a block of threads an iteration"
-    assert said["k"] == ("in order", "by all threads of a block in step")
+    assert said["k"] == ("in order", "by all threads of a block in lockstep")
     assert said["j"][0] == "shared out among the threads of a block"
 
 

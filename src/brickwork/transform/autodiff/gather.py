@@ -8,7 +8,7 @@
 
 So the loops are independent, nothing is added by two threads at once, each element is written once, and a tensor that
 is filled with zeros only to be added to needs no filling. Invariant: each contribution is added exactly once, in an
-order that is the same in every run. Where an access cannot be turned around (`analysis/inverse.py`) the nest stays.
+order that is the same in every run. Where an access cannot be inverted (`analysis/inverse.py`) the nest stays.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class _Gatherer:
         return tuple(result)
 
     def nest(self, root: For, depth: int) -> Block:
-        """Return a nest without the accumulations that can be turned around, and a nest for each of those."""
+        """Return a nest without the accumulations that can be inverted, and a nest for each of those."""
         found = self.accumulations(root)
         early = read_before_write(root, self.model.accesses, lambda one, two: self.is_same_iteration(one, two, depth))
         gathered = self.gathered(root, found, depth, early)
@@ -222,7 +222,7 @@ class _Gatherer:
     def gathered(
         self, root: For, found: Mapping[Tensor, Sequence[Place]], depth: int, early: frozenset[Tensor]
     ) -> dict[Tensor, tuple[Term, ...]]:
-        """Return the terms of those tensors whose updates are turned around.
+        """Return the terms of those tensors whose updates are inverted.
 
         The nests read tensors in `early` before this one stores into them.
         """
@@ -329,7 +329,7 @@ class _Gatherer:
     def terms(self, updates: Sequence[Place], depth: int, stored: frozenset[Tensor]) -> tuple[Term, ...] | None:
         """Return what is added to an element of a tensor, or None if that is not known.
 
-        An update whose iterations do not meet may stay where it is, if others that meet can be turned around.
+        An update whose iterations do not meet may stay where it is, if others that meet can be inverted.
         """
         rank = len(updates[0].store.indices)
         elements = [
@@ -549,7 +549,7 @@ def _without_checks(loop: For) -> Block:
 
 
 def _polynomials(inverse: Inverse) -> Iterator[Polynomial]:
-    """Yield what an access that was turned around depends on."""
+    """Yield what an access that was inverted depends on."""
     yield from (item.numerator for item in inverse.values.values())
     for dimension in (*inverse.elements, *inverse.terms):
         for ratio in (*dimension.lower, *dimension.upper):

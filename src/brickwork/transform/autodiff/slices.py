@@ -141,7 +141,7 @@ def accumulations(root: For) -> dict[Tensor, list[tuple[Place, Expression]]]:
 
 
 def ends_early(root: For) -> bool:
-    """Whether a nest may be left, or tensors change places in it: then none of its updates is turned around."""
+    """Whether a nest may be left, or tensors change places in it: then none of its updates is inverted."""
     return any(isinstance(node, Break | Continue | While | Rebind) or _may_fail(node) for node in walk(root))
 
 

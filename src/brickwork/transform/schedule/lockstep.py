@@ -17,7 +17,7 @@ NONE: Tensors = frozenset()
 
 
 def runs_in_lockstep(block: Block, shared: frozenset[Symbol] = frozenset()) -> bool:
-    """Return whether a block can be run in step, with THREAD loops and those of these indices shared out."""
+    """Return whether a block can be run in lockstep, with THREAD loops and those of these indices shared out."""
     return _after(block, shared, NONE) is not None
 
 
