@@ -22,6 +22,7 @@ from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
+from brickwork.frontend.moved_tensors import with_tensors_moved
 from brickwork.frontend.parameters import ParameterDeclaration, declare
 from brickwork.frontend.shape_annotations import with_shapes
 from brickwork.frontend.source import SourceFunction, local_names, parse
@@ -79,6 +80,10 @@ def define(function: Callable[..., object]) -> Definition:
     arrays = list_names(source.node, source.captured, local_names(source.node), stored_names(source, helpers))
     splitter = Splitter(source, tensors, lists, arrays)
     split = splitter.split()
+    if split.reason and (moved := with_tensors_moved(source, split.lifted)) is not None:
+        again = Splitter(moved, tensors, lists, arrays)
+        if not (found := again.split()).reason:
+            source, splitter, split = moved, again, found
     wrong.extend(splitter.without_formula())
     mutated = stored_parameters(source, helpers) & (tensors | lists)
     reason = split.reason or foreign_helper(source, helpers)

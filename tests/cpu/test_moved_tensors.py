@@ -1,0 +1,117 @@
+"""Tensors that a loop makes for each of its turns: what may be one tensor is compiled, and what may not is Python's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from brickwork.frontend.definition import define
+from support.fourfold import agree
+
+
+def with_states(x: torch.Tensor, y: torch.Tensor, k: int) -> torch.Tensor:
+    n, m = x.shape
+    out = x.new_empty(n, m)
+    for i in range(n):
+        seen = torch.zeros(k, dtype=torch.bool)
+        if i % 2 == 0:
+            state = torch.full((m + 1, k), -2.5, dtype=x.dtype)
+            for j in range(m):
+                seen[j % k] = True
+                state[j + 1, j % k] += state[j, (j + 1) % k] * y[j] + x[i, j]
+                out[i, j] = state[j + 1, j % k] + seen[k - 1] + len(x) * state.shape[1]
+        else:
+            left = x.new_ones((m,))
+            for j in range(m):
+                left[(j * i) % m] += x[i, j]
+            for j in range(m):
+                out[i, j] = left[j] if seen[0] else -left[j]
+    return out
+
+
+def of_constant_length(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        window = torch.empty(3, dtype=x.dtype)
+        for k in range(3):
+            window[k] = x[max(i + k - 2, 0)]
+        out[i] = max(window[0], window[1]) + window[2]
+    return out
+
+
+def test_what_each_turn_makes_is_compiled() -> None:
+    x, y = torch.randn(5, 4, dtype=torch.float64), torch.randn(4, dtype=torch.float64)
+    operator = agree(with_states, x, y, 3)
+    assert "host part: native" in operator.explain(x, y, 3)
+
+    def of_three(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return operator(x, y, 3)
+
+    assert torch.autograd.gradcheck(of_three, (x.requires_grad_(), y.requires_grad_()))
+
+
+def test_a_few_items_of_constant_length_leave_the_loop_parallel() -> None:
+    x = torch.randn(9)
+    assert "for i at" in (text := agree(of_constant_length, x).explain(x))
+    assert "in parallel" in next(line for line in text.splitlines() if "for i at" in line)
+
+
+def longer_each_turn(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        held = torch.zeros(i + 1)
+        held[i] = x[i]
+        out[i] = held[0] + held[i]
+    return out
+
+
+def of_a_difference(x: torch.Tensor) -> torch.Tensor:
+    """Sizes that may be negative are torch's to refuse, where the loop gets there."""
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        held = torch.zeros(x.shape[0] - 1)
+        out[i] = x[i] + held.shape[0]
+    return out
+
+
+def kept_for_later(x: torch.Tensor) -> torch.Tensor:
+    before = torch.zeros(2)
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        held = torch.zeros(2)
+        held[0] = x[i]
+        out[i] = before[0] + held[1]
+        before = held
+    return out
+
+
+def made_twice(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        held = torch.zeros(2)
+        held[0] += x[i]
+        out[i] = held[0]
+        held = torch.ones(3)
+        out[i] += held[2]
+    return out
+
+
+def whole(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        held = torch.zeros(2)
+        for j in range(2):
+            held[j] = x[i]
+        out[i] = held.sum()
+    return out
+
+
+APART = [longer_each_turn, of_a_difference, kept_for_later, made_twice, whole]
+
+
+@pytest.mark.parametrize("function", APART, ids=lambda item: item.__name__)
+def test_what_cannot_be_one_tensor_is_made_in_each_turn(function: Callable[..., Any]) -> None:
+    assert define(function).host == "python"
