@@ -192,7 +192,7 @@ def _case(plan: Plan, x: X, protocol: Protocol) -> tuple[Case, Protocol]:
     notes = dict(contest.failures)
     wrong, device = _answered(contest, protocol)
     if device == "cpu" and plan.metric == "kernels":
-        raise ValueError("kernels are counted on a GPU, and the contenders run on the CPU")
+        raise ValueError("kernels are counted on a GPU, and the contenders run on the CPU: give them CUDA tensors")
     notes |= wrong
     protocol = replace(protocol, device=device)
     calls = {name: call for name, call in contest.calls.items() if name not in notes}
@@ -254,7 +254,7 @@ def _answered(contest: Contest, protocol: Protocol) -> tuple[dict[str, str], Lit
     if device == "cpu" and protocol.cache == "flushed":
         raise ValueError('cache="flushed" is for GPUs; a CPU is measured with the caches that calls leave')
     if device == "cpu" and protocol.graph:
-        raise ValueError("graph=True is for GPUs")
+        raise ValueError("graph=True is for GPUs: leave it out on a CPU")
     return notes, device
 
 

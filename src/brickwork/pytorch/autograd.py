@@ -155,7 +155,10 @@ class Differentiation:
         """Return the tangents of all outputs of the function."""
         if ctx.replaced is not None:
             name = self._family.overload.name()
-            raise NotImplementedError(f"{name} has no forward mode: its gradient was replaced by `@op.backward`")
+            raise NotImplementedError(
+                f"{name} has no forward mode: its gradient was replaced by `@op.backward`; use reverse mode, as"
+                " torch.func.vjp and torch.func.jacrev do"
+            )
         lengths: ArgumentLengths = ctx.lengths
         floats = ctx.recipe.floats
         flat = [*ctx.primals]

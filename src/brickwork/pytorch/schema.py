@@ -161,7 +161,10 @@ def _literal(value: object) -> str:
         case list() | tuple():
             return f"[{', '.join(_literal(item) for item in cast('Sequence[object]', value))}]"
         case _:
-            raise TypeError(f"{value!r} cannot be the default of an operator's argument")
+            raise TypeError(
+                f"{value!r} cannot be the default of an operator's argument: write a number, a bool, None or a list of"
+                " these"
+            )
 
 
 def _results(count: int) -> str:

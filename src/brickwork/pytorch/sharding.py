@@ -178,7 +178,9 @@ def _strategy(shared: _Shared, schema: OpSchema) -> OpStrategy:
     given, values = _read(shared, schema)
     mesh = given[0].spec.mesh
     if any(item.spec.mesh != mesh for item in given):
-        raise RuntimeError(f"{shared.overload.name()}: the DTensors of a call must be on one mesh")
+        raise RuntimeError(
+            f"{shared.overload.name()}: the DTensors of a call must be on one mesh: make them with the same DeviceMesh"
+        )
     shardings = [item for item in shared.shardings(values) if _is_even(item, given)]
     rules = [_rules(shardings, given, axis, len(shared.schema.returns)) for axis in range(mesh.ndim)]
     found: list[OpSpec] = []

@@ -30,7 +30,10 @@ class UserBackward:
             items = [items]
         if len(items) != count:
             name = getattr(self.backward, "__name__", "backward")
-            raise RuntimeError(f"{name}, the gradient of {operator}, returned {len(items)} values for {count} inputs")
+            raise RuntimeError(
+                f"{name}, the gradient of {operator}, returned {len(items)} values for {count} inputs: return a"
+                " gradient, or None, for each argument in the order of the function's parameters"
+            )
         return items
 
 
@@ -62,7 +65,10 @@ def flattened(items: Sequence[Any], lengths: Sequence[int | None], operator: str
         elif len(item) == length:
             flat += item
         else:
-            raise RuntimeError(f"the gradient of {operator} has {len(item)} items for a list of {length}")
+            raise RuntimeError(
+                f"the gradient of {operator} has {len(item)} items for a list of {length}: return a list of as many"
+                " gradients, or None for the whole list"
+            )
     wrong = next((item for item in flat if item is not None and not isinstance(item, torch.Tensor)), None)
     if wrong is not None:
         raise RuntimeError(f"a gradient of {operator} is a Tensor or None, not {type(wrong).__name__}")

@@ -310,7 +310,9 @@ class _Family:
     def derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> NoReturn:
         """Refuse."""
         del derivation, values, floats
-        raise NotImplementedError(f"{self.definition.name} has no forward mode")
+        raise NotImplementedError(
+            f"{self.definition.name} has no forward mode; use reverse mode, as torch.func.vjp and torch.func.jacrev do"
+        )
 
     def batched(self, given: tuple[bool, ...], values: Values, *, keys: bool) -> None:
         """Return that there is no operator over samples."""

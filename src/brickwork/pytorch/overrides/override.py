@@ -111,5 +111,5 @@ def _keys(device: str | torch.device | None) -> list[str]:
     if cast("int | None", chosen.index) is not None:
         raise ValueError(f"an operator is overridden on all GPUs: write device={chosen.type!r}, not {str(device)!r}")
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise DeviceError("there is no GPU here for device='cuda'")
+        raise DeviceError("there is no GPU here for device='cuda': leave `device` out, or write device='cpu'")
     return [_KEYS[chosen.type]]
