@@ -12,8 +12,9 @@
 The loops left are reductions that have no derivative, instead of one that is run backwards with a tape. A comparison
 that takes equal values keeps the last place. NaN is never taken, and never equal, so that it has no place.
 
-Two loops over a window, one in the other, are taken as one. Only elements are chosen so that no other iteration around
-reads (each loop's index stands alone in an index of its own), or that those of one of the loops around do not share.
+Branches may stand around what is compared, and two loops over a window, one in the other, are taken as one. Only
+elements are chosen so that no other iteration around reads (each loop's index stands alone in an index of its own), or
+that those of one of the loops around do not share.
 What stands at a place of a window that slides (`x[i + p, j + q]`) is read by a loop over all places, which adds zeros
 at the others: so each element's gradient is a sum over windows. Those of other windows that overlap would be added to
 at places that nothing tells beforehand. Invariant: every variable has the same value afterwards, bit for bit.
@@ -21,6 +22,7 @@ at places that nothing tells beforehand. Invariant: every variable has the same 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -50,7 +52,16 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import NodeType, assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import (
+    NodeType,
+    assigned_symbols,
+    read_symbols,
+    rewrite,
+    rewrite_statements,
+    statements,
+    substitute,
+    walk,
+)
 from brickwork.transform.autodiff.trip_counts import natural
 from brickwork.transform.scratch import Names
 
@@ -59,7 +70,7 @@ _TAKEN = {"minimum": "lt", "maximum": "gt"}
 
 def choose_extremes(block: Block, active: Collection[Symbol | Tensor], names: Names) -> Block:
     """Return the block with the least and greatest values in `active` found by their places."""
-    return tuple(_block(block, _Finder(frozenset(active), names), ()))
+    return tuple(_block(block, _Finder(frozenset(active), names, _read_counts(block)), ()))
 
 
 def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterator[Statement]:
@@ -70,11 +81,13 @@ def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterato
                 yield replace(statement, then=first, otherwise=second)
             case For(index=index, body=body):
                 inner = (*around, index)
-                whole = finder.collapsed(statement, inner)
+                plain = replace(statement, body=_with_plain_choices(body, finder.reads))
+                whole = finder.collapsed(plain, inner)
                 if whole is not None:
                     yield from whole
                 elif not any(isinstance(node, For | While) for node in statements(body)):
-                    yield from finder.loop(statement, inner)
+                    found = tuple(finder.loop(plain, inner))
+                    yield from found if len(found) > 1 else (statement,)
                 else:
                     yield replace(statement, body=tuple(_block(body, finder, inner)))
             case _:
@@ -83,12 +96,27 @@ def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class _Extreme:
-    """`best` becomes `value` where `value <compare> best`."""
+    """`best` becomes `value` where `value <compare> best`, and in all branches that stand around it.
+
+    `statement` is the outermost of the branches, `own` what stands in them.
+    """
 
     statement: Statement
+    own: Statement
     best: Symbol
     value: Expression
     compare: str
+    guards: tuple[If, ...] = ()
+
+    @property
+    def inside(self) -> tuple[Assign, ...]:
+        """What the branches assign first."""
+        return tuple(node for guard in self.guards for node in guard.then[:-1] if isinstance(node, Assign))
+
+    @property
+    def conditions(self) -> tuple[Expression, ...]:
+        """When the value counts."""
+        return tuple(guard.condition for guard in self.guards)
 
     @property
     def first(self) -> bool:
@@ -97,16 +125,15 @@ class _Extreme:
 
     def plain(self) -> Iterator[Statement]:
         """Yield what the statement does besides, then the extreme as a reduction, but for the sign of 0."""
-        if isinstance(self.statement, If):
-            besides = tuple(node for node in self.statement.then if not _assigns(node, self.best))
+        parts: list[Statement] = []
+        if isinstance(self.own, If):
+            besides = tuple(node for node in self.own.then if not _assigns(node, self.best))
             if besides:
-                yield replace(self.statement, then=besides)
+                parts.append(replace(self.own, then=besides))
         name = "minimum" if self.compare in {"lt", "le"} else "maximum"
-        yield Assign(
-            symbol=self.best,
-            value=build.apply(name, build.read(self.best), self.value),
-            loc=self.statement.loc,
-        )
+        value = build.apply(name, build.read(self.best), self.value)
+        parts.append(Assign(symbol=self.best, value=value, loc=self.own.loc))
+        yield from _within(self.guards, tuple(parts))
 
 
 class _Form(Enum):
@@ -120,6 +147,7 @@ class _Form(Enum):
 class _Finder:
     active: frozenset[Symbol | Tensor]
     names: Names
+    reads: Counter[Symbol]
 
     def loop(self, loop: For, around: Sequence[Symbol]) -> Iterator[Statement]:
         """Yield an innermost loop in which active extremes are not, and what finds their places."""
@@ -180,24 +208,26 @@ class _Finder:
         changing = assigned_symbols(loop.body)
         bounds = (loop.start, loop.stop)
         others = tuple(node for node in loop.body if node is not item.statement)
-        branch = item.statement.then if isinstance(item.statement, If) else ()
+        branch = item.own.then if isinstance(item.own, If) else ()
         noted = [node for node in branch if not _assigns(node, item.best)]
-        if item.best in assigned_symbols(others) | read_symbols((*others, item.value, *noted, *bounds)):
+        guarded = (*item.conditions, *item.inside)
+        if item.best in assigned_symbols(others) | read_symbols((*others, item.value, *noted, *guarded, *bounds)):
             return None
         if any(isinstance(node, Break | Continue) for node in statements(loop.body)):
             return None
         if read_symbols(bounds) & changing or any(isinstance(node, Load) for node in walk(bounds)):
             return None
         ahead: list[Assign] = []
-        needed = read_symbols(item.value) & changing
+        needed = read_symbols((*guarded, item.value)) & changing - {node.symbol for node in item.inside}
         for node in reversed(loop.body[: loop.body.index(item.statement)]):
             if isinstance(node, Assign) and node.symbol in needed:
                 ahead.insert(0, node)
                 needed = (needed - {node.symbol}) | (read_symbols(node.value) & changing)
             elif needed & assigned_symbols(node):
                 return None
-        once = len({node.symbol for node in ahead}) == len(ahead)
-        read = (*(node.value for node in ahead), item.value)
+        whole = (*ahead, *item.inside)
+        once = len({node.symbol for node in whole}) == len(whole)
+        read = (*(node.value for node in whole), *item.conditions, item.value)
         stored = {node.tensor for node in statements(loop.body) if isinstance(node, Store | Local)}
         if needed or not once or any(isinstance(node, Random) for node in walk(read)):
             return None
@@ -212,7 +242,7 @@ class _Finder:
         alone = [node for node in chosen if _is_alone(node, loop, around)]
         if len(alone) == len(chosen):
             return _Form.DIRECT
-        values = {node.symbol: node.value for node in ahead}
+        values = {node.symbol: node.value for node in (*ahead, *item.inside)}
         sliding = [node for node in chosen if _slides(node, values, around)]
         if sliding and all(node in alone or node in sliding or _is_of(node, values, around) for node in chosen):
             return _Form.SUMMED
@@ -221,8 +251,8 @@ class _Finder:
 
     def chosen(self, item: _Extreme, ahead: Sequence[Assign]) -> list[Load]:
         """Return the active elements that a value is made of."""
-        loads = (node for node in walk((*(node.value for node in ahead), item.value)) if isinstance(node, Load))
-        return [node for node in loads if node.tensor in self.active]
+        read = (*(node.value for node in (*ahead, *item.inside)), item.value)
+        return [node for node in walk(read) if isinstance(node, Load) and node.tensor in self.active]
 
     def place(
         self, loop: For, item: _Extreme, ahead: Sequence[Assign], found: Symbol, *, summed: bool
@@ -231,9 +261,7 @@ class _Finder:
         place = self.names.symbol(f"{loop.index.name}_place", INT64)
         index = self.names.symbol(loop.index.name, INT64)
         outside = loop.stop if item.first else build.sub(loop.start, build.integer(1))
-        *again, hit = self.copy(loop, item, ahead, index)
-        if not isinstance(hit, Assign):
-            raise TypeError("what is compared stands last")
+        again, guards, hit = self.copy(loop, item, ahead, index)
         condition = build.apply("eq", hit.value, build.read(found))
         if item.first:
             better = build.apply(item.compare, build.read(found), build.read(item.best))
@@ -246,11 +274,13 @@ class _Finder:
             build.apply("lt", build.read(place), loop.stop),
         )
         yield Assign(symbol=place, value=outside, loc=loop.loc)
-        yield replace(loop, index=index, body=(*again, Assign(symbol=place, value=joined, loc=hit.loc)))
+        found_here = _within(guards, (Assign(symbol=place, value=joined, loc=hit.loc),))
+        yield replace(loop, index=index, body=(*again, *found_here))
         if summed:
             yield from self.summed(loop, item, ahead, place, inside)
         else:
-            yield If(condition=inside, then=self.copy(loop, item, ahead, place), loc=loop.loc)
+            again, guards, hit = self.copy(loop, item, ahead, place)
+            yield If(condition=inside, then=(*again, *_within(guards, (hit,))), loc=loop.loc)
 
     def summed(
         self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, inside: Expression
@@ -262,19 +292,24 @@ class _Finder:
         index = self.names.symbol(loop.index.name, INT64)
         chosen = self.names.symbol(item.best.name, item.best.dtype)
         zero = build.constant(-0.0, item.best.dtype)
-        *again, hit = self.copy(loop, item, ahead, index)
-        if not isinstance(hit, Assign):
-            raise TypeError("what is chosen stands last")
+        again, guards, hit = self.copy(loop, item, ahead, index)
         here = build.apply("eq", build.read(index), build.read(place))
         total = build.add(build.read(chosen), build.select(here, hit.value, zero))
         yield Assign(symbol=chosen, value=zero, loc=loop.loc)
-        yield replace(loop, index=index, body=(*again, Assign(symbol=chosen, value=total, loc=hit.loc)))
+        added = _within(guards, (Assign(symbol=chosen, value=total, loc=hit.loc),))
+        yield replace(loop, index=index, body=(*again, *added))
         yield If(condition=inside, then=(replace(hit, value=build.read(chosen)),), loc=loop.loc)
 
-    def copy(self, loop: For, item: _Extreme, ahead: Sequence[Assign], index: Symbol) -> Block:
-        """Return what assigns a value its best variable in an iteration, with accesses and variables of its own."""
-        fresh = {node.symbol: self.names.symbol(node.symbol.name, node.symbol.dtype) for node in ahead}
-        end = Assign(symbol=item.best, value=item.value, loc=item.statement.loc)
+    def copy(
+        self, loop: For, item: _Extreme, ahead: Sequence[Assign], index: Symbol
+    ) -> tuple[Block, tuple[If, ...], Assign]:
+        """Return what leads to a value in an iteration, the branches around it, and what assigns it its best variable.
+
+        They have accesses and variables of their own.
+        """
+        whole = (*ahead, *item.inside)
+        fresh = {node.symbol: self.names.symbol(node.symbol.name, node.symbol.dtype) for node in whole}
+        end = Assign(symbol=item.best, value=item.value, loc=item.own.loc)
 
         def visit(node: Node) -> Node:
             match node:
@@ -285,7 +320,19 @@ class _Finder:
                 case _:
                     return node
 
-        return tuple(rewrite(_renamed(node, fresh), visit) for node in (*ahead, end))
+        def own(node: NodeType) -> NodeType:
+            return rewrite(_renamed(node, fresh), visit)
+
+        bare = (replace(guard, then=guard.then[:-1]) for guard in item.guards)
+        guards = (own(guard) for guard in bare)
+        return tuple(map(own, ahead)), tuple(replace(guard, then=(*guard.then, end)) for guard in guards), own(end)
+
+
+def _within(guards: Sequence[If], block: Block) -> Block:
+    """Return a block in branches, in place of the last statement of the innermost."""
+    for guard in reversed(guards):
+        block = (replace(guard, then=(*guard.then[:-1], *block)),)
+    return block
 
 
 def _renamed(node: NodeType, names: dict[Symbol, Symbol]) -> NodeType:
@@ -323,16 +370,79 @@ def _extreme(statement: Statement) -> _Extreme | None:
         case Assign(symbol=best, value=Apply(operator=operator, operands=(Read(symbol=symbol), value))) if (
             operator.name in _TAKEN and symbol == best
         ):
-            return _Extreme(statement, best, value, _TAKEN[operator.name])
+            return _Extreme(statement, statement, best, value, _TAKEN[operator.name])
         case If(condition=Apply(operator=operator, operands=(left, right)), then=then, otherwise=()) if (
             operator.name in MIRRORED
         ):
             for compare, value, best in ((operator.name, left, right), (MIRRORED[operator.name], right, left)):
                 if isinstance(best, Read) and _is_taken(then, best.symbol, value):
-                    return _Extreme(statement, best.symbol, value, compare)
-            return None
+                    return _Extreme(statement, statement, best.symbol, value, compare)
+            return _guarded(statement)
+        case If(otherwise=()):
+            return _guarded(statement)
         case _:
             return None
+
+
+def _with_plain_choices(block: Block, reads: Counter[Symbol]) -> Block:
+    """Return a block in which `a and b` and `a or b` are operators, where computing both does no harm.
+
+        if a: c = b                       ->      c = a and b
+        else: c = a
+
+    `reads` says how often each variable is read in the kernel.
+    """
+
+    def visit(node: Statement) -> Block:
+        if not isinstance(node, If) or not node.otherwise or not node.then:
+            return (node,)
+        (first, one), (second, other) = _assigned(node.then), _assigned(node.otherwise)
+        inside = assigned_symbols(node) - {first}
+        within = _read_counts(node)
+        if first is None or first != second or one is None or other is None or _may_fail((one, other)):
+            return (node,)
+        if any(within[symbol] < reads[symbol] for symbol in inside):
+            return (node,)
+        if other == node.condition:
+            return (Assign(symbol=first, value=build.apply("logical_and", other, one), loc=node.loc),)
+        if one == node.condition:
+            return (Assign(symbol=first, value=build.apply("logical_or", one, other), loc=node.loc),)
+        return (node,)
+
+    return rewrite_statements(block, visit)
+
+
+def _assigned(block: Block) -> tuple[Symbol | None, Expression | None]:
+    """Return the variable that a block of assignments sets last, and its value before the block."""
+    values: dict[Symbol, Expression] = {}
+    for node in block:
+        if not isinstance(node, Assign) or _may_fail((node.value,)):
+            return None, None
+        values[node.symbol] = substitute(node.value, values)
+    last = block[-1]
+    return (last.symbol, values[last.symbol]) if isinstance(last, Assign) else (None, None)
+
+
+def _read_counts(root: Node | Block) -> Counter[Symbol]:
+    return Counter(node.symbol for node in walk(root) if isinstance(node, Read))
+
+
+def _may_fail(roots: Sequence[Expression]) -> bool:
+    """Whether expressions may read what is not there, or divide by 0."""
+    divisions = {"floordiv", "mod"}
+    return any(
+        isinstance(node, Load | Random) or (isinstance(node, Apply) and node.operator.name in divisions)
+        for node in walk(roots)
+    )
+
+
+def _guarded(statement: If) -> _Extreme | None:
+    """Return the extreme that stands last in a branch, if there are only assignments before it."""
+    *first, last = statement.then
+    found = _extreme(last)
+    if found is None or not all(isinstance(node, Assign) for node in first):
+        return None
+    return replace(found, statement=statement, guards=(statement, *found.guards))
 
 
 def _assigns(statement: Statement, symbol: Symbol) -> bool:

@@ -164,6 +164,51 @@ def steps(x: torch.Tensor, first: float) -> torch.Tensor:
     return out
 
 
+def padded(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Windows that reach beyond the edges."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            m = first
+            for p in range(3):
+                for q in range(3):
+                    y = i + p - 1
+                    z = j + q - 1
+                    if 0 <= y < x.shape[0] and 0 <= z < x.shape[1]:
+                        m = max(m, x[y, z])
+            out[i] += m
+    return out
+
+
+def chosen_some(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Only some elements count, by what is read in branches, and the last place is noted."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        where = 0
+        for j in range(x.shape[1]):
+            if x[i, j] < 1.0:
+                v = 2 * x[i, j]
+                if j < 2 or i > 3:
+                    if v <= m:
+                        m = v
+                        where = j
+        out[i] = m * m + where
+    return out
+
+
+def by_itself(x: torch.Tensor, first: float) -> torch.Tensor:
+    """Whether a value counts depends on the greatest one so far."""
+    out = x.new_zeros((x.shape[0],))
+    for i in range(x.shape[0]):
+        m = first
+        for j in range(x.shape[1]):
+            if m < 1.0:
+                m = max(m, x[i, j])
+        out[i] = m
+    return out
+
+
 def read_on_the_way(x: torch.Tensor, first: float) -> torch.Tensor:
     out = x.new_zeros((x.shape[0],))
     for i in range(x.shape[0]):
@@ -186,6 +231,9 @@ FUNCTIONS = (
     diagonals,
     fields,
     steps,
+    padded,
+    chosen_some,
+    by_itself,
     read_on_the_way,
 )
 ROWS = torch.tensor(
@@ -239,21 +287,24 @@ def test_rows_belong_to_blocks_of_threads_on_a_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [windows, panes, last_of_panes, diagonals, fields, steps], ids=lambda item: item.__name__
+    "function",
+    [windows, panes, last_of_panes, diagonals, fields, steps, padded, chosen_some],
+    ids=lambda item: item.__name__,
 )
 def test_windows_have_no_tape(function: Callable[..., Any]) -> None:
     program = derived(function, (numbers(3, 4), 0.0))
     assert not any(isinstance(node, Allocate) and "tape" in node.tensor.name for node in walk(program))
 
 
-@pytest.mark.parametrize("function", [left_early, read_on_the_way], ids=lambda item: item.__name__)
+@pytest.mark.parametrize("function", [left_early, by_itself, read_on_the_way], ids=lambda item: item.__name__)
 def test_other_extremes_have_no_place(function: Callable[..., Any]) -> None:
     program = derived(function, (numbers(3, 4), 0.0))
     assert not any(symbol.name.endswith("_place") for symbol in assigned_symbols(program))
 
 
-def test_windows_that_overlap_are_summed_for_each_element() -> None:
-    kernel = kernel_of(derived(fields, (numbers(4, 5), 0.0)))
+@pytest.mark.parametrize("function", [fields, padded], ids=lambda item: item.__name__)
+def test_windows_that_overlap_are_summed_for_each_element(function: Callable[..., Any]) -> None:
+    kernel = kernel_of(derived(function, (numbers(4, 5), 0.0)))
     loops = schedule_kernel(kernel, cuda_target((9, 0))).analysis.loops
     assert all(verdict.independent for index, verdict in loops.items() if index.name in {"i", "j"})
     stores = [node for node in walk(kernel) if isinstance(node, Store) and node.tensor.name == "x_gradient"]
