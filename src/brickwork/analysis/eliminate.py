@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """That all of one of the parts holds."""
+    """A disjunction of conjunctions: all rows of at least one of the parts hold."""
 
     parts: tuple[tuple[Clause, ...], ...]
 

@@ -37,7 +37,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """May hold or not."""
+    """A condition of which nothing is known: it may hold or not."""
 
 
 Formula: TypeAlias = Comparison | AllOf | AnyOf | Unknown

@@ -99,7 +99,7 @@ class Interval:
         return Interval(min(corners), max(corners))
 
     def meet(self, other: Interval) -> Interval:
-        """Return what lies in both."""
+        """Return the intersection of two intervals."""
         lows = [low for low in (self.low, other.low) if low is not None]
         highs = [high for high in (self.high, other.high) if high is not None]
         return Interval(max(lows, default=None), min(highs, default=None))

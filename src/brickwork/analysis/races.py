@@ -49,7 +49,7 @@ OTHER_ITERATION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the questions of this module rest on."""
+    """The model, the solver and the verdicts of bounds that the questions of this module rest on."""
 
     model: Model
     solver: Solver

@@ -49,7 +49,7 @@ from brickwork.ir.walk import walk
 
 
 class DependentError(Exception):
-    """The shares of a program need one another."""
+    """Raised where a shard of the program needs values of another shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def forwarded(node: Expression, meanings: Mapping[Symbol, Expression]) -> Expres
 
 
 def partial_tensors(block: Block, share: Shard) -> frozenset[Tensor]:
-    """Return the tensors of a block that are partial; raise Dependent if the shares need one another."""
+    """Return the tensors of a block that are partial; raise DependentError if the shares need one another."""
     machine = _Machine(share, live_after_loops(block))
     known = -1
     while known < len(machine.partial):

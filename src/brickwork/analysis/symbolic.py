@@ -90,6 +90,8 @@ def _small(values: Values, kind: type[SizeAtom | ScalarAtom]) -> dict[Atom, Inte
 
 
 class _Walker:
+    """Walks the statements of a kernel once, with the polynomial of each variable and the conditions on the way."""
+
     def __init__(self, kernel: Kernel, assumed: Mapping[Atom, Interval]) -> None:
         self.values = Values(kernel.scalars, assumed)
         self.environment: Environment = {}

@@ -45,7 +45,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """How to measure."""
+    """How to measure: on which device, with which caches, for how long."""
 
     device: Literal["cpu", "cuda"] | None = None
     """Whose time is taken; None: that of the device where the tensors are."""

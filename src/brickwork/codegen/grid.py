@@ -31,7 +31,7 @@ MOST_ROWS = 2**16 - 1
 
 
 class Form(Enum):
-    """What the threads of a grid take."""
+    """What the threads of a grid take: iterations of a nest each, an iteration for each block, or all in one thread."""
 
     PARALLEL = "an iteration each"
     BLOCK = "an iteration for each block"

@@ -55,7 +55,7 @@ class Cuda:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Where `break` and `continue` go."""
+    """The labels that `break` and `continue` of a host loop jump to."""
 
     leave: str
     next: str

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a code stands for."""
+    """A rule, which messages name by its code (`BW003`): its title, and what the documentation says of it."""
 
     title: str
     explanation: str

@@ -13,11 +13,11 @@ from brickwork.diagnostics.render import render
 
 
 class BrickworkError(Exception):
-    """What all errors of brickwork have in common."""
+    """Base class of the exceptions that brickwork raises of itself."""
 
 
 class BrickworkWarning(UserWarning):
-    """What all warnings of brickwork have in common."""
+    """Category of the warnings that brickwork gives; `BRICKWORK_WARN=0` turns those about operators off."""
 
 
 class CompileError(BrickworkError):
@@ -35,11 +35,11 @@ class CompileError(BrickworkError):
 
 
 class RaceError(CompileError):
-    """A loop that the user called parallel has two iterations that collide."""
+    """A loop that the user called parallel has two iterations that access one element, and one of them writes it."""
 
 
 class DeviceError(BrickworkError, RuntimeError):
-    """A GPU, its driver, or what code for it is made with is missing, too old, or refuses."""
+    """A GPU, its driver, or a tool or library for GPU code is missing, too old, or reports an error."""
 
 
 class InternalError(BrickworkError):

@@ -64,7 +64,7 @@ def follow(
 
 
 class _Walk:
-    """One walk over one function."""
+    """A walk over one function that follows which names stand for the memory of arguments."""
 
     def __init__(
         self,

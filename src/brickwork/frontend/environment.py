@@ -35,7 +35,7 @@ PYTHON: Mapping[types.ModuleType, Mapping[str, object]] = MappingProxyType(
 
 
 class Missing:
-    """Stands for a name without a value."""
+    """The type of `MISSING`, which stands for a name without a value."""
 
 
 MISSING = Missing()

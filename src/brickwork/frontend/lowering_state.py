@@ -148,7 +148,7 @@ class ListArray:
 
 
 class ListDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
-    """A list has turned out to be an array."""
+    """Raised where a list has turned out to be an array: the lowering begins anew."""
 
 
 class ValueDemanded(Exception):  # noqa: N818  # it is no error: the lowering begins again
@@ -157,7 +157,7 @@ class ValueDemanded(Exception):  # noqa: N818  # it is no error: the lowering be
 
 @dataclass(slots=True)
 class State:
-    """The state of one lowering."""
+    """The state of one pass of lowering; see the module for what outlives a pass."""
 
     random_key: Symbol
     draws_random: bool

@@ -104,7 +104,7 @@ def _element(tensor: Any, indices: tuple[int, ...]) -> Any:
 
 
 class Execution:
-    """The state of one run."""
+    """The state of one run of `op.python`, and what its rewritten code calls."""
 
     def __init__(
         self,

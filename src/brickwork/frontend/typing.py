@@ -33,7 +33,7 @@ class ValueType:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A scalar."""
+    """A scalar expression with its type."""
 
     expression: Expression
     weak: bool = False

@@ -82,7 +82,7 @@ def driver() -> Driver:
 
 
 class Driver:
-    """libcuda behind checked calls."""
+    """NVIDIA's driver library, libcuda: each call is checked, and a failure is a DeviceError."""
 
     def __init__(self, library: Any) -> None:
         """Start the driver; `library` has its functions as attributes."""

@@ -55,7 +55,7 @@ def open_nvrtc(file: str) -> Nvrtc:
 
 
 class Nvrtc:
-    """NVRTC behind checked calls."""
+    """NVIDIA's compiler library, NVRTC: each call is checked, and a failure is a DeviceError."""
 
     def __init__(self, library: Any) -> None:
         """Take the library, which has NVRTC's functions as attributes."""

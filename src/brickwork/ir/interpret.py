@@ -94,7 +94,7 @@ Argument: TypeAlias = Memory | Number | Sequence[Number] | Sequence[Memory] | No
 
 
 class _Flow(Enum):
-    """How a statement ends."""
+    """How a statement ends: it goes on, breaks, continues or returns."""
 
     NEXT = "next"
     BREAK = "break"

@@ -34,7 +34,7 @@ _FORWARD_MODE: Mapping[str, int] = private("autograd.forward_ad.__dict__")
 
 
 class Differentiation:
-    """What differentiates an operator."""
+    """Serves the calls of one operator that torch wants to differentiate or to batch."""
 
     def __init__(self, family: Family) -> None:
         """Make nothing yet."""

@@ -34,7 +34,7 @@ from brickwork.transform.derivation import Backward, Batch, Defined, Derivation,
 
 
 class NativeOperator:
-    """Such an operator; what the dispatcher asks of it."""
+    """An operator with a native host part that belongs to another operator: a piece, a gradient, a tangent, a batch."""
 
     def __init__(self, name: str, definition: Defined, tools: Tools) -> None:
         """Register it under `name`."""
@@ -104,7 +104,7 @@ class NativeOperator:
 
 
 class DerivedOperators:
-    """The operators that are derived of one."""
+    """The operators that are derived from one operator: made when they are first asked for, and kept."""
 
     def __init__(self, name: str, definition: Defined, overload: Any, tools: Tools) -> None:
         """Make nothing yet; `name` is `ns::name`."""

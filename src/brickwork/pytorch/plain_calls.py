@@ -43,7 +43,7 @@ class _Kinds:
 
 
 class PlainCalls:
-    """The plain calls of one operator."""
+    """Takes plain calls of one operator to torch's autograd, by a function for each kind of call."""
 
     def __init__(self, family: Family, known: Callable[[Values], Recipe | None], others: _Served) -> None:
         """Make nothing yet.

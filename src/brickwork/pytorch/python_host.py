@@ -250,7 +250,7 @@ class _Launcher:
 
 
 class _Run(_Launcher):
-    """A run on real tensors."""
+    """A run of the host part on real tensors, which calls the compiled pieces."""
 
     def __init__(self, host: PythonHost, key: torch.Tensor | None, values: Mapping[str, Any]) -> None:
         super().__init__(host)
@@ -291,7 +291,7 @@ class _Run(_Launcher):
 
 
 class _ReferenceRun(_Run):
-    """A run in which pieces are Python."""
+    """A run of the host part in which pieces are run as Python: `op.python`."""
 
     def __call__(self, number: int, values: dict[str, Any]) -> tuple[Any, ...]:
         """Run a piece."""

@@ -92,7 +92,7 @@ class PythonBehaviour(Behaviour, Protocol):
 
 @dataclass(slots=True)
 class Registration:
-    """One operator in the dispatcher."""
+    """One operator as it is registered in the dispatcher; it outlives redefinitions of the operator."""
 
     name: str
     """`ns::name`, as the user wrote it."""
@@ -113,7 +113,7 @@ class Registration:
 
 @dataclass(slots=True)
 class _State:
-    """Everything that was ever registered."""
+    """The state of this module: everything that was ever registered in this process."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     libraries: dict[str, Any] = field(default_factory=dict[str, Any])

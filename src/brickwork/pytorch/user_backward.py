@@ -17,7 +17,7 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class UserBackward:
-    """The user's functions."""
+    """The functions that the user gave to `@op.backward`."""
 
     backward: Callable[..., Any]
     setup_context: Callable[..., None] | None = None

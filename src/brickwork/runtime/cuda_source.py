@@ -43,7 +43,7 @@ _MOST_MESSAGES = 10
 
 @dataclass(frozen=True, slots=True)
 class CudaText:
-    """CUDA C++ with what it is compiled with."""
+    """CUDA C++ text with the options and headers that it is compiled with."""
 
     source: GivenText
     flags: tuple[str, ...] = ()

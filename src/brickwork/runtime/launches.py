@@ -89,6 +89,8 @@ class LaunchFigures:
 
 
 class _Flow(Enum):
+    """How a statement of the host program ends."""
+
     NEXT = "next"
     BREAK = "break"
     CONTINUE = "continue"

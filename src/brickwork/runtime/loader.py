@@ -24,7 +24,7 @@ _MISSING = "symbol {!r} is not to be found in this process"
 
 
 class LoadError(Exception):
-    """An object cannot be linked."""
+    """Object code cannot be linked: a symbol or a kind of relocation is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _BETWEEN = ("/torch/_ops.py", "/contextlib.py")
 
 
 class OwnFramesHidden:
-    """A context that exceptions leave without our frames."""
+    """A context manager that takes brickwork's own frames out of the tracebacks of exceptions that leave it."""
 
     def __enter__(self) -> None:
         """Begin."""

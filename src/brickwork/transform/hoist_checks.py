@@ -111,6 +111,8 @@ Places = frozenset[tuple[Expression, Expression]]
 
 @dataclass(slots=True)
 class _Pass:
+    """A loop whose checks are taken out. With `tests`, evaluated before it, they hold in all of its iterations."""
+
     loop: For
     tests: dict[Expression, None] = field(default_factory=dict[Expression, None])
     changing: frozenset[Symbol] = frozenset()

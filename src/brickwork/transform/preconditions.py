@@ -32,7 +32,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 
 @dataclass(frozen=True)
 class Preconditions:
-    """The conditions that were checked."""
+    """The conditions that the host part has checked before a launch."""
 
     conditions: frozenset[Expression] = frozenset()
 

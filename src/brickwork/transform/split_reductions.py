@@ -118,6 +118,8 @@ def _steps(count: Expression, width: int) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Cutter:
+    """Cuts the accumulating `loop` of one nest into pieces, with partial results that are joined afterwards."""
+
     levels: tuple[For, ...]
     loop: For
     names: Names

@@ -92,6 +92,8 @@ def diagonals(kernel: Kernel, analysis: Analysis) -> dict[Symbol, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
+    """Finds nests of a kernel that can run along diagonals."""
+
     facts: Facts
     analysis: Analysis
     live: dict[Symbol, frozenset[Symbol]]

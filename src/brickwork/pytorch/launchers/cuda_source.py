@@ -52,7 +52,7 @@ class Launch(NamedTuple):
 
 
 class _Loaded:
-    """A kernel on one GPU."""
+    """A kernel loaded on one GPU, with how its arguments are packed."""
 
     __slots__ = ("code", "context", "function", "lock", "natives", "packings", "shared")
 

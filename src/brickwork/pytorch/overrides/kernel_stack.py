@@ -20,7 +20,7 @@ from brickwork.pytorch.untraced import untraced
 
 
 class Layer(Protocol):
-    """What stands in front of a kernel."""
+    """A callable that stands in front of a kernel, and may pass calls on to it."""
 
     def serve(self, keys: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Answer a call."""
@@ -39,7 +39,7 @@ class Registered:
 
 @dataclass(eq=False, slots=True)
 class Kernel:
-    """One overload at the key of a device."""
+    """The kernels of one overload at the dispatch key of a device: the original, and the layers in front of it."""
 
     overload: Any
     key: str

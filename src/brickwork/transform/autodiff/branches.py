@@ -54,6 +54,8 @@ def branched(block: Block, active: Activity, names: Names) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class _Brancher:
+    """Writes branches for the conditional expressions of a block that gradients pass through."""
+
     active: Activity
     names: Names
 

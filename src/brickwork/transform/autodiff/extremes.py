@@ -145,6 +145,8 @@ class _Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
+    """Rewrites the loops that keep a least or greatest value through which gradients pass."""
+
     active: frozenset[Symbol | Tensor]
     names: Names
     reads: Counter[Symbol]

@@ -83,6 +83,8 @@ JAMMED_ACCUMULATORS = 2
 
 @dataclass(frozen=True, slots=True)
 class _Processor(Planner):
+    """Chooses directives for processors; `flat` says that nests may be flattened."""
+
     target: Target
     flat: bool
     short: frozenset[Symbol] = frozenset()
