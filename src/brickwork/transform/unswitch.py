@@ -6,8 +6,9 @@
         if 0 <= i < height and 0 <= j < width:              s += image[y + u - 1, x + v - 1]
             s += image[i, j]
 
-Integers that a condition is made of are written out in it, so that it tells by itself what it depends on. Loops that
-run in parallel keep their bodies: nests of them stay perfect. Invariant: what runs, and in which order, stays the same.
+An `if ...: continue` is the opposite branch around the rest. Integers that a condition is made of are written out in
+it, so that it tells by itself what it depends on. Loops that run in parallel keep their bodies: nests of them stay
+perfect. Invariant: what runs, and in which order, stays the same.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from brickwork.ir.nodes import (
     Block,
     Cast,
     Constant,
+    Continue,
     Expression,
     For,
     If,
@@ -46,6 +48,9 @@ SIMPLE = frozenset({"add", "sub", "mul", "neg", "minimum", "maximum"}) | {
 """Operators that cost next to nothing and cannot fail."""
 LARGEST = 48
 """Nodes of a condition beyond which it stays as it was written."""
+
+OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+"""What a comparison of integers is called that holds where another does not."""
 
 Values: TypeAlias = Mapping[Symbol, Expression]
 
@@ -70,7 +75,7 @@ def _runs_in_parallel(loop: For, analysis: Analysis) -> bool:
 
 def _lifted(loop: For, live: Symbols) -> Statement:
     """Return a loop of one branch, with what of its condition does not change before it."""
-    found = _guarded(loop.body)
+    found = _guarded(_branched(loop.body))
     if found is None or (assigned_symbols(loop.body) - assigned_symbols(found.then)) & live:
         return loop
     changing = assigned_symbols(found.then) | {loop.index}
@@ -79,6 +84,30 @@ def _lifted(loop: For, live: Symbols) -> Statement:
     body = (replace(found, condition=conjunction(rest)),) if rest else found.then
     inner = replace(loop, body=body)
     return If(condition=conjunction(before), then=(inner,), loc=found.loc) if before else inner
+
+
+def _branched(block: Block) -> Block:
+    """Return a block of a loop with what comes after `if ...: continue` in a branch."""
+    for place, statement in enumerate(block):
+        match statement:
+            case If(condition=condition, then=(Continue(),), otherwise=()) if place + 1 < len(block):
+                rest = _branched(block[place + 1 :])
+                return (*block[:place], replace(statement, condition=_negated(condition), then=rest))
+            case _:
+                pass
+    return block
+
+
+def _negated(condition: Expression) -> Expression:
+    """Return the opposite of a condition; of comparisons of integers without `not`, so that it falls into parts."""
+    match condition:
+        case Apply(operator=operator, operands=(left, right)) if operator.name in {"logical_and", "logical_or"}:
+            other = "logical_or" if operator.name == "logical_and" else "logical_and"
+            return build.apply(other, _negated(left), _negated(right))
+        case Apply(operator=operator, operands=(left, right)) if operator.name in OPPOSITE and left.dtype is INT64:
+            return build.apply(OPPOSITE[operator.name], left, right)
+        case _:
+            return build.apply("logical_not", condition)
 
 
 def _guarded(block: Block) -> If | None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from brickwork.ir.dtypes import FLOAT64, INT64
-from brickwork.ir.nodes import For, If, Launch
+from brickwork.ir.nodes import Continue, For, If, Launch
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.transform.pipeline import schedule_kernel
 from support.lowering import memory, program_of
@@ -25,6 +25,28 @@ def window(x: torch.Tensor, w: torch.Tensor, stride: int, padding: int):
                     j = z + v - padding
                     if 0 <= i < height and 0 <= j < width:
                         s += x[i, j] * w[u, v]
+            out[y, z] = s
+    return out
+
+
+def skipped(x: torch.Tensor, w: torch.Tensor, stride: int, padding: int):
+    """Sum what lies under a window, and leave out what hangs over the border."""
+    height, width = x.shape
+    out = torch.empty(height, width, dtype=torch.float64)
+    for y in range(height):
+        for z in range(width):
+            s = 0.0
+            for u in range(w.shape[0]):
+                i = y * stride + u - padding
+                if i < 0 or i >= height:
+                    continue
+                for v in range(w.shape[1]):
+                    j = z + v - padding
+                    if j < 0:
+                        continue
+                    if j >= width or i == j:
+                        continue
+                    s += x[i, j] * w[u, v]
             out[y, z] = s
     return out
 
@@ -94,6 +116,7 @@ def test_windows_at_borders_sum_what_they_did(size, stride, padding):
     x = memory([[float(7 * i + j) for j in range(size)] for i in range(3)], FLOAT64)
     w = memory([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]], FLOAT64)
     agree(window, x, w, stride, padding)
+    agree(skipped, x, w, stride, padding)
 
 
 def test_each_condition_is_asked_where_it_is_known_first():
@@ -104,6 +127,15 @@ def test_each_condition_is_asked_where_it_is_known_first():
     assert isinstance(columns, If)
     names = [{symbol.name for symbol in read_symbols(each.condition)} for each in (rows, columns)]
     assert names == [{"y", "u", "stride", "padding"}, {"z", "v", "padding"}]
+
+
+def test_what_comes_after_continue_is_a_branch():
+    found = loops(skipped, memory([[0.0]], FLOAT64), memory([[0.0]], FLOAT64), 1, 1)
+    (rows,), (columns,) = found["u"].body, found["v"].body
+    assert isinstance(rows, If)
+    assert rows.then == (found["v"],)
+    assert isinstance(columns, If)
+    assert not any(isinstance(node, Continue) for node in walk(found["y"]))
 
 
 @pytest.mark.parametrize("function", [remembered, turning, late])
