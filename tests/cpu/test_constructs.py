@@ -37,6 +37,25 @@ def stars(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def unit(v: Any) -> Any:
+    length = sum(a * a for a in v) ** 0.5 + 1
+    return tuple(a / length for a in v)
+
+
+def generators(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    shape = tuple(size + 2 for size in x.shape)
+    for i in range(x.shape[0]):
+        a = tuple(x[i] * k for k in range(1, 4))
+        b = list(a[k] - k for k in range(3))
+        b[1] += i
+        p, q, r = unit(tuple(v * w for v, w in zip(a, b)))
+        rows = [tuple(a[k] * c for c in b) for k in range(3)]
+        long = list(x[j] for j in range(x.shape[0]))
+        out[i] = p + 2 * q + 3 * r + rows[i % 3][1] + long[i] + shape[0] + len(tuple(j for j in range(0)))
+    return out
+
+
 def ordered(a: Any, b: Any) -> tuple[Any, Any]:
     if a > b:
         return b, a
@@ -174,7 +193,7 @@ X = torch.randn(9, dtype=torch.float64)
 
 
 @pytest.mark.parametrize(
-    "function", [walrus, stars, tuples, membership, equal_shapes, texts, returns_in_loops, helpers]
+    "function", [walrus, stars, generators, tuples, membership, equal_shapes, texts, returns_in_loops, helpers]
 )
 def test_it_means_what_python_means(function: Callable[..., Any]) -> None:
     agree(function, X, plain=function is not walrus)

@@ -42,7 +42,11 @@ SYNTAX = [
     ("(lambda: 1)()", "BW003", "a `lambda` stands only behind `name =`, once for each name"),
     ("for i in {1, 2}:\n        pass", "BW008", "a `for` cannot run over `{1, 2}`"),
     ("for i in range(3):\n        enumerate(x)", "BW004", "`enumerate` stands only in the head of a `for`"),
-    ("a = (i for i in range(3))", "BW003", "a generator stands only in sum, min, max, any, all and math.prod"),
+    (
+        "a = (i for i in range(3))",
+        "BW003",
+        "a generator stands only in tuple, list, sum, min, max, any, all and math.prod",
+    ),
     ("x[0] = missing", "BW005", "`missing` is not defined"),
     ("x[0] = t[0]", "BW006", "`t` is a captured tensor"),
     ("x[0] = f(x)", "BW004", "`f` calls itself"),

@@ -14,6 +14,8 @@ def is_list(node: ast.expr, captured: Mapping[str, object], local: frozenset[str
         return True
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return is_list(node.left, captured, local) or is_list(node.right, captured, local)
+    if wrapped(node, captured, local) is not None:
+        return True
     return copied(node, captured, local) is not None
 
 
@@ -25,6 +27,16 @@ def repeated(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
         if isinstance(made, ast.List | ast.ListComp):
             return made, count
     return None
+
+
+def wrapped(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> ast.expr | None:
+    """Return the list in `tuple([...])` and `list([...])`; what a generator makes is written so."""
+    match node:
+        case ast.Call(args=[ast.List() | ast.ListComp() as inner], keywords=[]):
+            made = intrinsic(resolve(node.func, captured, local))
+            return inner if made in {"builtins.tuple", "builtins.list"} else None
+        case _:
+            return None
 
 
 def copied(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> ast.expr | None:
@@ -90,7 +102,7 @@ def _pairs(target: ast.expr, source: ast.expr) -> Iterator[tuple[str, ast.expr]]
 def _has_run_time_length(node: ast.expr) -> bool:
     """Return whether a list is a comprehension, or repeated other than a literal number of times."""
     match node:
-        case ast.ListComp():
+        case ast.ListComp() | ast.Call(args=[ast.ListComp()]):
             return True
         case ast.BinOp(op=ast.Add()):
             return _has_run_time_length(node.left) or _has_run_time_length(node.right)

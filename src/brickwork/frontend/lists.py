@@ -16,10 +16,10 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.expressions import operand, operands, value
 from brickwork.frontend.indexing import load, scalar, size_of
-from brickwork.frontend.iterables import Iterable, iterable, trips
-from brickwork.frontend.list_forms import copied, is_list, repeated
-from brickwork.frontend.loops import AssignTarget, Loop, lower_loop
-from brickwork.frontend.lowering_state import Frame, Key, ListArray, State, describe
+from brickwork.frontend.iterables import Iterable, item, iterable, trips
+from brickwork.frontend.list_forms import copied, is_list, repeated, wrapped
+from brickwork.frontend.loops import AssignTarget, Loop, bind_target, lower_loop
+from brickwork.frontend.lowering_state import Frame, Key, ListArray, LoopLevel, State, describe
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Items, Operand, Value, View
@@ -37,14 +37,16 @@ ITEM_BYTES = 8
 def make_list(state: State, frame: Frame, node: ast.expr, name: str, assign: AssignTarget) -> Operand:
     """Return a new list."""
     loc = frame.loc(node)
-    key = (*frame.path, place(node)), "list"
+    inner = wrapped(node, frame.source.captured, frame.local)
+    key = (*frame.path, place(inner or node)), "list"
     if key not in state.arrays:
-        found = _plain(state, frame, node, key)
+        found = _items(state, frame, inner, key, assign) if isinstance(inner, ast.ListComp) else None
+        found = found or _plain(state, frame, inner or node, key)
         if found is not None:
             return found
     with state.in_kernel():
         maker = _Maker(state, frame, key, name, loc, assign, state.block, len(state.block))
-        maker.fill(node, (), ())
+        maker.fill(inner or node, (), ())
         tensor = maker.tensor
         if tensor is None:
             raise unsupported("an empty list that is stored into", loc, "give it its items when it is made")
@@ -69,6 +71,27 @@ def _plain(state: State, frame: Frame, node: ast.expr, key: Key) -> Items | None
     return None
 
 
+def _items(state: State, frame: Frame, node: ast.ListComp, key: Key, assign: AssignTarget) -> Items | None:
+    """Return what a generator of few items makes as a tuple of them."""
+    loc, clause = frame.loc(node), node.generators[0]
+    if len(node.generators) != 1 or clause.ifs:
+        return None
+    over = iterable(state, frame, clause.iter)
+    count = trips(over, loc)
+    if not isinstance(count, Constant) or count.value > SHORT:
+        return None
+    bindings, local = dict(frame.bindings), frame.local
+    frame.local |= {item.id for item in ast.walk(clause.target) if isinstance(item, ast.Name)}
+    found: list[Operand] = []
+    for turn in range(int(count.value)):
+        state.loops.append(LoopLevel(integer(turn, loc), count, frame.is_regular(clause.iter), {}, frame.path))
+        bind_target(state, frame, clause.target, item(state, over, integer(turn, loc), loc), assign)
+        found += operands(state, frame, [node.elt])
+        state.loops.pop()
+    frame.bindings, frame.local = bindings, local
+    return Items(tuple(found), key)
+
+
 @dataclass(slots=True)
 class _Maker:
     """A list that is being filled; its tensor is made when its sizes are known, and declared where it begins."""
@@ -87,6 +110,7 @@ class _Maker:
     def fill(self, node: ast.expr, sizes: tuple[Expression, ...], indices: tuple[Expression, ...]) -> None:
         """Store what a node makes at these indices; `sizes` are those of the lists around it."""
         frame = self.frame
+        node = wrapped(node, frame.source.captured, frame.local) or node
         if not is_list(node, frame.source.captured, frame.local):
             self.item(node, sizes, indices)
             return

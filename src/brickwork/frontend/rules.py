@@ -62,7 +62,7 @@ REDUCTIONS = {
     "math.prod": "prod",
 }
 """The functions of a generator expression."""
-GENERATOR = ("a generator stands only in sum, min, max, any, all and math.prod", "write a `for` loop")
+GENERATOR = ("a generator stands only in tuple, list, sum, min, max, any, all and math.prod", "write a `for` loop")
 """The refusal of another generator."""
 SUPPORTED = (
     "supported are arithmetic, min, max, sum, abs, round, int, float, bool, pow, divmod, len, math.* and helpers"

@@ -302,6 +302,16 @@ class Unshadowed(ast.NodeTransformer):
         """Rename what the comprehension binds, if it is used elsewhere."""
         return self._renamed(node)
 
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Write `tuple(f(i) for i in ...)` and `list(...)` of a generator as those of a list."""
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="tuple" | "list"), args=[ast.GeneratorExp() as made], keywords=[]):
+                node.args = [ast.copy_location(ast.ListComp(elt=made.elt, generators=made.generators), made)]
+            case _:
+                pass
+        return node
+
     def _renamed(self, node: ast.GeneratorExp | ast.ListComp) -> ast.expr:
         bound = {item.id for part in node.generators for item in ast.walk(part.target) if isinstance(item, ast.Name)}
         first = node.generators[0].iter

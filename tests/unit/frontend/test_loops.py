@@ -153,7 +153,7 @@ def of_lists(x: Tensor) -> None:
         v = [rand() for _ in range(3)]
         for j in range(i):
             for k in range(len(v)):
-                x[i, j] += v[k] + sum(rand() for _ in range(k))
+                x[i, j] += v[k] + sum(rand() for _ in range(k)) + tuple(rand() for _ in range(2))[1]
 
 
 DRAWING = [checkerboard, of_a_helper, of_a_table, of_a_length_that_is_drawn, of_lists, triangle]
