@@ -1,5 +1,6 @@
 """Unrolled loops of device kernels compute what they compute turn by turn, also where rows are no whole chunks."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -71,6 +72,12 @@ def product(length, dtype):
     return kernel((a, b, out), loop(i, 0, extent(a), row)), data
 
 
+def known_rows(whole: Kernel, multiple: int) -> Kernel:
+    """Return a kernel that is run where all rows are multiples of something."""
+    facts = (op("eq", op("mod", extent(each, each.type.rank - 1), multiple), 0) for each in whole.tensors)
+    return replace(whole, facts=tuple(facts))
+
+
 def unrolled(whole: Kernel, width: int, factor: int) -> Kernel:
     names = {"b": (Role.PARALLEL, 1), "i": (Role.PARALLEL, 1), "t": (Role.PARALLEL, width), "j": (Role.PARALLEL, width)}
     made = scheduled(whole, names)
@@ -85,16 +92,46 @@ def unrolled(whole: Kernel, width: int, factor: int) -> Kernel:
 
 @pytest.mark.parametrize("make", [looking_back, looking_forward, gathered, product])
 @pytest.mark.parametrize(
-    ("dtype", "width", "factor"), [(torch.float32, 1, 4), (torch.float32, 4, 8), (torch.float64, 2, 4)]
+    ("dtype", "width", "factor"),
+    [
+        (torch.float32, 1, 4),
+        (torch.float32, 4, 8),
+        (torch.float32, 8, 16),
+        (torch.float32, 16, 16),
+        (torch.float64, 2, 4),
+    ],
 )
 def test_unrolled_loops_agree(make, dtype, width, factor):
     emulated = None
-    for length in LENGTHS:
+    for length in (*LENGTHS, *((33, 48) if width > 4 else ())):
         whole, data = make(length, dtype)
         expected = interpreted(whole, data, ())[-1]
         emulated = emulated or Emulated(unrolled(whole, width, factor))
         assert emulated(data) is None
         torch.testing.assert_close(data[-1], expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("make", [looking_back, looking_forward, gathered])
+@pytest.mark.parametrize(("dtype", "width"), [(torch.float32, 8), (torch.float32, 16), (torch.float16, 16)])
+def test_lanes_that_end_in_chunks_agree(make, dtype, width):
+    """Iterations that only some lanes run are written out, and read whole chunks, too."""
+    emulated = None
+    for length in (16, 32, 48):
+        whole, data = make(length, dtype)
+        expected = interpreted(whole, data, ())[-1]
+        emulated = emulated or Emulated(known_rows(unrolled(whole, width, 16), 16))
+        assert emulated(data) is None
+        torch.testing.assert_close(data[-1], expected, rtol=0, atol=0)
+    masks = re.findall(r"<i1 (?:true|false)(?:, i1 (?:true|false))*>", emulated.text)
+    assert len(dict.fromkeys(masks)) == width - 1
+
+
+@pytest.mark.parametrize("make", [looking_back, gathered])
+def test_lanes_that_end_one_after_the_other_have_no_masks_at_run_time(make):
+    whole, _ = make(8, torch.float32)
+    text = Emulated(unrolled(whole, 4, 4)).text
+    assert "<i1 false, i1 true, i1 true, i1 true>" in text
+    assert "<i1 false, i1 false, i1 false, i1 true>" in text
 
 
 @pytest.mark.parametrize("make", [looking_back, looking_forward, gathered])

@@ -46,6 +46,8 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
     name, grid = module.fresh(f"{kernel.name}.kernel").replace(".", "_"), grid_of(kernel)
     layout = context_layout(kernel, device=True)
     header = f'nounwind "nvvm.maxntid"="{grid.threads}"'
+    if grid.least_blocks > 1:
+        header += f' "nvvm.minctasm"="{grid.least_blocks}"'
     writer = NarrowingWriter(module, name, "ptx_kernel void", _parameters(kernel, layout, grid), header)
     state = State(
         module=module,
@@ -222,7 +224,8 @@ def _emit_lanes(state: State, loop: For, first: str) -> None:
     """Emit `width` iterations of a loop as lanes."""
     inner = lane_state(state, loop)
     after = inner.writer.label("next")
-    emit_lanes(inner, loop, first, after, emit_block)
+    with state.writer.apart(loop_stop(state, loop), first, loop.width):
+        emit_lanes(inner, loop, first, after, emit_block)
     inner.writer.place(after)
 
 

@@ -19,6 +19,10 @@ PARALLEL_THREADS = 256
 """Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""
 UNROLLED_THREADS = 128
 """The same where loops of an iteration are unrolled: it needs many registers, and may take longer than others."""
+MANY_TURNS = 16
+"""Loops with so many turns written out are those of register tiles."""
+TILE_BLOCKS = 4
+"""Blocks with register tiles that a multiprocessor has room for: 128 registers for each thread."""
 MOST_THREADS = 512
 """Most threads in a block that shares an iteration."""
 WARP = 32
@@ -57,6 +61,12 @@ class Grid:
                 return MOST_THREADS
             case Form.SERIAL:
                 return 1
+
+    @property
+    def least_blocks(self) -> int:
+        """Blocks that a multiprocessor is to have room for at once, which limits the registers of a thread; 1: any."""
+        tiled = any(isinstance(node, For) and node.unrolled >= MANY_TURNS for node in statements(self.body))
+        return TILE_BLOCKS if tiled and self.form is Form.PARALLEL else 1
 
     @property
     def width(self) -> int:

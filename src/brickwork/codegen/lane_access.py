@@ -26,9 +26,11 @@ def load_lanes(
 ) -> str:
     """Return the elements at the lanes' places; lanes out of `mask` take those of `otherwise`."""
     writer, width = state.writer, state.width
-    whole, result = f"<{width} x {kind}>", otherwise
+    whole, result, active = f"<{width} x {kind}>", otherwise, lanes.known_lanes(mask, width)
     for lane, place in enumerate(places):
-        if mask is None:
+        if active is not None and not active[lane]:
+            continue
+        if mask is None or active is not None:
             item = writer.load(kind, place.address, _aligned(place, note), pointer=pointer)
         else:
             before = writer.emit(f"extractelement {whole} {otherwise}, i64 {lane}")
@@ -56,10 +58,12 @@ def store_lanes(
     state: State, kind: str, text: str, places: Sequence[Place], mask: str | None, note: str, pointer: str
 ) -> None:
     """Store the lanes of a vector at their places, in order."""
-    writer, width = state.writer, state.width
+    writer, width, active = state.writer, state.width, lanes.known_lanes(mask, state.width)
     for lane, place in enumerate(places):
+        if active is not None and not active[lane]:
+            continue
         item = writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lane}")
-        if mask is None:
+        if mask is None or active is not None:
             writer.store(kind, item, place.address, _aligned(place, note), pointer=pointer)
             continue
         with writer.when(writer.emit(f"extractelement <{width} x i1> {mask}, i64 {lane}")):

@@ -45,6 +45,18 @@ def lane_numbers(width: int, kind: str = "i64", stride: int = 1) -> str:
     return f"<{', '.join(f'{kind} {stride * lane}' for lane in range(width))}>"
 
 
+def constant_mask(flags: Sequence[bool]) -> str:
+    """Return a mask whose lanes are known."""
+    return f"<{', '.join(f'i1 {str(flag).lower()}' for flag in flags)}>"
+
+
+def known_lanes(mask: str | None, width: int) -> tuple[bool, ...] | None:
+    """Return which lanes of a mask are active, if that is known; None is the full mask."""
+    if mask is None:
+        return (True,) * width
+    return tuple(item == "i1 true" for item in mask[1:-1].split(", ")) if mask.startswith("<i1 ") else None
+
+
 def gathered(state: State, kind: str, items: Sequence[str]) -> str:
     """Return scalars as the lanes of a vector; one is itself."""
     if len(items) == 1:

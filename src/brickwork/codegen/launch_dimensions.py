@@ -76,18 +76,22 @@ def _table(scalar: Scalar, writer: FunctionWriter, grid: Grid) -> LaunchDimensio
     for loop in grid.loops[:-1]:
         rows = emit(f"mul i64 {rows}, {_steps(scalar, writer, loop, 1)}")
     total = emit(f"mul i64 {rows}, {columns}")
-    wide, high, each = _shape(writer, columns, total, grid)
+    wide, high, each = _shape(writer, columns, rows, total, grid)
     x = _rounded(writer, columns, emit(f"mul i64 {wide}, {each}"), MOST_BLOCKS)
     y = _rounded(writer, rows, high, MOST_ROWS)
     x = emit(f"select i1 {emit(f'icmp eq i64 {rows}, 0')}, i64 0, i64 {x}")
     return LaunchDimensions(*(emit(f"trunc i64 {text} to i32") for text in (x, y, wide, high)))
 
 
-def _shape(writer: FunctionWriter, columns: str, total: str, grid: Grid) -> tuple[str, str, str]:
+def _shape(writer: FunctionWriter, columns: str, rows: str, total: str, grid: Grid) -> tuple[str, str, str]:
     """Return the threads of a block along columns and rows, and the columns that each takes, as i64."""
     emit, across = writer.emit, grid.loops[-1].across
     if across:
-        return str(across), str(grid.threads // across), "1"
+        least = emit(f"call i64 @llvm.umax.i64(i64 {rows}, i64 1)")
+        zeros = emit(f"call i64 @llvm.ctlz.i64(i64 {emit(f'sub i64 {least}, 1')}, i1 false)")
+        most = (grid.threads // across).bit_length() - 1
+        bits = emit(f"call i64 @llvm.umin.i64(i64 {emit(f'sub i64 64, {zeros}')}, i64 {most})")
+        return emit(f"lshr i64 {grid.threads}, {bits}"), emit(f"shl i64 1, {bits}"), "1"
     each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {MANY_STEPS}')}, i64 1)")
     each = emit(f"call i64 @llvm.umin.i64(i64 {each}, i64 {COLUMNS_EACH})")
     # At least a warp lies along a row, so that its threads write neighbouring elements.

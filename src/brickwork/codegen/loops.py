@@ -27,6 +27,11 @@ EmitBlock: TypeAlias = Callable[[State, Block], None]
 LARGE_BODY = 400
 """Bodies of more nodes are emitted once, under a mask, instead of once without and once with one."""
 
+MOST_STEPS = 16
+"""Most iterations that are written out for lanes of a thread that end one after the other."""
+FEW_STEPS = 4
+"""The same where rows may not be whole chunks: each element is read by itself then."""
+
 _MOST, _LEAST = str(2**63 - 1), str(-(2**63))
 
 
@@ -55,6 +60,10 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
         if loop.unrolled > 1:
             inner = _with_frame(state, frame)
             _emit_turns(inner, loop, emit_block, counter=counter, bounds=("0", least), start=start)
+        if _ends_in_steps(state, loop, trips, least):
+            _emit_steps(_with_frame(state, frame), loop, emit_block, counter=counter, start=start)
+            writer.place(leave)
+            return
         note, inner = _unroll_note(state, loop), _with_frame(state, frame)
         _emit_iterations(inner, loop, emit_block, counter=counter, stop=least, start=start, note=note)
     most = _extreme(state, trips, "max")
@@ -257,6 +266,39 @@ def _emit_unrolled(
     writer.place(after)
 
 
+def _ends_in_steps(state: State, loop: For, trips: Value, least: str) -> bool:
+    """Whether lanes of a thread end an unrolled loop one after the other, few iterations apart."""
+    if not (state.target.grid and loop.unrolled > 1 and state.mask is None and isinstance(trips, Strided)):
+        return False
+    most = FEW_STEPS if wide_loads.rows(state, loop) else MOST_STEPS
+    return state.writer.known(least).low >= 0 and abs(trips.stride) * (state.width - 1) <= most
+
+
+def _emit_steps(state: State, loop: For, emit_block: EmitBlock, *, counter: str, start: Value) -> None:
+    """Run what is left of a loop after its turns: what all lanes run, then what only some do, under constant masks."""
+    writer, frame, width = state.writer, state.frame, state.width
+    with wide_loads.read_whole(state, {}):
+        trips = _difference(state, emit_expression(state, loop.stop), start)
+        if frame is None or not isinstance(trips, Strided):
+            return
+        least = _extreme(state, trips, "min")
+        root, constant = writer.parts(least)
+        left = constant % loop.unrolled if writer.known(root).multiple % loop.unrolled == 0 else None
+        if left is None:
+            _emit_iterations(
+                state, loop, emit_block, counter=counter, stop=least, start=start, note=no_unroll(state.module)
+            )
+        further = [abs(trips.stride) * (lane if trips.stride > 0 else width - 1 - lane) for lane in range(width)]
+        for number in range(-(left or 0), max(further)):
+            following = writer.label("step")
+            mask = lanes.constant_mask([count > number for count in further]) if number >= 0 else None
+            inner = _begin_iteration(replace(state, frame=replace(frame, continue_label=following)), mask)
+            step = Uniform(writer.emit(f"add i64 {least}, {number}") if number else least, INT64)
+            inner.values[loop.index] = step if start == Uniform("0", INT64) else _sum(state, start, step)
+            emit_block(inner, loop.body)
+            writer.place(following)
+
+
 def _begin_iteration(state: State, inside: str | None) -> State:
     """Return the state of an iteration: without the lanes that have left, and within `inside`."""
     frame, mask = state.frame, state.mask
@@ -292,11 +334,12 @@ def _extreme(state: State, value: Value, name: str) -> str:
     emit = state.writer.emit
     if isinstance(value, Uniform):
         return value.text
-    last = state.tail if state.tail is not None else str(state.width)
     if isinstance(value, Strided) and (state.mask is None or state.tail is not None):
         if (value.stride > 0) == (name == "min"):
             return value.base
-        steps = emit(f"mul i64 {emit(f'sub i64 {last}, 1')}, {value.stride}")
+        steps = str((state.width - 1) * value.stride)
+        if state.tail is not None:
+            steps = emit(f"mul i64 {emit(f'sub i64 {state.tail}, 1')}, {value.stride}")
         return emit(f"add i64 {value.base}, {steps}")
     text, kind = lanes.vector(state, value), f"<{state.width} x i64>"
     if state.mask is not None:

@@ -130,7 +130,8 @@ def _unknown(state: State, mask: str) -> str:
 def _from_chunks(state: State, tensor: Tensor, offset: Value) -> list[str] | None:
     """Return the elements, lane by lane, out of aligned chunks, where an unrolled loop reads such chunks."""
     writer, whole = state.writer, ALIGNMENT // tensor.type.dtype.size
-    if not isinstance(offset, Uniform | Strided) or state.mask is not None or not wide_loads.has_chunks(state, tensor):
+    active = lanes.known_lanes(state.mask, state.width)
+    if not isinstance(offset, Uniform | Strided) or active is None or not wide_loads.has_chunks(state, tensor):
         return None
     root, constant = writer.parts(offset.text if isinstance(offset, Uniform) else offset.base)
     steps = [offset.stride * lane for lane in range(state.width)] if isinstance(offset, Strided) else [0]
@@ -139,7 +140,10 @@ def _from_chunks(state: State, tensor: Tensor, offset: Value) -> list[str] | Non
     kind, start = memory_type(tensor.type.dtype), _address(state, tensor, root, inside=False)
     note = f", align {ALIGNMENT}{_scope(state, tensor)}"
     items: list[str] = []
-    for step in steps:
+    for step, read in zip(steps, active if len(steps) > 1 else (True,), strict=True):
+        if not read:
+            items.append("zeroinitializer")
+            continue
         place = (constant + step) % whole
         address = f"getelementptr {kind}, {_pointer(state, tensor)} {start}, i64 {constant + step - place}"
         chunk = writer.load(f"<{whole} x {kind}>", writer.emit(address), note, pointer=_pointer(state, tensor))

@@ -42,6 +42,8 @@ class NarrowingWriter(FunctionWriter):
         self._modular = False
         self.is_folding = False
         self._parts: dict[str, tuple[str, int]] = {}
+        self._negated: dict[str, str] = {}
+        self._apart: dict[tuple[str, str], int] = {}
 
     def learn(self, text: str, known: Known) -> None:
         """Note what is known of an i64, on top of what was."""
@@ -77,6 +79,13 @@ class NarrowingWriter(FunctionWriter):
         yield
         self.is_folding = before
 
+    @contextmanager
+    def apart(self, greater: str, smaller: str, distance: int) -> Generator[None]:
+        """Write code where an i64 is greater than another one by so much at least."""
+        before, self._apart = self._apart, {**self._apart, (greater, smaller): distance}
+        yield
+        self._apart = before
+
     def parts(self, text: str) -> tuple[str, int]:
         """Return an i64 as another one and a constant, which add up to it; modulo 2**32 where that one is."""
         return ("0", int(text)) if _is_number(text) else self._parts.get(text, (text, 0))
@@ -94,7 +103,10 @@ class NarrowingWriter(FunctionWriter):
         if "i64" not in text:
             return super().emit(text)
         if match := _BINARY.match(text):
-            return self._binary(text, *match.groups())
+            name = self._binary(text, *match.groups())
+            if match[1] == "mul" and match[4] == "-1":
+                self._negated[name] = match[3]
+            return name
         if match := _COMPARE.match(text):
             return self._compare(text, *match.groups())
         if match := _SELECT.match(text):
@@ -113,7 +125,7 @@ class NarrowingWriter(FunctionWriter):
         if self.is_folding and operation in _SIMPLE and (folded := self._folded(operation, left, right)):
             return folded
         first, second = self.known(left), self.known(right)
-        result = _result(operation, first, second)
+        result = self._nearer(operation, left, right, _result(operation, first, second))
         if operation in _SIMPLE and (self._modular or (_fits(first, second) and _fits(result))):
             return self._extended(f"{operation} i32 {self.word(left)}, {self.word(right)}", result)
         if not (_fits(first, second, result)):
@@ -123,6 +135,12 @@ class NarrowingWriter(FunctionWriter):
         if operation == "and":
             return self._extended(f"and i32 {self.word(left)}, {self.word(right)}", result)
         return self._noted(super().emit(text), result)
+
+    def _nearer(self, operation: str, left: str, right: str, found: Known) -> Known:
+        """Return what is known of a result, also by how far its operands are apart."""
+        smaller = right if operation == "sub" else self._negated.get(right, "") if operation == "add" else ""
+        least = self._apart.get((left, smaller))
+        return found if least is None else Known(max(found.low, least), found.high, found.multiple)
 
     def _folded(self, operation: str, left: str, right: str) -> str | None:
         """Return a sum, difference or multiple with its constant added last, where it has one."""

@@ -274,7 +274,8 @@ def _table(grid: Grid, rows: int, columns: int) -> int:
     each = FEW_COLUMNS if few else min(max(rows * columns // MANY_STEPS, 1), COLUMNS_EACH)
     along = max(columns // each, min(columns, WARP), 1)
     wide = 1 if few else min(1 << (along - 1).bit_length(), PARALLEL_THREADS)
-    wide, each = (grid.loops[-1].across, 1) if grid.loops[-1].across else (wide, each)
+    if across := grid.loops[-1].across:
+        wide, each = grid.threads // min(grid.threads // across, 1 << (max(rows, 1) - 1).bit_length()), 1
     return min(-(-columns // (wide * each)), MOST_BLOCKS) * min(-(-rows * wide // grid.threads), MOST_ROWS)
 
 

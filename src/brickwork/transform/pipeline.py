@@ -48,6 +48,7 @@ from brickwork.transform.rectangle import rectangle
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
+from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
@@ -106,14 +107,16 @@ def schedule_kernel(
     conditions = flat_conditions(kernel.body, analysis, schedule)
     if target.grid:
         conditions = (*conditions, *lane_conditions(kernel.body, analysis, schedule))
-        if known is not None and schedule.directives:
-            conditions = (
-                *conditions,
-                *(item for tensor in kernel.tensors for item in narrow_conditions(tensor, known)),
-            )
+        if schedule.directives:
+            conditions = (*conditions, *_narrow(kernel, known))
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested, target, fixed))
+    tiled = _tiled(kernel, analysis, target, schedule, less)
+    if tiled is not None:
+        schedule, needed = tiled
+        needed = (*needed, *_narrow(kernel, known))
+        fast = with_guard(conjunction(needed), _fast(kernel.body, analysis, schedule, target, fixed), fast)
     held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
     if rests and held:
         careful = _careful(written, believe_claims(written, as_written()), target)
@@ -121,6 +124,28 @@ def schedule_kernel(
         careful = _careful(kernel, analysis, target)
     body = with_guard(conjunction(held), fast, careful)
     return ScheduledKernel(replace(kernel, body=body), kernel, schedule, analysis, target.grid, short)
+
+
+def _narrow(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ...]:
+    """Return what must hold so that the tensors of a kernel are narrow."""
+    return () if known is None else tuple(item for each in kernel.tensors for item in narrow_conditions(each, known))
+
+
+def _tiled(
+    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
+) -> tuple[Schedule, tuple[Expression, ...]] | None:
+    """Return the schedule with register tiles and what must hold for it, if there is one for a kernel of a grid.
+
+    Offsets are to fit 32 bits, and data to be aligned: otherwise a thread has too few registers for addresses.
+    """
+    if known is None or not plain.directives or not known.asked or not all(map(known.is_aligned, kernel.tensors)):
+        return None
+    schedule = tile_schedule(kernel.body, analysis, target, plain)
+    needed = None if schedule is None else tile_conditions(kernel.body, schedule)
+    if schedule is None or needed is None:
+        return None
+    flat = flat_conditions(kernel.body, analysis, schedule)
+    return schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
 
 
 def _rewritten(

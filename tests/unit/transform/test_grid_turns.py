@@ -3,13 +3,17 @@
 import pytest
 import torch
 
-from brickwork.ir.dtypes import INT64
+from brickwork.ir.dtypes import DTYPES, INT64
+from brickwork.ir.nodes import Constant, For, If
+from brickwork.ir.walk import walk
+from brickwork.transform import pipeline
+from brickwork.transform.schedule import register_tile
 from support.causal import timex
 from support.kernels import matrix_product
 from support.kernels_models import bags
 from support.layouts import product_of_rows_by_columns, products_of_rows
 from support.lowering import memory
-from unit.transform.test_grid import agree, pieces_of
+from unit.transform.test_grid import agree, kernels, pieces_of
 
 
 def directives(function, *arguments):
@@ -68,7 +72,19 @@ def triples(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def test_turns_that_read_neighbours_are_written_out():
+def turns(function, *arguments):
+    """Return how many turns of a loop each kernel writes out."""
+    loops = (node for kernel in kernels(pieces_of(function, *arguments)[1]) for node in walk(kernel.body))
+    return {node.unrolled for node in loops if isinstance(node, For)} - {1}
+
+
+def without_tiles(monkeypatch):
+    """Have no register tiles, which stand beside the other schedule, for many iterations."""
+    monkeypatch.setattr(pipeline, "tile_schedule", lambda *_: None)
+
+
+def test_turns_that_read_neighbours_are_written_out(monkeypatch):
+    without_tiles(monkeypatch)
     w, k = memory(counting(2, 8)), memory(counting(5, 2, 8))
     assert directives(timex, w, k, 0.5)[-1] == "unroll(u, 4)"
     agree(timex, w, k, 0.5)
@@ -77,10 +93,49 @@ def test_turns_that_read_neighbours_are_written_out():
     agree(matrix_product, a, b)
 
 
-def test_rows_go_together_in_loops_in_another_order():
+def test_rows_go_together_in_loops_in_another_order(monkeypatch):
+    without_tiles(monkeypatch)
     a, b = memory(counting(5, 8)), memory(counting(8, 8))
-    assert directives(columns_first, a, b)[:2] == ["permute(i, j)", "jam(i, 4)"]
+    assert directives(columns_first, a, b)[:2] == ["tile(i, 4)", "permute(i, j)"]
     agree(columns_first, a, b)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("length", [16, 32, 48])
+def test_register_tiles_agree(rows, length, monkeypatch):
+    monkeypatch.setattr(register_tile, "BUSY", 1)
+    w, k = memory(counting(2, length)), memory(counting(rows, 2, length))
+    assert directives(timex, w, k, 0.5)[0] == "tile(b, 2)"
+    assert "unroll(u, 16)" in directives(timex, w, k, 0.5)
+    agree(timex, w, k, 0.5)
+    a, b = memory(counting(rows, length)), memory(counting(length, 16))
+    assert directives(matrix_product, a, b)[0] == "tile(i, 4)"
+    agree(matrix_product, a, b)
+    assert directives(lags, memory(counting(length)))[:3] == ["parallel(lag)", "vectorise(lag, 8)", "unroll(t, 16)"]
+    agree(lags, memory(counting(length)))
+
+
+def test_few_iterations_and_other_rows_have_no_register_tiles():
+    """They have the schedule without, which stands beside the one with tiles."""
+    w, k = memory(counting(2, 16)), memory(counting(5, 2, 16))
+    assert turns(timex, w, k, 0.5) == {4, 16}
+    conditions = [item.condition for item in walk(pieces_of(timex, w, k, 0.5)[1]) if isinstance(item, If)]
+    numbers = {node.value for node in walk(conditions) if isinstance(node, Constant)}
+    assert {register_tile.BUSY * 2 * 16, 16} <= numbers
+
+
+@pytest.mark.parametrize("item", [DTYPES["float64"], DTYPES["uint8"]])
+def test_wide_and_narrow_elements_have_no_register_tiles(item):
+    w, k = memory(counting(2, 16), item), memory(counting(5, 2, 16), item)
+    assert 16 not in turns(timex, w, k, 0.5)
+
+
+def test_where_offsets_may_need_64_bits_there_are_no_register_tiles():
+    w, k = memory(counting(2, 16)), memory(counting(5, 2, 16))
+    _, pieces, _ = pieces_of(timex, w, k, 0.5, narrow=False)
+    assert not [
+        node for item in kernels(pieces) for node in walk(item.body) if isinstance(node, For) and node.unrolled > 4
+    ]
 
 
 @pytest.mark.parametrize("rows", [1, 4, 7])
@@ -103,7 +158,8 @@ def test_few_turns_and_those_that_begin_anywhere_are_not():
 
 
 @pytest.mark.parametrize("length", [1, 4, 7, 16])
-def test_lanes_slide_together_where_their_loops_are_as_long_as_they_are_many(length):
+def test_lanes_slide_together_where_their_loops_are_as_long_as_they_are_many(length, monkeypatch):
+    without_tiles(monkeypatch)
     assert directives(lags, memory(counting(length)))[:3] == ["parallel(lag)", "vectorise(lag, 4)", "unroll(t, 8)"]
     agree(lags, memory(counting(length)))
 

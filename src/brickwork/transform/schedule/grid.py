@@ -111,7 +111,11 @@ class GridPlanner(Planner):
                 yield from self.shared(node, self.width(node))
             yield from self.split(band[-1])
             return
-        innermost = min(reversed(band), key=lambda node: self.cost(loop, (node,)))
+        yield from self.spread(loop, band)
+
+    def spread(self, loop: For, band: list[For]) -> Iterator[Directive]:
+        """Give the iterations of a band, which begins with `loop`, to threads."""
+        innermost = self.innermost(loop, band)
         # What an iteration does depends on a condition: neighbours do not go together.
         apart = any(is_rectangle(node, self.analysis) for node in band)
         sharing = self.sharing(band, innermost) if self.wide and not apart else None
@@ -123,11 +127,11 @@ class GridPlanner(Planner):
         width = 1 if alone else self.width(innermost, band[-1], across)
         if across is not None:
             yield Tile(loop.index, across.index, min(width, JAMMED))
-        elif rows is not None:
-            yield Tile(loop.index, rows.index, JAMMED)
+        elif rows is not None or jammed:
+            yield Tile(loop.index, (rows or order[0]).index, JAMMED)
         if order != band:
             yield Permute(loop.index, tuple(node.index for node in order))
-        if jammed:
+        if jammed and across is not None:
             yield Jam(order[0].index, JAMMED)
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, width)
@@ -136,6 +140,10 @@ class GridPlanner(Planner):
             yield from self.unrolled(band[-1], UNROLLED_TOGETHER if together else UNROLLED)
         if sharing is None:
             yield from self.split(band[-1])
+
+    def innermost(self, loop: For, band: Sequence[For]) -> For:
+        """Return the loop of a band whose neighbouring iterations are for neighbouring threads."""
+        return min(reversed(band), key=lambda node: self.cost(loop, (node,)))
 
     def rows(self, sharing: For | None, innermost: For) -> For | None:
         """Return the loop over which tiles of threads lie, too, if neighbours along the innermost one read far apart.

@@ -101,12 +101,13 @@ class Permute:
 class Tile:
     """Lay the threads of a block over the innermost loop of a nest, of which `loop` is the outermost, and `across`.
 
-    Each thread takes `factor` neighbouring iterations of `across`.
+    Each thread takes `factor` neighbouring iterations of `across`; `threads` of them lie along the innermost loop.
     """
 
     loop: Symbol
     across: Symbol
     factor: int
+    threads: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +264,7 @@ def deserialise(text: str, loops: tuple[Symbol, ...], tensors: tuple[Tensor, ...
             case "permute":
                 directives.append(Permute(loop, tuple(named[value] for value in values)))
             case "tile":
-                directives.append(Tile(loop, named[values[0]], int(values[1])))
+                directives.append(Tile(loop, named[values[0]], *map(int, values[1:])))
             case "cache_tile":
                 across, length, along, breadth = values
                 directives.append(CacheTile(loop, named[across], int(length), named[along], int(breadth)))
@@ -306,8 +307,8 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("split", _name(loop))
         case Permute(loop, order):
             return ("permute", _name(loop), *map(_name, order))
-        case Tile(loop, across, factor):
-            return ("tile", _name(loop), _name(across), factor)
+        case Tile(loop, across, factor, threads):
+            return ("tile", _name(loop), _name(across), factor, threads)
         case CacheTile(loop, across, length, along, breadth):
             return ("cache_tile", _name(loop), _name(across), length, _name(along), breadth)
         case Update(loop, tensor):

@@ -17,15 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.polyhedral_model import Access
-from brickwork.ir.nodes import Break, Check, Continue, For, Node, Role, Symbol, While
+from brickwork.ir.nodes import Break, Check, Continue, For, Local, Node, Role, Symbol, While
 from brickwork.ir.walk import rewrite, statements
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import access_cost
 from brickwork.transform.schedule.schedule import Tile
 from brickwork.transform.schedule.unroll_jam import unroll_jam
-
-ACROSS = 8
-"""Threads of a block that lie along the innermost loop of a tile; the others lie along the other loop."""
 
 
 def find_across(accesses: Sequence[Access], band: Sequence[For], innermost: For) -> For | None:
@@ -52,9 +49,9 @@ def tile(loop: For, directive: Tile, order: tuple[Symbol, ...], numbers: Iterato
     A nest with iterations that could fail is not jammed: the order in which failures are met stays that of the source.
     """
     inner = (*(index for index in order if index not in (directive.across, order[-1])), directive.across, order[-1])
-    nest = permute(_marked(loop, order[-1]), inner)
+    nest = permute(_marked(loop, order[-1], directive.threads), inner)
     if directive.factor == 1 or any(
-        isinstance(node, Break | Check | Continue | While) for node in statements(nest.body)
+        isinstance(node, Break | Check | Continue | Local | While) for node in statements(nest.body)
     ):
         return (nest,)
     outer = (directive.across, *(index for index in inner if index != directive.across))
@@ -77,13 +74,13 @@ def _without_tile(node: Node) -> Node:
     return replace(node, across=0) if isinstance(node, For) and node.across else node
 
 
-def _marked(loop: For, index: Symbol) -> For:
+def _marked(loop: For, index: Symbol, threads: int) -> For:
     if loop.index == index:
-        return replace(loop, across=ACROSS)
+        return replace(loop, across=threads)
     (inner,) = loop.body
     if not isinstance(inner, For):
         raise TypeError("the loops of a nest stand directly in one another")
-    return replace(loop, body=(_marked(inner, index),))
+    return replace(loop, body=(_marked(inner, index, threads),))
 
 
 def _second_last(loop: For, depth: int) -> For:

@@ -24,7 +24,7 @@ from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.derive import Backward, derive
 from brickwork.transform.pipeline import schedule_kernel
-from brickwork.transform.schedule.schedule import Jam, Vectorise
+from brickwork.transform.schedule.schedule import Tile, Vectorise
 from brickwork.transform.scratch import Names
 from support import scatters
 from support.lowering import memory, program_of, strides
@@ -344,9 +344,9 @@ def test_what_slides_along_memory_has_lanes_on_a_grid_where_its_loops_grow() -> 
     program = gathered(program_of(scatters.causal, *SHAPES["causal"]))
     schedule = schedule_kernel(kernel_of(program), cuda_target((9, 0))).schedule
     wide = [item.loop.name for item in schedule.directives if isinstance(item, Vectorise)]
-    jammed = [item.loop.name for item in schedule.directives if isinstance(item, Jam)]
+    tiled = [item.across.name for item in schedule.directives if isinstance(item, Tile)]
     assert wide == ["wb_1", "u"]
-    assert jammed == ["b"]
+    assert tiled == ["b"]
 
 
 def test_a_short_loop_inside_begins_at_one_place_for_all_elements() -> None:
