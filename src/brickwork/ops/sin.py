@@ -13,7 +13,7 @@ def sin(x: torch.Tensor) -> torch.Tensor:
 
     out[index] = sin(x[index])
 
-    Shapes: any x -> the shape of x; any strides, which the result keeps if they are dense.
+    Shapes: any x -> the shape and the type of x; any strides, which the result keeps if they are dense.
 
     Source: the elementwise function of every numerical library.
     """

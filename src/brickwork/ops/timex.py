@@ -11,7 +11,8 @@ def timex(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
 
     out[b, c, t] = eps + sum over u = 0 .. t of w[c, T - 1 - t + u] * k[b, c, u]
 
-    Shapes: w (C, T), k (B, C, T) -> (B, C, T).
+    Shapes: w (C, T), k (B, C, T) -> (B, C, T), of any floating-point types; the result has that of k.
+    Sizes that do not fit one another raise AssertionError.
 
     Source: the time mixing of RWKV (version 4), whose weights for the present stand last.
     """
@@ -36,6 +37,7 @@ def timex_padded(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
     out[b, c, t] = eps + sum over u = 0 .. T - 1 of w[c, 0, u] * k[b, c, t + u]
 
     Shapes: w (C, 1, T), k (B, C, 2 T - 1) -> (B, C, T): those of `torch.nn.functional.conv1d` with `groups=C`.
+    Types and errors as in `timex`.
 
     Source: as `timex`.
     """
