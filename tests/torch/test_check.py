@@ -59,3 +59,24 @@ def test_what_has_no_floats_is_skipped(capsys):
 
     counted.check(torch.arange(5))
     assert "skipped: no argument, or no result, is a tensor of floats" in capsys.readouterr().out
+
+
+def test_batches_are_skipped_where_an_element_says_a_size(capsys):
+    @bw.op("bwcheck::positive")
+    def positive(x: torch.Tensor) -> torch.Tensor:
+        count = torch.zeros(1, dtype=torch.int64)
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                count[0] += 1
+        total = int(count[0])
+        out = x.new_empty(total)
+        at = 0
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                out[at] = x[i]
+                at += 1
+        return out
+
+    positive.check(torch.arange(-3, 4))
+    *_, batches = capsys.readouterr().out.splitlines()
+    assert "skipped: the host part asks for the value of an element" in batches

@@ -375,7 +375,7 @@ class Splitter:
                 for word in item.keywords:
                     if word.arg not in ALLOCATION_KEYWORDS:
                         yield f"line {line} passes `{word.arg}` to {ast.unparse(item.func)}"
-                if any(isinstance(part, ast.Name) and part.id in self.device for part in ast.walk(item)):
+                if any(map(self.touches_elements, (*item.args, *(word.value for word in item.keywords)))):
                     yield f"line {line} makes a tensor of what loops compute"
                 continue
             if not isinstance(item, ast.Call):

@@ -243,6 +243,13 @@ def scratch(x: torch.Tensor):
             held[j] = x[i]
 
 
+def of_an_element(x: torch.Tensor, sizes: torch.Tensor):
+    out = x.new_empty(int(sizes[0]))
+    for i in range(out.shape[0]):
+        out[i] = x[i]
+    return out
+
+
 def compared(x: torch.Tensor):
     return x > 0
 
@@ -268,6 +275,7 @@ def by_helper(x: torch.Tensor):
         (transposed, "takes `.T` of a tensor"),
         (channels_last, "passes `memory_format` to torch.empty_like"),
         (scratch, "makes a tensor inside a loop"),
+        (of_an_element, "makes a tensor of what loops compute"),
         (compared, "computes with a tensor as a whole"),
         (whole, "computes with a tensor as a whole"),
     ],
