@@ -421,6 +421,24 @@ def test_gradients_of_pieces_and_of_what_stands_between_them():
     torch.testing.assert_close(torch.autograd.grad(compiled(x), x), torch.autograd.grad(plain(x).sum(), x))
 
 
+@bw.op("bwhost::turns")
+def turns(x: torch.Tensor, w: torch.Tensor, count: int) -> torch.Tensor:
+    """What a loop reads, the next turn but one stores into."""
+    a, b = x.clone(), torch.zeros_like(x)
+    for _ in range(count):
+        for i in range(x.shape[0]):
+            b[i] = a[i] * a[i - 1] * w[i]
+        a, b = b, a
+    return a
+
+
+def test_gradients_where_tensors_change_places_in_the_host_part():
+    x, w = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    for count in (1, 2, 3):
+        assert torch.autograd.gradcheck(lambda x, w, count=count: turns(x, w, count), (x, w))
+    assert torch.autograd.gradgradcheck(lambda x, w: turns(x, w, 3), (x, w))
+
+
 @bw.op("tests::host_made_alike")
 def made_alike(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     y = x.relu()

@@ -283,6 +283,14 @@ def foreign_helper(source: SourceFunction, helpers: Mapping[types.FunctionType, 
     return ""
 
 
+def exchanged_names(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the names that statements such as `a, b = b, a` make stand for what others stood for."""
+    pairs = (pair for node in ast.walk(function) if isinstance(node, ast.Assign) for pair in _assignments(node))
+    return frozenset(
+        target.id for target, found in pairs if isinstance(target, ast.Name) and isinstance(found, ast.Name)
+    )
+
+
 def is_element_read(node: ast.expr | None) -> bool:
     """Return whether an expression is `x[i]`, which Python itself reads: an element, or a view of lower rank."""
     if not isinstance(node, ast.Subscript) or has_slice(node):

@@ -17,6 +17,7 @@ import torch
 
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lift import Piece
+from brickwork.frontend.lift_python import exchanged_names
 from brickwork.frontend.outline_pieces import (
     Input,
     InputKind,
@@ -59,6 +60,7 @@ class PythonHost:
         self._python_body = python_body(definition)
         self._stores_into_computed = stores_into_computed(definition)
         self._scalars = {piece.number: scalar_names(piece) for piece in definition.split.pieces}
+        self._exchanged = exchanged_names(definition.source.node)
         self._operators: dict[tuple[int, tuple[Input, ...]], NativeOperator] = {}
         self._lock = threading.RLock()
 
@@ -144,6 +146,21 @@ class PythonHost:
                 if found is None:
                     found = self._operators[key] = self._make(self.definition.split.pieces[number], inputs)
         return found, [values[item.name] for item in inputs if item.kind != "constant"]
+
+    def as_they_are(self, number: int, values: dict[str, Any], written: frozenset[str]) -> dict[str, Any]:
+        """Return the values of a piece with copies of those that later turns of a loop store into by other names.
+
+        A gradient that reads them needs them as they are in this turn.
+        """
+        names = self._exchanged - written
+        if not names or not torch.is_grad_enabled() or not self.definition.split.pieces[number].repeated:
+            return values
+        return {
+            name: value.clone()
+            if name in names and isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf
+            else value
+            for name, value in values.items()
+        }
 
     def inputs(self, number: int, values: Mapping[str, Any]) -> tuple[Input, ...]:
         """Return how a piece takes these values."""
@@ -265,6 +282,9 @@ class _Run(_Launcher):
         """Launch a piece."""
         operator, arguments = self.host.piece(number, values)
         self.refuse_stores(number, operator.definition.mutated, values)
+        apart = self.host.as_they_are(number, values, operator.definition.mutated)
+        if apart is not values:
+            _, arguments = self.host.piece(number, apart)
         named = {KEY: self.key} if operator.definition.draws_random else {}
         return self.results(number, operator.call(*arguments, **named))
 
