@@ -6,7 +6,7 @@ from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT32, INT64, UINT8
-from brickwork.transform.explain import spell
+from brickwork.transform.spelling import spelled
 from support.kernels_ir import KernelBuilder, apply, size, timex, wrapped
 
 
@@ -34,7 +34,7 @@ def test_a_loop_over_the_axis_is_proved():
 def test_unrelated_sizes_give_a_guard():
     (verdict,) = verdicts(copying(lambda x, y, i, k: i), "y")
     assert verdict.bound is Bound.GUARDED
-    assert [spell(guard) for guard in verdict.guard] == ["y.shape[0] >= x.shape[0]"]
+    assert [spelled(guard) for guard in verdict.guard] == ["y.shape[0] >= x.shape[0]"]
 
 
 def test_equal_sizes_are_taken_from_facts():
@@ -86,7 +86,7 @@ def test_a_byte_as_index_is_guarded_by_the_size_of_the_table():
     x, index, y, i = make.tensor("x", 1), make.tensor("index", 1, UINT8), make.tensor("y", 1), make.symbol("i")
     kernel = make.kernel(make.loop(i, size(index, 0), make.store(y, (i,), make.load(x, make.load(index, i)))))
     (verdict,) = verdicts(kernel, "x")
-    assert [spell(guard) for guard in verdict.guard] == ["x.shape[0] >= 256"]
+    assert [spelled(guard) for guard in verdict.guard] == ["x.shape[0] >= 256"]
 
 
 def test_a_clamped_index_is_proved():
@@ -117,7 +117,7 @@ def test_a_remainder_by_the_size_is_proved():
 def test_a_remainder_by_a_constant_needs_that_size():
     kernel = copying(lambda x, y, i, k: apply("mod", apply("add", i, k), 7))
     (verdict,) = verdicts(kernel, "x")
-    assert [spell(guard) for guard in verdict.guard] == ["x.shape[0] >= 7"]
+    assert [spelled(guard) for guard in verdict.guard] == ["x.shape[0] >= 7"]
 
 
 def test_a_quotient_times_an_argument_is_a_remainder_where_they_are_equal():
@@ -126,7 +126,7 @@ def test_a_quotient_times_an_argument_is_a_remainder_where_they_are_equal():
 
     kernel = copying(residue, extent=lambda x, y, k: size(y, 0))
     (verdict,) = verdicts(kernel, "x")
-    assert [spell(guard) for guard in verdict.guard] == ["x.shape[0] == k"]
+    assert [spelled(guard) for guard in verdict.guard] == ["x.shape[0] == k"]
 
 
 def test_a_flattened_index_is_guarded_by_the_product():
@@ -136,13 +136,13 @@ def test_a_flattened_index_is_guarded_by_the_product():
     inner = make.loop(j, size(y, 1), make.store(y, (i, j), make.load(x, place)))
     kernel = make.kernel(make.loop(i, size(y, 0), inner))
     (verdict,) = verdicts(kernel, "x")
-    assert [spell(guard) for guard in verdict.guard] == ["x.shape[0] >= (y.shape[0] * y.shape[1])"]
+    assert [spelled(guard) for guard in verdict.guard] == ["x.shape[0] >= y.shape[0] * y.shape[1]"]
 
 
 def test_timex_needs_no_checks_and_no_negative_indices():
     analysis = analyse(timex())
     assert all(verdict.bound is not Bound.CHECKED and verdict.plain for verdict in analysis.bounds.values())
-    guards = {spell(guard) for verdict in analysis.bounds.values() for guard in verdict.guard}
+    guards = {spelled(guard) for verdict in analysis.bounds.values() for guard in verdict.guard}
     assert guards == {"w.shape[0] >= k.shape[1]", "w.shape[1] >= k.shape[2]"}
 
 
@@ -154,4 +154,4 @@ def test_a_rolling_index_stays_negative_where_it_is_meant():
 
 
 def test_constants_fold_in_guards():
-    assert spell(build.apply("logical_or", build.constant(False, build.BOOL), apply("ge", 3, 2))) == "True"
+    assert spelled(build.apply("logical_or", build.constant(False, build.BOOL), apply("ge", 3, 2))) == "True"
