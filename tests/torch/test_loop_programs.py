@@ -36,7 +36,7 @@ def marked(reasons):
 
 @functools.cache
 def operator(name):
-    return bw.op(f"programs::{name}")(BY_NAME[name].function)
+    return bw.op(f"loop_programs::{name}")(BY_NAME[name].function)
 
 
 def test_each_name_is_used_once():
