@@ -436,7 +436,7 @@ def _run(rank: int, machines: int, store: str, device: str) -> None:
 def _problem(check: Callable[[], None], refused: str = "") -> str:
     """Return what is wrong on this machine; empty if nothing is. All machines draw the same numbers."""
     torch.default_generator.manual_seed(0)
-    if torch.cuda.is_available():
+    if torch.cuda.is_initialized():
         torch.cuda.default_generators[torch.cuda.current_device()].manual_seed(0)
     try:
         check()

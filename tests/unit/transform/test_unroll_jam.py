@@ -13,6 +13,7 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import For, Launch, Node, Program, Role
 from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.schedule.schedule import LANES_LIMIT
 from brickwork.transform.schedule.unroll_jam import unroll_jam
 from support.causal import timex
 from support.lowering import memory, nested, program_of
@@ -203,6 +204,8 @@ def test_what_is_left_over_has_more_lanes_unless_they_run_apart():
         for launch in (plain, triangle)
     ]
     assert [[width for width in each if width > 1] for each in widths] == [[8, 16, 32], [16, 16, 16]]
+    scheduled = schedule_kernel(plain.kernel, replace(AVX2, vector_bytes=256))
+    assert max(node.width for node in walk(scheduled.kernel.body) if isinstance(node, For)) == LANES_LIMIT
     for rows in (1, 2, 3, 7):
         a = memory([[float(i - j) for j in range(5)] for i in range(rows)], FLOAT64)
         agree(product, a, memory([[float(i * j % 7) for j in range(40)] for i in range(5)], FLOAT64))

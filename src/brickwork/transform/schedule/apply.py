@@ -49,7 +49,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.cache_tile import cut_into_tiles
 from brickwork.transform.schedule.permute import permute
-from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.schedule.schedule import LANES_LIMIT, Schedule
 from brickwork.transform.schedule.tile import nest_of, tile
 from brickwork.transform.schedule.unroll_jam import unroll_jam
 
@@ -172,7 +172,7 @@ def _widened(rest: For) -> For:
 
     def visit(statement: Statement) -> Block:
         if isinstance(statement, For) and _runs_alike(statement):
-            statement = replace(statement, width=2 * statement.width)
+            statement = replace(statement, width=min(2 * statement.width, LANES_LIMIT))
         return (statement,)
 
     return replace(rest, body=rewrite_statements(rest.body, visit))

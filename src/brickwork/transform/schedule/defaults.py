@@ -46,6 +46,7 @@ from brickwork.transform.schedule.planner import (
     varies_with,
 )
 from brickwork.transform.schedule.schedule import (
+    LANES_LIMIT,
     Chunk,
     Copy,
     Directive,
@@ -58,7 +59,6 @@ from brickwork.transform.schedule.schedule import (
     Vectorise,
 )
 
-LANES_LIMIT = 64
 REDUCTION_LANES = 32
 """Lanes of an accumulating loop: the same on every machine, so that results are."""
 FEW_ITERATIONS = REDUCTION_LANES // 2

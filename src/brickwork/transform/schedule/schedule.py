@@ -11,6 +11,9 @@ from typing import TypeAlias
 
 from brickwork.ir.nodes import Symbol, Tensor
 
+LANES_LIMIT = 64
+"""Most lanes of a loop: a mask is an integer of as many bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
