@@ -20,6 +20,7 @@ import brickwork as bw
 from brickwork import ops
 from brickwork.config import config
 from brickwork.transform.schedule import register_tile
+from support.causal import product
 from support.gpu import moved, results_of
 from support.gpu_operators import heat, scatter, scatter_add
 from support.kernels import SUITE
@@ -27,7 +28,6 @@ from support.tensors import beside, copy
 
 Call = tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 SIZES = (7, 300)
-product = bw.op("sanitize::product")(SUITE["matrix_product"].function)
 
 
 def calls() -> Iterator[Call]:
@@ -54,7 +54,7 @@ def calls() -> Iterator[Call]:
     for length in (768, 767):
         yield "timex, large", ops.timex, (torch.randn(8, length), torch.randn(4, 8, length), 0.1), {}
     yield "timex, in tiles", ops.timex, (torch.randn(3, 48), torch.randn(5, 3, 48), 0.1), {}
-    yield "product, in tiles", product, (torch.randn(6, 48), torch.randn(48, 32)), {}
+    yield "product, in tiles", bw.op("sanitize::tiled")(product), (torch.randn(6, 48), torch.randn(48, 32)), {}
     for count in (1024, 1023):
         yield "sample_normal, large", ops.sample_normal, (torch.zeros(200), torch.ones(200), count), {"key": 3}
 

@@ -6,8 +6,8 @@ import torch
 import brickwork as bw
 from brickwork.config import config
 from brickwork.transform.schedule import register_tile
+from support.causal import product
 from support.gpu import GPU
-from support.kernels import matrix_product
 from support.operators import torch_timex
 
 pytestmark = GPU
@@ -38,7 +38,7 @@ def made():
                     out[b, c, t] = s
         return out
 
-    return causal, bw.op("bwtiles::product")(matrix_product)
+    return causal, bw.op("bwtiles::product")(product)
 
 
 def counting(*shape, dtype):

@@ -8,7 +8,7 @@ from brickwork.ir.nodes import Constant, For, If
 from brickwork.ir.walk import walk
 from brickwork.transform import pipeline
 from brickwork.transform.schedule import register_tile
-from support.causal import timex
+from support.causal import product, timex
 from support.kernels import matrix_product
 from support.kernels_models import bags
 from support.layouts import product_of_rows_by_columns, products_of_rows
@@ -89,7 +89,15 @@ def test_turns_that_read_neighbours_are_written_out(monkeypatch):
     assert directives(timex, w, k, 0.5)[-1] == "unroll(u, 4)"
     agree(timex, w, k, 0.5)
     a, b = memory(counting(5, 8)), memory(counting(8, 8))
-    assert "unroll(k, 4)" in directives(matrix_product, a, b)
+    assert "unroll(k, 4)" in directives(product, a, b)
+    agree(product, a, b)
+
+
+def test_rows_under_a_condition_go_together_in_one_thread_alone(monkeypatch):
+    """What is added to elements is added to none where there is nothing to add."""
+    without_tiles(monkeypatch)
+    a, b = memory(counting(5, 8)), memory(counting(8, 8))
+    assert directives(matrix_product, a, b)[0] == "jam(i, 4)"
     agree(matrix_product, a, b)
 
 
@@ -109,8 +117,9 @@ def test_register_tiles_agree(rows, length, monkeypatch):
     assert "unroll(u, 16)" in directives(timex, w, k, 0.5)
     agree(timex, w, k, 0.5)
     a, b = memory(counting(rows, length)), memory(counting(length, 16))
-    assert directives(matrix_product, a, b)[0] == "tile(i, 4)"
-    agree(matrix_product, a, b)
+    assert directives(product, a, b)[0] == "tile(i, 4)"
+    assert "vectorise(j, 8)" in directives(product, a, b)
+    agree(product, a, b)
     assert directives(lags, memory(counting(length)))[:3] == ["parallel(lag)", "vectorise(lag, 8)", "unroll(t, 16)"]
     agree(lags, memory(counting(length)))
 

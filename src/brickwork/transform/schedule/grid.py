@@ -125,13 +125,15 @@ class GridPlanner(Planner):
         jammed = rows is None and sharing is order[0] and (across is None or order == band)
         alone = apart or (not jammed and self.slides(innermost, band[-1]) and not self.widens(innermost, band[-1]))
         width = 1 if alone else self.width(innermost, band[-1], across)
+        # Where a condition stands around what accumulates, tiles of threads need more registers than they gain.
+        tiled = jammed and across is None and not any(isinstance(node, If) for node in walk(band[-1].body))
         if across is not None:
             yield Tile(loop.index, across.index, min(width, JAMMED))
-        elif rows is not None or jammed:
+        elif rows is not None or tiled:
             yield Tile(loop.index, (rows or order[0]).index, JAMMED)
         if order != band:
             yield Permute(loop.index, tuple(node.index for node in order))
-        if jammed and across is not None:
+        if jammed and not tiled:
             yield Jam(order[0].index, JAMMED)
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, width)
