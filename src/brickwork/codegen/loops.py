@@ -20,7 +20,7 @@ from brickwork.codegen.operators import apply
 from brickwork.codegen.variables import diverges, leaves_divergently, statement_count
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, For, Role, While
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 
 EmitBlock: TypeAlias = Callable[[State, Block], None]
 
@@ -269,6 +269,8 @@ def _emit_unrolled(
 def _ends_in_steps(state: State, loop: For, trips: Value, least: str) -> bool:
     """Whether lanes of a thread end an unrolled loop one after the other, few iterations apart."""
     if not (state.target.grid and loop.unrolled > 1 and state.mask is None and isinstance(trips, Strided)):
+        return False
+    if read_symbols((loop.start, loop.stop)) & assigned_symbols(loop.body):
         return False
     most = FEW_STEPS if wide_loads.rows(state, loop) else MOST_STEPS
     return state.writer.known(least).low >= 0 and abs(trips.stride) * (state.width - 1) <= most

@@ -89,16 +89,14 @@ class TilePlanner(GridPlanner):
         inside = [*walk(last.body)]
         if any(is_rectangle(node, self.analysis) for node in band):
             return None
-        if any(isinstance(node, Check | If | Local | Random | While) for node in inside) or not [
-            *self.accumulating(last)
-        ]:
+        if any(isinstance(node, Check | If | Local | Random | While) for node in inside):
+            return None
+        if next(self.accumulating(last), None) is None:
             return None
         elements = [node.tensor.type for node in inside if isinstance(node, Load | Store)]
-        if any(kind.rank and kind.dtype.size not in BYTES for kind in elements) or not self.takes_lanes(
-            innermost, last, None
-        ):
+        if any(kind.rank and kind.dtype.size not in BYTES for kind in elements):
             return None
-        if self.rows(sharing, innermost) is not None:
+        if not self.takes_lanes(innermost, last, None) or self.rows(sharing, innermost) is not None:
             return None
         sliding = self.slides(innermost, last)
         if sliding and not self.widens(innermost, last):
