@@ -6,7 +6,7 @@ import torch
 import brickwork as bw
 from brickwork.config import config
 from brickwork.transform.schedule import register_tile
-from support.causal import product
+from support.causal import product, timex
 from support.gpu import GPU
 from support.operators import torch_timex
 
@@ -24,21 +24,7 @@ def few_are_enough(monkeypatch, tmp_path):
 
 def made():
     """Return operators that nobody has compiled yet."""
-
-    @bw.op("bwtiles::causal")
-    def causal(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
-        B, C, T = k.shape
-        out = torch.empty_like(k)
-        for b in range(B):
-            for c in range(C):
-                for t in range(T):
-                    s = eps
-                    for u in range(t + 1):
-                        s += w[c, T - 1 - t + u] * k[b, c, u]
-                    out[b, c, t] = s
-        return out
-
-    return causal, bw.op("bwtiles::product")(product)
+    return bw.op("bwtiles::causal")(timex), bw.op("bwtiles::product")(product)
 
 
 def counting(*shape, dtype):
