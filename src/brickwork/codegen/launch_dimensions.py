@@ -87,23 +87,26 @@ def _shape(writer: FunctionWriter, columns: str, rows: str, total: str, grid: Gr
     """Return the threads of a block along columns and rows, and the columns that each takes, as i64."""
     emit, across = writer.emit, grid.loops[-1].across
     if across:
-        least = emit(f"call i64 @llvm.umax.i64(i64 {rows}, i64 1)")
-        zeros = emit(f"call i64 @llvm.ctlz.i64(i64 {emit(f'sub i64 {least}, 1')}, i1 false)")
-        most = (grid.threads // across).bit_length() - 1
-        bits = emit(f"call i64 @llvm.umin.i64(i64 {emit(f'sub i64 64, {zeros}')}, i64 {most})")
+        bits = _power(writer, rows, grid.threads // across)
         return emit(f"lshr i64 {grid.threads}, {bits}"), emit(f"shl i64 1, {bits}"), "1"
     each = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {total}, {MANY_STEPS}')}, i64 1)")
     each = emit(f"call i64 @llvm.umin.i64(i64 {each}, i64 {COLUMNS_EACH})")
     # At least a warp lies along a row, so that its threads write neighbouring elements.
     warp = emit(f"call i64 @llvm.umin.i64(i64 {columns}, i64 {WARP})")
     least = emit(f"call i64 @llvm.umax.i64(i64 {emit(f'udiv i64 {columns}, {each}')}, i64 {warp})")
-    least = emit(f"call i64 @llvm.umax.i64(i64 {least}, i64 1)")
-    zeros = emit(f"call i64 @llvm.ctlz.i64(i64 {emit(f'sub i64 {least}, 1')}, i1 false)")
-    bits = emit(f"call i64 @llvm.umin.i64(i64 {emit(f'sub i64 64, {zeros}')}, i64 {PARALLEL_THREADS.bit_length() - 1})")
+    bits = _power(writer, least, PARALLEL_THREADS)
     few = emit(f"icmp ule i64 {columns}, {FEW_COLUMNS}")
     bits = emit(f"select i1 {few}, i64 0, i64 {bits}")
     wide, high = emit(f"shl i64 1, {bits}"), emit(f"lshr i64 {PARALLEL_THREADS}, {bits}")
     return wide, high, emit(f"select i1 {few}, i64 {FEW_COLUMNS}, i64 {each}")
+
+
+def _power(writer: FunctionWriter, text: str, most: int) -> str:
+    """Return the exponent of the least power of two that an i64 is not greater than, at most that of `most`."""
+    emit = writer.emit
+    least = emit(f"call i64 @llvm.umax.i64(i64 {text}, i64 1)")
+    zeros = emit(f"call i64 @llvm.ctlz.i64(i64 {emit(f'sub i64 {least}, 1')}, i1 false)")
+    return emit(f"call i64 @llvm.umin.i64(i64 {emit(f'sub i64 64, {zeros}')}, i64 {most.bit_length() - 1})")
 
 
 def _rounded(writer: FunctionWriter, text: str, divisor: str, most: int) -> str:

@@ -27,9 +27,9 @@ EmitBlock: TypeAlias = Callable[[State, Block], None]
 LARGE_BODY = 400
 """Bodies of more nodes are emitted once, under a mask, instead of once without and once with one."""
 
-MOST_STEPS = 16
+MOST_STAGGERED = 16
 """Most iterations that are written out for lanes of a thread that end one after the other."""
-FEW_STEPS = 4
+FEW_STAGGERED = 4
 """The same where rows may not be whole chunks: each element is read by itself then."""
 
 _MOST, _LEAST = str(2**63 - 1), str(-(2**63))
@@ -60,8 +60,8 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
         if loop.unrolled > 1:
             inner = _with_frame(state, frame)
             _emit_turns(inner, loop, emit_block, counter=counter, bounds=("0", least), start=start)
-        if _ends_in_steps(state, loop, trips, least):
-            _emit_steps(_with_frame(state, frame), loop, emit_block, counter=counter, start=start)
+        if _ends_staggered(state, loop, trips, least):
+            _emit_staggered(_with_frame(state, frame), loop, emit_block, counter=counter, start=start)
             writer.place(leave)
             return
         note, inner = _unroll_note(state, loop), _with_frame(state, frame)
@@ -266,18 +266,18 @@ def _emit_unrolled(
     writer.place(after)
 
 
-def _ends_in_steps(state: State, loop: For, trips: Value, least: str) -> bool:
+def _ends_staggered(state: State, loop: For, trips: Value, least: str) -> bool:
     """Whether lanes of a thread end an unrolled loop one after the other, few iterations apart."""
     if not (state.target.grid and loop.unrolled > 1 and state.mask is None and isinstance(trips, Strided)):
         return False
     if read_symbols((loop.start, loop.stop)) & assigned_symbols(loop.body):
         return False
-    most = FEW_STEPS if wide_loads.rows(state, loop) else MOST_STEPS
+    most = FEW_STAGGERED if wide_loads.rows(state, loop) else MOST_STAGGERED
     return state.writer.known(least).low >= 0 and abs(trips.stride) * (state.width - 1) <= most
 
 
-def _emit_steps(state: State, loop: For, emit_block: EmitBlock, *, counter: str, start: Value) -> None:
-    """Run what is left of a loop after its turns: what all lanes run, then what only some do, under constant masks."""
+def _emit_staggered(state: State, loop: For, emit_block: EmitBlock, *, counter: str, start: Value) -> None:
+    """Run what is left of an unrolled loop: what all lanes run, then what only some do, under constant masks."""
     writer, frame, width = state.writer, state.frame, state.width
     with wide_loads.read_whole(state, {}):
         trips = _difference(state, emit_expression(state, loop.stop), start)

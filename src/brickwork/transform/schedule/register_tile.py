@@ -35,7 +35,7 @@ from brickwork.transform.schedule.schedule import (
     Unroll,
 )
 
-TURNS = 16
+UNROLLED = 16
 """Iterations of an accumulating loop that are written out."""
 BYTES = range(2, 5)
 """Sizes of elements: larger ones would need more registers than a thread has, and of smaller ones a read has many."""
@@ -81,7 +81,7 @@ class TilePlanner(GridPlanner):
             yield Permute(loop.index, tuple(node.index for node in order))
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, shape.lanes)
-        yield from (Unroll(node.index, TURNS) for node in self.accumulating(band[-1]))
+        yield from (Unroll(node.index, UNROLLED) for node in self.accumulating(band[-1]))
 
     def shape(self, band: Sequence[For], innermost: For, sharing: For | None) -> Shape | None:
         """Return the tile of a thread, if the nest is worth one."""
@@ -110,8 +110,8 @@ class TilePlanner(GridPlanner):
         for node in walk(last.body):
             if isinstance(node, For) and self.analysis.loops[node.index].reductions and self.reads_neighbours(node):
                 count, start = trip_count(node), node.start
-                aligned = isinstance(start, Constant) and int(start.value) % TURNS == 0
-                if aligned and (count is None or count >= 2 * TURNS):
+                aligned = isinstance(start, Constant) and int(start.value) % UNROLLED == 0
+                if aligned and (count is None or count >= 2 * UNROLLED):
                     yield node
 
 
@@ -130,7 +130,7 @@ def tile_conditions(block: Block, schedule: Schedule) -> tuple[Expression, ...] 
     found: dict[Expression, None] = {}
     for nest in _outermost(block, schedule):
         loops = [node for node in statements(nest) if isinstance(node, For)]
-        unrolled = [node for node in loops if schedule.unrolled(node.index) >= TURNS]
+        unrolled = [node for node in loops if schedule.unrolled(node.index) >= UNROLLED]
         if not unrolled:
             continue
         band = [node for node in loops if schedule.parallel(node.index)]
