@@ -11,9 +11,11 @@ import os
 import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import TypeAlias, TypeVar
+
+from brickwork.records import dataclass
 
 Value: TypeAlias = str | int
 _Value = TypeVar("_Value", str, int)

@@ -12,7 +12,6 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import torch
@@ -40,6 +39,7 @@ from brickwork.pytorch.schema import KEY, OUT, checked_name, derive
 from brickwork.pytorch.specialise import Specialiser, Tools, place_of
 from brickwork.pytorch.tensor_devices import allocating_like, device_of
 from brickwork.pytorch.user_backward import UserBackward
+from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation, cached_object, compile_operator
 from brickwork.runtime.crash import Attempt, surprises

@@ -9,7 +9,7 @@ Invariant: the cases of an access exclude one another, and together are all of i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, less, negate
 from brickwork.analysis.isl import Solver
@@ -24,6 +24,7 @@ from brickwork.analysis.polynomial import (
     of_atom,
     order_of,
 )
+from brickwork.records import dataclass
 
 MOST_CASES = 8
 """The number of cases of an index beyond which it is not followed."""

@@ -8,7 +8,7 @@ its guard holds, is within its axis in every execution.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from brickwork.analysis.formula import Comparison, Formula, at_least, either, negate
@@ -31,6 +31,7 @@ from brickwork.analysis.verdicts import Bound, BoundVerdict
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, Size
+from brickwork.records import dataclass
 
 GUARD_LIMIT = 16
 """Comparisons in a guard beyond which checking is thought cheaper."""

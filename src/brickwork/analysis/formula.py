@@ -7,10 +7,10 @@ Invariant: a formula describes a superset of the states in which the IR's condit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.analysis.polynomial import Atom, Polynomial, number
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ the condition is about to be evaluated, and 64-bit arithmetic that leads there d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import isqrt
 from typing import TypeAlias
 
@@ -30,6 +29,7 @@ from brickwork.analysis.polynomial import (
 )
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, Constant, Continue, If, Node, Symbol
+from brickwork.records import dataclass
 
 FAR = 2**62
 """A variable that lies within plus or minus this can be added to indices without wrapping."""

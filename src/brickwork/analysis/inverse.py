@@ -4,16 +4,15 @@
         for u in range(t + 1):            ->               for u in range(e + 1):
             w[T - 1 - t + u]                                   t = T - 1 + u - e
 
-Indices of loops are eliminated by the equations `element == index(loops)`, one for each axis. Floor divisions in an
-index bring a quotient with them, which is one more unknown. What cannot be eliminated stays a loop, with bounds from
-all conditions it stands in. Invariant: the loops of an `Inverse` run through exactly the iterations in which the access
-is made with that element, each once, where the `assumed` comparisons hold.
+Indices of loops are eliminated by the equations `element == index(loops)`, one for each axis. A floor division brings a
+quotient with it, one more unknown. What cannot be eliminated stays a loop, bounded by all conditions it stands in.
+Invariant: the loops of an `Inverse` run once through the iterations that access the element, if the `assumed` holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from brickwork.analysis.access_cases import Case, plain
@@ -35,6 +34,7 @@ from brickwork.analysis.polynomial import (
 )
 from brickwork.ir.nodes import Load
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.records import dataclass
 
 ZERO, ONE = number(0), number(1)
 MOST_COMBINED = 12

@@ -6,7 +6,7 @@ Made by `symbolic.py`. Invariant: every state that the kernel can reach satisfie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from brickwork.analysis.formula import Comparison, Formula, at_least, atoms_of, less
@@ -27,6 +27,7 @@ from brickwork.analysis.polynomial import (
 )
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Expression, For, Symbol, Tensor
+from brickwork.records import dataclass
 
 SMALL = 2**40
 """Bounds of unknowns beyond this tell nothing about indices and are left out of the formulas."""

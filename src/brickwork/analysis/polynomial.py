@@ -7,10 +7,10 @@ of its atoms show. What an unknown is constrained to be is not known here (`symb
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.ir.nodes import Symbol, Tensor
+from brickwork.records import dataclass
 
 SIZE_LIMIT = 2**48
 """No tensor has more elements along an axis."""

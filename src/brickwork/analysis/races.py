@@ -7,7 +7,7 @@ around it. A quick rule finds indices that step further than the rest of the ind
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.analysis.bounds import lower_corner
 from brickwork.analysis.delinearise import parts_of
@@ -41,6 +41,7 @@ from brickwork.analysis.polynomial import (
     order_of,
 )
 from brickwork.analysis.verdicts import BoundVerdict, Conflict, ConflictKind, Party
+from brickwork.records import dataclass
 
 PAIR = 2
 OTHER_ITERATION = 1_000_000

@@ -6,7 +6,7 @@ Liveness is computed backwards over the statements. Nothing in here asks about t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements, walk
+from brickwork.records import dataclass
 
 Symbols = frozenset[Symbol]
 NONE: Symbols = frozenset()

@@ -12,7 +12,6 @@ Invariant: a program that passes computes, with any shares, the same as with one
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
@@ -46,6 +45,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import walk
+from brickwork.records import dataclass
 
 
 class DependentError(Exception):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -54,6 +54,7 @@ from brickwork.ir.walk import (
     rewrite_statements,
     walk,
 )
+from brickwork.records import dataclass
 
 Member: TypeAlias = tuple[Tensor, int] | Symbol
 """An axis of a tensor, or the index of a loop."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from brickwork.analysis.polyhedral_model import Access, Model
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Expression, Reduction, Symbol, Tensor
+from brickwork.records import dataclass
 
 
 class Bound(Enum):

@@ -11,7 +11,7 @@ import importlib.util
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from brickwork.bench.question import Question, Run, Suite
 from brickwork.bench.question_results import Findings
 from brickwork.bench.run_question import ask
 from brickwork.bench.table import Table
+from brickwork.records import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Group

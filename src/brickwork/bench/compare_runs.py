@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from brickwork.bench import views
 from brickwork.bench.record import Case, Record
 from brickwork.bench.timers import Timing
+from brickwork.records import dataclass
 
 Verdict: TypeAlias = Literal["faster", "slower", "same"]
 _DRIFT = 0.03

@@ -9,12 +9,12 @@ two events, is the device's time alone. The host's time of a call is measured ap
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from brickwork.bench.timers import Call, Timing, known, once, summary
+from brickwork.records import dataclass
 
 _device: Any = torch.cuda
 _FLUSHED = 192 << 20

@@ -7,13 +7,13 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from brickwork.config import config
+from brickwork.records import dataclass
 
 _BUSY = 0.1
 """What part of the cores' time others may take beside the measurement, before it is said that the machine is busy."""

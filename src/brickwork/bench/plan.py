@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import torch
@@ -18,6 +18,7 @@ from brickwork.bench.record import Case, record
 from brickwork.bench.roofline import peaks
 from brickwork.bench.table import Metric, Table, X, refuse
 from brickwork.bench.timers import Call, Timing, measure, of_each
+from brickwork.records import dataclass
 
 Progress: TypeAlias = Callable[[str], None]
 _IN_A_GRAPH = 20

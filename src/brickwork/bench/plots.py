@@ -12,7 +12,6 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ import torch
 
 from brickwork.bench.record import Case
 from brickwork.bench.report import duration
+from brickwork.records import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel

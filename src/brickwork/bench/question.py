@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from brickwork.bench.plan import Options
 from brickwork.bench.table import Table
+from brickwork.records import dataclass
 
 Device: TypeAlias = Literal["cpu", "cuda"]
 Parts: TypeAlias = Mapping[str, Callable[[], Table]]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from brickwork.bench.compare_runs import Changes
 from brickwork.bench.record import read
 from brickwork.bench.table import Table
+from brickwork.records import dataclass
 
 _FORMAT = 1
 _REASONS = ("failed", "wrong")

@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import torch
 
 from brickwork.bench.timers import Timing
+from brickwork.records import dataclass
 
 _Made = TypeVar("_Made")
 _PACKAGES = (

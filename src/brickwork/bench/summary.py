@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 
 from brickwork.bench.plots import Mark, Standing
 from brickwork.bench.report import duration, ratio
 from brickwork.bench.table import Table, X
 from brickwork.bench.views import digits
+from brickwork.records import dataclass
 
 _OURS = "brickwork"
 SYSTEMS = ("torch.compile", "torch", "numba", "taichi", "quadrants", "warp", "triton", "helion", "CUDA C++")

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -19,6 +19,7 @@ from brickwork.bench.compare_runs import Changes, changes
 from brickwork.bench.record import Case, Record, of_data, read
 from brickwork.bench.roofline import roof
 from brickwork.bench.timers import Timing
+from brickwork.records import dataclass
 
 X: TypeAlias = int | float | str
 Metric: TypeAlias = Literal["ms", "us", "GB/s", "TFLOP/s", "speed-up", "host us", "kernels", "MiB"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from brickwork.bench.record import Case, Record
 from brickwork.bench.report import duration
 from brickwork.bench.timers import Timing
 from brickwork.bench.views import Cell, Manner, Rows, Sheet, amount, digits, named
+from brickwork.records import dataclass
 
 _OURS = "brickwork"
 """The contender that targets are set for."""

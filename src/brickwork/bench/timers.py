@@ -14,7 +14,8 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from brickwork.records import dataclass
 
 Call = Callable[[], object]
 _LONG = 0.3

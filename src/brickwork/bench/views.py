@@ -5,8 +5,9 @@ from __future__ import annotations
 import html as markup
 import io
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from brickwork.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,11 +8,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from brickwork.diagnostics.location import Location
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Failure
+from brickwork.records import dataclass
 
 _ARITHMETIC = ("fadd ", "fsub ", "fmul ", "fdiv ", "frem ", "fneg ")
 _FAST = "reassoc nsz arcp contract afn"

@@ -9,10 +9,11 @@ host memory that the device can write, is shared by all operators and holds the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from brickwork.ir.nodes import Kernel, Rebind, Symbol, Tensor
 from brickwork.ir.walk import statements
+from brickwork.records import dataclass
 
 RECORD_WORDS = 13
 RECORD_LOCK = 0

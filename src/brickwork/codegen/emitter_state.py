@@ -7,13 +7,14 @@ parent's state with its own values, so that nothing defined in a region is seen 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import ContextLayout
 from brickwork.codegen.lane_values import Value
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Kernel, Symbol, Tensor
+from brickwork.records import dataclass
 from brickwork.target.target import Target
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from brickwork.codegen.builder import FailureSite
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

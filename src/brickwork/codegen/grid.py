@@ -9,11 +9,11 @@ may take several.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from brickwork.ir.nodes import Block, Check, For, Kernel, Load, Random, Role, While
 from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.records import dataclass
 
 PARALLEL_THREADS = 256
 """Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""

@@ -6,7 +6,7 @@ Scalars live in stack slots and sizes in the tensors' blocks; an optimiser turns
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_SITE, RECORD_VALUES
@@ -17,6 +17,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64, DType
 from brickwork.ir.nodes import Expression, Failure, Node, Program, Read, Size, Symbol, Tensor
 from brickwork.ir.walk import rewrite
+from brickwork.records import dataclass
 from brickwork.target.target import Target
 
 

@@ -6,11 +6,11 @@ There a mask is a branch for each lane, which keeps memory that is not theirs un
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from brickwork.codegen import lanes
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Wrapped
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

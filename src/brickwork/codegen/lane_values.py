@@ -8,10 +8,10 @@ Not in here: the instructions that turn one form into another (`lanes.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.codegen.builder import FunctionWriter
@@ -20,6 +19,7 @@ from brickwork.codegen.grid import (
 )
 from brickwork.ir.nodes import Expression, For, Kernel, Load, Random, Role
 from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.records import dataclass
 
 UNKNOWN_STEPS = 512
 """Steps taken for a loop whose length is known on the device only."""

@@ -7,7 +7,7 @@ combined in order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter
@@ -23,6 +23,7 @@ from brickwork.codegen.vectors import emit_vector, identity
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Store, Symbol, Tensor
 from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.records import dataclass
 
 CHUNK_COST = 65536
 """Least work of a thread's share, in units of `cost.py`."""

@@ -6,7 +6,7 @@ Not in here: emission. Both facts err towards the general case.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count, permutations
 from typing import Any
 
@@ -28,6 +28,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, children, statements, walk
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ and not given again. Each has a page in `docs/errors`, made of what stands here 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

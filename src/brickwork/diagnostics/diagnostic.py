@@ -6,9 +6,9 @@ How it looks is in `render.py`; which codes exist is in `catalogue.py`. A diagno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from brickwork.diagnostics.location import Location
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ import linecache
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from brickwork.records import dataclass
 
 _CELL = r"[^\s:]*ipykernel_\d+[/\\](\d+)\.py"
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import helper, intrinsic, resolve
 from brickwork.frontend.lift import VIEW_ATTRIBUTES, has_slice
 from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.records import dataclass
 
 VIEWS = frozenset(
     "view view_as transpose t permute select narrow unsqueeze squeeze expand expand_as diagonal unfold unbind split "

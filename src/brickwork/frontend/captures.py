@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from brickwork.frontend.environment import constant_items, helper, is_number
 from brickwork.frontend.source import SourceFunction, bound_values
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

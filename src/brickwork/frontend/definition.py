@@ -9,7 +9,6 @@ import ast
 import hashlib
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from brickwork.diagnostics.diagnostic import Diagnostic, in_order
@@ -27,6 +26,7 @@ from brickwork.frontend.parameters import ParameterDeclaration, declare
 from brickwork.frontend.shape_annotations import with_shapes
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import stored_names, stored_parameters
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from brickwork.diagnostics.diagnostic import Diagnostic
@@ -44,6 +44,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
+from brickwork.records import dataclass
 
 
 @dataclass(slots=True)

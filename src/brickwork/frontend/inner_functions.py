@@ -11,13 +11,14 @@ import builtins
 import copy
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic, in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.rules import REFUSED_STATEMENTS
 from brickwork.frontend.source import SourceFunction, capture, local_names
+from brickwork.records import dataclass
 
 
 @dataclass(eq=False, slots=True)

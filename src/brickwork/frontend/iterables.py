@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
@@ -23,6 +22,7 @@ from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, select, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, FailureKind
+from brickwork.records import dataclass
 
 ITERABLE = "write `range`, a tensor, a tuple, or `enumerate`, `zip` or `reversed` of them"
 """Advice where a loop runs over something else."""

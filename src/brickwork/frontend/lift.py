@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METHODS, helper, intrinsic, resolve
@@ -19,6 +18,7 @@ from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, local_names, rebound_names
 from brickwork.frontend.stores import root
 from brickwork.language.math import METHODS, is_pointwise, is_without_formula
+from brickwork.records import dataclass
 
 SHAPE_METHODS = frozenset({"size", "dim", "numel"})
 """Methods of a tensor that ask for its shape."""

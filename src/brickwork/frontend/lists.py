@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
 from brickwork.diagnostics.location import Location
@@ -26,6 +25,7 @@ from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, read
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, For, Local, Statement, Store, Tensor, TensorType
+from brickwork.records import dataclass
 
 SHORT = 16
 """The most items of a repetition that are written one by one."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from brickwork.records import dataclass
 
 Names: TypeAlias = frozenset[str]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
@@ -35,6 +34,7 @@ from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import cast, constant, integer, logical_not, read, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Constant, Expression, For, If, Size, Statement, Symbol
+from brickwork.records import dataclass
 
 AssignTarget: TypeAlias = Callable[[State, Frame, ast.expr, Operand, Location], None]
 LowerBody: TypeAlias = Callable[[State, Frame, Sequence[ast.stmt]], None]

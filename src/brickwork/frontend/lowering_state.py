@@ -11,7 +11,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from brickwork.diagnostics.diagnostic import Diagnostic
@@ -42,6 +42,7 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.walk import walk
+from brickwork.records import dataclass
 
 Key: TypeAlias = tuple[Path, str]
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.records import dataclass
 
 FILLS = {"zeros": 0, "ones": 1}
 KINDS = frozenset({*FILLS, "empty", "full"})

@@ -13,7 +13,6 @@ import copy
 import hashlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from brickwork.frontend.captures import originals
@@ -24,6 +23,7 @@ from brickwork.frontend.parameters import NO_DEFAULT, Kind, ParameterDeclaration
 from brickwork.frontend.source import Frozen, SourceFunction
 from brickwork.frontend.stores import root, stored_parameters
 from brickwork.frontend.stores import stored_names as stored_tensors
+from brickwork.records import dataclass
 
 RUN = "__brickwork_run__"
 """The name of the runner in the rewritten function, its first parameter: `runner(number, {name: value})` launches a

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
@@ -15,6 +14,7 @@ from brickwork.frontend.source import SourceFunction
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, TensorListType
+from brickwork.records import dataclass
 
 Kind: TypeAlias = Literal["tensor", "int", "float", "bool", "list[tensor]", "list[int]", "list[float]", "list[bool]"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import binary
@@ -23,6 +22,7 @@ from brickwork.frontend.typing import Operand, Value
 from brickwork.ir.build import apply, cast, constant, integer, logical_not, read
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Expression, FailureKind, For, If, Statement, Symbol
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import sys
 import types
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, cast
 
 from brickwork.frontend import reference_scalar as numbers
@@ -23,6 +22,7 @@ from brickwork.ir import philox
 from brickwork.ir.dtypes import FLOAT32, INT64, UINT64, DType, value_dtype
 from brickwork.ir.scalar_semantics import narrow
 from brickwork.language.math import FOLDED, METHODS, POWER_MODULO
+from brickwork.records import dataclass
 
 _KEY_LIMIT = 1 << 63
 

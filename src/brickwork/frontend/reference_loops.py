@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator as python
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, cast
@@ -21,6 +20,7 @@ from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, value_dtype
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.scalar_semantics import Number
 from brickwork.language.math import FUNCTIONS
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

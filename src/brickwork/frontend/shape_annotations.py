@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction, local_names
 from brickwork.ir.dtypes import DTYPES
+from brickwork.records import dataclass
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _SIGNED = ("int8", "int16", "int32", "int64")

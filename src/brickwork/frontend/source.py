@@ -12,12 +12,13 @@ import inspect
 import linecache
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, Missing, constant_items, intrinsic, is_tensor, resolve
 from brickwork.frontend.rules import error
+from brickwork.records import dataclass
 
 WRITTEN = "write it in a file or in a cell of a notebook: code at a prompt, or of `python -c`, leaves no source"
 """Advice where a source cannot be read."""

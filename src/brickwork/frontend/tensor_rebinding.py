@@ -9,7 +9,7 @@ share them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.lowering_state import Binding, Frame, State
@@ -34,6 +34,7 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 from brickwork.ir.walk import NodeType, rewrite, walk
+from brickwork.records import dataclass
 
 CHANGED = "exchange tensors with `u, v = v, u`, each of them once"
 """Advice where names are rebound in another way."""

@@ -10,10 +10,10 @@ import ast
 import inspect
 import linecache
 import textwrap
-from dataclasses import dataclass
 from types import FrameType
 
 from brickwork.diagnostics.location import Location
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ they take its type. Division of integers gives a weak float64.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.frontend.random_sites import Path
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
 from brickwork.ir.nodes import Expression, Tensor
+from brickwork.records import dataclass
 
 Site: TypeAlias = tuple[Path, str]
 """A place in the source, as it is reached by calls, and what is meant there."""

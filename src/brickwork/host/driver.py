@@ -13,10 +13,10 @@ import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from brickwork.diagnostics.errors import DeviceError
+from brickwork.records import dataclass
 
 OLDEST_VERSION = (12, 0)
 """The driver's CUDA version that brought libraries, whose kernels belong to no context."""

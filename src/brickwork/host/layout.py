@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from brickwork.diagnostics.errors import DeviceError
+from brickwork.records import dataclass
 
 _COMPILATION = 6
 """NVRTC's answer if the text is not right."""

@@ -7,7 +7,7 @@ leaves the question to Python (`pytorch/gate.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

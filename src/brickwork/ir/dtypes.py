@@ -7,8 +7,9 @@ unsigned one below 64 bits too, float16 and bfloat16 compute as float32. So an e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from brickwork.records import dataclass
 
 
 class Kind(Enum):

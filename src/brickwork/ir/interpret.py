@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, MutableSequence, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TypeAlias, assert_never
 
@@ -64,6 +64,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.race_detector import Access, Detector
 from brickwork.ir.scalar_semantics import Number, cast, evaluate, narrow
 from brickwork.ir.walk import assigned_symbols, statements
+from brickwork.records import dataclass
 
 EXCEPTIONS: dict[FailureKind, type[Exception]] = {
     FailureKind.ASSERTION: AssertionError,

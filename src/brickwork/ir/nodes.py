@@ -11,13 +11,14 @@ Not in here: constructors that infer types (`build.py`), traversal (`walk.py`), 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
 
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, INT64, DType
 from brickwork.ir.operators import Operator
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ All operands of one application have the same value type (the frontend casts), b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, UINT64, DType
+from brickwork.records import dataclass
 
 
 class Result(Enum):

@@ -9,7 +9,7 @@ is of use to that thread alone. Invariant: after the first race nothing more is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from brickwork.diagnostics.diagnostic import Diagnostic, Note
@@ -17,6 +17,7 @@ from brickwork.diagnostics.errors import RaceError
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import For, Role, Tensor
 from brickwork.ir.operators import Operator
+from brickwork.records import dataclass
 
 Element: TypeAlias = tuple[int, int]
 """The identity of a storage and a position in it."""

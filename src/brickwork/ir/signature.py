@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import TensorType
+from brickwork.records import dataclass
 
 NARROW_SIZE = 1 << 28
 """Sums of a few such numbers fit 32 bits."""

@@ -7,7 +7,6 @@ autograd is in `autograd.py` and `plain_calls.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -23,6 +22,7 @@ from brickwork.pytorch.saved_arguments import (
 )
 from brickwork.pytorch.schema import KEY
 from brickwork.pytorch.user_backward import UserBackward
+from brickwork.records import dataclass
 from brickwork.transform.derivation import Defined, Derivation
 
 

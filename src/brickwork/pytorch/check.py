@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -16,6 +15,7 @@ from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import in_order
 from brickwork.pytorch.schema import KEY
 from brickwork.pytorch.tensor_devices import device_of, tensors_of
+from brickwork.records import dataclass
 
 TOLERANCES = {torch.float16: 1e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-12}
 """How far results may differ, relative to their size, by dtype: compiled code may contract a*b+c."""

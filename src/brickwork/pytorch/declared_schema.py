@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -16,6 +15,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.source import start_of
 from brickwork.pytorch import libtorch
 from brickwork.pytorch.schema import OUT, Overload, Schema, checked_name
+from brickwork.records import dataclass
 
 Dtypes: TypeAlias = Mapping[str, torch.dtype | Collection[torch.dtype]]
 """The element types that arguments may have, by name."""

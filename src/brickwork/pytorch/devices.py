@@ -12,7 +12,7 @@ import functools
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from brickwork.host.driver import driver
 from brickwork.host.failure import exception_of
 from brickwork.host.support import device_table
 from brickwork.pytorch import libtorch
+from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.device_code import Gpu, load_kernels, prepare
 from brickwork.target.cuda import OLDEST, cuda_target

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -15,6 +14,7 @@ from brickwork.pytorch.native import DerivedOperators, NativeOperator
 from brickwork.pytorch.specialise import Place
 from brickwork.pytorch.tensor_devices import tensors_of, without_data
 from brickwork.pytorch.user_backward import UserBackward
+from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
 from brickwork.transform.derivation import Derived
 

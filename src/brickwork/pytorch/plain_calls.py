@@ -9,7 +9,6 @@ graphs are those of the call by the dispatcher.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter, methodcaller
 from typing import Any, TypeAlias
@@ -21,6 +20,7 @@ from brickwork.pytorch.arguments import refuse_overlaps
 from brickwork.pytorch.autograd_recipes import Family, Recipe
 from brickwork.pytorch.gate import caller_below_autograd, plain_call_test, schema_arguments
 from brickwork.pytorch.saved_arguments import Values, sequence
+from brickwork.records import dataclass
 
 _TENSORS: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
 _TYPES: Mapping[str, tuple[type, ...]] = {"Tensor": _TENSORS, "int": (int,), "float": (float, int), "bool": (bool,)}

@@ -14,7 +14,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -36,6 +36,7 @@ from brickwork.pytorch.overrides.kernel_stack import Kernel, Layer, Registered, 
 from brickwork.pytorch.overrides.overloads import Member
 from brickwork.pytorch.schema import OUT, Overload, Schema
 from brickwork.pytorch.tensor_devices import tensors_of
+from brickwork.records import dataclass
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import torch
 
 from brickwork.pytorch.tensor_devices import is_spread
+from brickwork.records import dataclass
 
 Values: TypeAlias = Sequence[Any]
 """The arguments of a call in the order of the schema."""

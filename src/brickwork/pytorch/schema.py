@@ -10,11 +10,11 @@ import keyword
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from brickwork.frontend.parameters import Kind, NoDefault, ParameterDeclaration
 from brickwork.pytorch.gate import ArgumentKind
+from brickwork.records import dataclass
 from brickwork.transform.derivation import Defined
 
 KEY = "key"

@@ -11,7 +11,6 @@ import ast
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -26,6 +25,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import signature_of_call
 from brickwork.pytorch.fake import check_result
 from brickwork.pytorch.schema import Schema
+from brickwork.records import dataclass
 from brickwork.transform.derivation import Defined, origin_of
 from brickwork.transform.derive import program_of
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, cast
 
 import torch
@@ -23,6 +23,7 @@ from brickwork.pytorch.arguments import device_kind, signature_of_call
 from brickwork.pytorch.devices import devices, index_of, refuse_capture, target_of
 from brickwork.pytorch.gate import ArgumentKind, Gate
 from brickwork.pytorch.tensor_devices import tensors_of
+from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation
 from brickwork.target.cuda import OLDEST, cuda_target

@@ -9,10 +9,11 @@ or, with `setup_context`, what `torch.library.register_autograd` takes: `setup_c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
+
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from brickwork.codegen.builder import FailureSite
@@ -16,6 +15,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location, in_this_session, with_cells
 from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.nodes import Failure, FailureKind
+from brickwork.records import dataclass
 from brickwork.runtime.cache import Entry
 
 _CODE = "object"

@@ -19,12 +19,13 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
 from brickwork.config import config
 from brickwork.diagnostics.errors import BrickworkWarning
+from brickwork.records import dataclass
 
 MAGIC = b"brickwork entry 1\n"
 _DIGEST = hashlib.sha256().digest_size

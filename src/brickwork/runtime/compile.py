@@ -12,7 +12,6 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +19,7 @@ from typing import cast
 
 from brickwork.config import config
 from brickwork.ir.signature import Signature
+from brickwork.records import dataclass
 from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact, from_entry, to_entry
 from brickwork.runtime.cache import Entry

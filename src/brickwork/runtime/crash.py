@@ -14,7 +14,7 @@ import tempfile
 import traceback
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from brickwork.config import config, settings
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import BrickworkError, CompileError, InternalError
 from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.records import dataclass
 from brickwork.runtime.compile import versions
 from brickwork.target.target import Target
 

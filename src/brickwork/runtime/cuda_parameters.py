@@ -7,7 +7,8 @@ table comes back as data of the PTX (`read`), so that neither a GPU nor a parser
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from brickwork.records import dataclass
 
 POINTER = 64
 _CONST = 128

@@ -10,7 +10,6 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from brickwork.diagnostics.diagnostic import Diagnostic
@@ -18,6 +17,7 @@ from brickwork.diagnostics.errors import CompileError, DeviceError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.text_locations import GivenText
 from brickwork.host.nvrtc import Nvrtc, Refused, open_nvrtc
+from brickwork.records import dataclass
 from brickwork.runtime import cache
 from brickwork.runtime.cache import Entry
 from brickwork.runtime.compile import log

@@ -7,9 +7,9 @@ than all that brickwork knows has the newest known one's PTX, which its driver t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from brickwork.host.driver import Driver
+from brickwork.records import dataclass
 from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.cache import Entry

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from brickwork.records import dataclass
 
 PAGE = 4096
 STUB = 8

@@ -10,12 +10,12 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from brickwork.diagnostics.errors import DeviceError
 from brickwork.host.driver import Driver, driver
 from brickwork.ir.parse import parse_program
+from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.cuda_toolkit import find_tool
 from brickwork.runtime.device_code import Gpu, load_kernels, machine_code

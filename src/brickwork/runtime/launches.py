@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from math import prod
 from typing import TypeAlias
@@ -69,6 +69,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.scalar_semantics import Number, cast, evaluate
 from brickwork.ir.walk import statements, walk
+from brickwork.records import dataclass
 
 Argument: TypeAlias = tuple[int, ...] | list["Argument"] | int | float | None
 """The sizes of a tensor, the items of a list, a number, or what is absent."""

@@ -11,9 +11,10 @@ import mmap
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from brickwork.records import dataclass
 from brickwork.runtime import elf
 
 _REGISTER = "__register_frame"

@@ -7,13 +7,13 @@ Arguments come as plain data: nothing in here knows torch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from brickwork.host.layout import Placement, is_aligned, is_narrow, may_alias, tensor_type
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ import hashlib
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from brickwork.config import config
 from brickwork.diagnostics.errors import BrickworkWarning
+from brickwork.records import dataclass
 
 _FILE = re.compile(r"\d+-(\w+)\.txt")
 READ_BACK = frozenset({"ir", "llvm", "device", "ptx"})

@@ -7,7 +7,6 @@ host tests (`narrow_conditions`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -32,6 +31,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.signature import NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements, walk
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

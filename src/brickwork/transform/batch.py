@@ -10,7 +10,7 @@ sizes. How the loop goes into a kernel stands in `batch_loop.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from brickwork.diagnostics.errors import InternalError
 from brickwork.ir import build
@@ -37,6 +37,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.ir.walk import NodeType, rewrite
+from brickwork.records import dataclass
 from brickwork.transform.batch_loop import Key, Samples, exchanges, for_each_sample
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.scratch import Names

@@ -10,7 +10,7 @@ lives from one part to another. Else samples exchange elements instead of places
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.analysis.scalars import NONE, Symbols, live_before
 from brickwork.ir import build
@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import element_indices, nest, sizes_of
 

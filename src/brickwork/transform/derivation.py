@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal, TypeAlias, assert_never
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.parameters import NO_DEFAULT, ParameterDeclaration
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ iteration. The order of the statements stays, and so does the order of the itera
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from brickwork.analysis.isl import Solver
@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import jumps_out
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import trip_count

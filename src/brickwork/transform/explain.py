@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from brickwork.analysis.polyhedral_model import Access, Loop
@@ -16,6 +15,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Apply, Cast, Constant, For, Store, Symbol
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import statements
+from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.predicate import predicate

@@ -9,7 +9,7 @@ visits every element of these tensors once, in the order in which they lie in me
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.analysis.bounds import comparison_expression, is_parameter
 from brickwork.analysis.formula import Comparison
@@ -19,6 +19,7 @@ from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.nodes import FLAT_ACCESS, Expression, For, Load, Node, Read, Store, Symbol
 from brickwork.ir.walk import rewrite, walk
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

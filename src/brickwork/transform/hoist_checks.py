@@ -12,7 +12,7 @@ that it stands for could fail, whatever wraps; an index is not negative then.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from brickwork.analysis.symbolic import unwrapped
@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
 
 LEAF = 2**40

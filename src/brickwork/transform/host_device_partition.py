@@ -7,7 +7,7 @@ without asking the device. Invariant: a variable is the host's everywhere or the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.ir.nodes import (
     Apply,
@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import FLOATS
 from brickwork.ir.walk import children, rewrite, statements, walk
+from brickwork.records import dataclass
 
 Symbols = frozenset[Symbol]
 GRID = frozenset({Role.PARALLEL, Role.BLOCK})

@@ -13,7 +13,7 @@ same updates in the same order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access
@@ -22,6 +22,7 @@ from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.nodes import Check, For, Kernel, Load, Local, Rebind, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import jumps_out
 from brickwork.transform.schedule.loop_order import Nest, best_order
 from brickwork.transform.schedule.permute import permute

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 
 from brickwork.analysis.scalars import NONE, live_before
@@ -49,6 +49,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.argument_facts import ArgumentFacts
 from brickwork.transform.device_kernel import make_kernel
 from brickwork.transform.host_device_partition import GRID, Partition, in_order, outlives_check, partition

@@ -22,7 +22,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from brickwork.analysis.analyse import analyse
@@ -30,6 +30,7 @@ from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.ir.nodes import Block, Expression, For, Kernel, Launch, Node, Program, Tensor
 from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, holds, narrow_conditions
 from brickwork.transform.claims import believe_claims, take_claims

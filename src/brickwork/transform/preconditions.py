@@ -8,7 +8,6 @@ so in every launch; conditions that read elements, or what is changed after the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from brickwork.ir import build
@@ -28,6 +27,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ can compute, are assigned in any case. Invariant: what a nest or a statement doe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
@@ -36,6 +36,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import statements
+from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition, jumps_out, launched, partition
 
 Symbols = frozenset[Symbol]

@@ -14,7 +14,7 @@ asked: the body for other arguments keeps the tensor.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from math import prod
 
@@ -53,6 +53,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import children, rewrite, rewrite_statements, statements, walk
+from brickwork.records import dataclass
 
 LARGEST = 65536
 """Bytes that an iteration may have of its own, as for lists that a loop makes."""

@@ -13,7 +13,7 @@ alone and are joined in order, so results do not depend on the number of threads
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 
 from brickwork.ir import build
@@ -40,6 +40,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import assigned_symbols, rewrite, statements
+from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition, jumps_out
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.scratch import Names, identity, names_of

@@ -10,7 +10,7 @@ Invariant: the order of the arithmetic and its roundings are unchanged, and no e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from typing import TypeAlias
@@ -42,6 +42,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements, walk
+from brickwork.records import dataclass
 
 PROMOTED_NUMBERS = 2_000_000
 """Numbers of the variables made in here start from this."""

@@ -21,7 +21,7 @@ Invariant: every variable has the same value after the loop, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from brickwork.analysis.scalars import MIRRORED, NONE, live_after_loops, live_before, without_numbers
@@ -48,6 +48,7 @@ from brickwork.ir.nodes import (
     Symbol,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import jumps_out
 
 RECOGNISED_NUMBERS = 3_500_000

@@ -11,7 +11,7 @@ Invariant: only updates that give the same result in any order are taken apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
@@ -31,6 +31,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import read_symbols, rewrite, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.scratch import Names
 from brickwork.transform.split_reductions import count_of, flat_place, nested

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import UINT64, DType, value_dtype
 from brickwork.ir.nodes import Allocate, Expression, Kernel, Load, Node, Reduction, Store, Symbol, Tensor, TensorType
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.records import dataclass
 
 
 @dataclass(slots=True)

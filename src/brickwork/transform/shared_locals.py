@@ -11,10 +11,11 @@ Invariant: only locals of blocks that the host runs are changed; those inside of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.ir.nodes import Allocate, Block, For, If, Load, Local, Node, Statement, Store, Tensor, While
 from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.scratch import Names
 

@@ -13,7 +13,7 @@ are known to be small, and where that rests on a guard (for scalar arguments) th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from brickwork.analysis.analyse import analyse
@@ -40,6 +40,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import jumps_out
 
 WAVEFRONT_NUMBERS = 3_800_000

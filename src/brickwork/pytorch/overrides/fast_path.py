@@ -7,7 +7,6 @@ if the operator served one, the code for such arguments goes into the chain.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -16,6 +15,7 @@ from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order
 from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.overrides.overloads import Form, Member, schema_of
 from brickwork.pytorch.tensor_devices import tensors_of
+from brickwork.records import dataclass
 
 _KINDS = {
     "Tensor": ArgumentKind.TENSOR,

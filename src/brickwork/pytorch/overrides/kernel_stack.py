@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import torch
@@ -17,6 +17,7 @@ from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.overrides.fast_path import Front
 from brickwork.pytorch.overrides.overloads import numbers_for_tensors, schema_of
 from brickwork.pytorch.untraced import untraced
+from brickwork.records import dataclass
 
 
 class Layer(Protocol):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import torch
 
 from brickwork.pytorch.libtorch import private
+from brickwork.records import dataclass
 
 _COMPOSITES = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 """Keys of kernels for every device that call other operators, and have an autograd kernel in front."""

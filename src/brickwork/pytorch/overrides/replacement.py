@@ -10,7 +10,6 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -24,6 +23,7 @@ from brickwork.pytorch.overrides.kernel_stack import Kernel
 from brickwork.pytorch.overrides.overloads import Form, Member, schema_of
 from brickwork.pytorch.register import registered
 from brickwork.pytorch.tensor_devices import tensors_of
+from brickwork.records import dataclass
 from brickwork.runtime.traceback import OwnFramesHidden
 
 _TYPE_RULES = ("BW1", "BW301")

@@ -6,10 +6,10 @@ Invariant: what is not active has a gradient of zero, or one that nobody asks fo
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from brickwork.ir.nodes import Apply, Assign, Block, Cast, Expression, Load, Read, Rebind, Select, Store, Symbol, Tensor
 from brickwork.ir.walk import statements
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.rules import RULES
 
 

@@ -8,7 +8,7 @@ in float32, and those that are results are rounded at the end.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, value_dtype
@@ -24,6 +24,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import allocate_like, copied, element_indices, like_type, nest, sizes_of

@@ -12,7 +12,7 @@ each iteration stores, it stores in any case. Where both sides are linear the ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from brickwork.ir import build
@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
     Store,
 )
 from brickwork.ir.walk import EXPRESSIONS, rebuild, rewrite, rewrite_statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.activity import Activity
 from brickwork.transform.scratch import Names
 

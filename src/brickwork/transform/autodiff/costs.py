@@ -6,7 +6,6 @@ kept         tensors that the host allocates and does not return: tapes, copies,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 
 from brickwork.ir import build
@@ -23,6 +22,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import rewrite, statements
+from brickwork.records import dataclass
 from brickwork.transform.spelling import spelled
 
 

@@ -15,7 +15,7 @@ loop, the `for` has just its iterations and is never left.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.analysis.scalars import MIRRORED
 from brickwork.ir import build
@@ -39,6 +39,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
 
 BITS = 64

@@ -9,7 +9,7 @@ has passed them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from brickwork.ir import build
@@ -40,6 +40,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.preconditions import NOTHING, Preconditions, divisor_of
 
 _DIVISIONS = frozenset({"floordiv", "mod"})

@@ -6,7 +6,6 @@ Only reads the source and what was derived; nothing is decided here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import ConflictKind, LoopVerdict
@@ -31,6 +30,7 @@ from brickwork.ir.nodes import (
     parameter_tensors,
 )
 from brickwork.ir.walk import children, statements, walk
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from brickwork.analysis.scalars import MIRRORED, without_numbers
@@ -62,6 +62,7 @@ from brickwork.ir.walk import (
     substitute,
     walk,
 )
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.trip_counts import natural
 from brickwork.transform.scratch import Names
 

@@ -9,7 +9,7 @@ needs is removed at the end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.diagnostics.errors import InternalError
 from brickwork.ir import build
@@ -34,6 +34,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.signature import ArgumentType, Signature
 from brickwork.ir.walk import rewrite
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.activity import Activity, activity
 from brickwork.transform.autodiff.branches import branched
 from brickwork.transform.autodiff.dead_code import without_dead, without_unused

@@ -12,7 +12,7 @@ What the loops are is found in `analysis/inverse.py`, and what a term needs in `
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.access_cases import is_natural, plain
@@ -39,6 +39,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import assigned_symbols, rewrite, substitute
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.slices import Kept, Place, Slice
 
 ONE = number(1)

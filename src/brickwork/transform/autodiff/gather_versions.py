@@ -13,7 +13,7 @@ convolution are few, so that lanes along them would be idle on a processor. Inva
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.access_cases import plain
@@ -23,6 +23,7 @@ from brickwork.analysis.polynomial import Polynomial, ScalarAtom, of_atom, order
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Load, Node, Read, Statement, Store
 from brickwork.ir.walk import NodeType, rewrite, walk
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.gather_loops import ONE, Term
 from brickwork.transform.schedule.planner import FEW
 from brickwork.transform.scratch import Names

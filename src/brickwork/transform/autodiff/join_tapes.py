@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.ir.nodes import (
     Allocate,
@@ -41,6 +41,7 @@ from brickwork.ir.walk import (
     rewrite_statements,
     walk,
 )
+from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
 
 

@@ -15,12 +15,13 @@ another order than before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from brickwork.ir import build
 from brickwork.ir.nodes import Assign, Block, Expression, For, If, Read, Statement, Store, Symbol, Tensor
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.slices import Place, accumulations, loads, slice_of
 from brickwork.transform.scratch import Names
 

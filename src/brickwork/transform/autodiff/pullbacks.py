@@ -9,7 +9,7 @@ counts, the leaf gets 0 whatever was computed: NaN times 0 is never added to a g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from brickwork.ir import build
@@ -31,6 +31,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import rebuild
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.activity import Activity
 from brickwork.transform.autodiff.rules import RULES, Point
 from brickwork.transform.scratch import Names

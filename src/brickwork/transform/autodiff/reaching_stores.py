@@ -12,7 +12,6 @@ parallel do not meet.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from itertools import count, takewhile
 from typing import TypeAlias
@@ -22,6 +21,7 @@ from brickwork.analysis.races import Facts, are_separated, may_coincide, may_mee
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.ir.nodes import Block, For, If, Kernel, Load, Node, Rebind, Store, Tensor, While
 from brickwork.ir.walk import children, statements, walk
+from brickwork.records import dataclass
 
 
 class Known(Enum):

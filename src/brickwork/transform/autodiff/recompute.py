@@ -11,7 +11,7 @@ of what passes from one iteration to the next. What nothing needs is taken out a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from brickwork.analysis.scalars import NONE, live_before
@@ -40,6 +40,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.activity import Activity
 from brickwork.transform.autodiff.pullbacks import Evaluator, Term
 from brickwork.transform.autodiff.single_exit import leaving

@@ -9,7 +9,7 @@ a tape of the load, with an axis for each loop around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from brickwork.analysis.symbolic import of_other
 from brickwork.ir import build
@@ -34,6 +34,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import EXPRESSIONS, rebuild, rewrite
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.adjoints import made_like
 from brickwork.transform.autodiff.reaching_stores import Known, ReachingStores
 from brickwork.transform.autodiff.recompute import Scope

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.ir.build import apply, constant, is_constant, logical_not, select
 from brickwork.ir.nodes import Constant, Expression
 from brickwork.ir.operators import OPERATORS
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

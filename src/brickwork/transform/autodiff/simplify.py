@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from brickwork.ir.build import is_constant
 from brickwork.ir.nodes import (
@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, read_symbols, rebuild, statements, substitute_block, walk
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.dead_code import without_dead
 from brickwork.transform.preconditions import Preconditions
 

@@ -16,11 +16,12 @@ stands at the end of a `for`, as `If(Read(left), (Break(),))`, and nowhere else,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import Assign, Block, Break, Continue, For, If, Read, Statement, Symbol, While
+from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brickwork.analysis.atomic_updates import update_of
 from brickwork.analysis.formula import Formula
@@ -34,6 +34,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

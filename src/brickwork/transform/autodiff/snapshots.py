@@ -15,7 +15,6 @@ inside go along. It is made where it has fewer than the tape of the load. All lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -34,6 +33,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.autodiff.tapes import Tape, Tapes, length
 from brickwork.transform.autodiff.trip_counts import Range, natural

@@ -10,12 +10,13 @@ nothing was stored into its tensor since.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.nodes import Assign, Block, Expression, For, Node, Rebind, Store, Symbol, Tensor, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.records import dataclass
 
 
 @dataclass(slots=True)

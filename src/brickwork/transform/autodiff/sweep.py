@@ -12,7 +12,7 @@ Invariant: R(S) begins with recomputed locals as they are after S, and leaves th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from brickwork.analysis.scalars import NONE, Symbols, live_before
 from brickwork.analysis.symbolic import of_other
@@ -32,6 +32,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.locations import with_locations
 from brickwork.transform.autodiff.pullbacks import Contributions, Element, Evaluator, continues, pulled, total
 from brickwork.transform.autodiff.recompute import (

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from brickwork.diagnostics.errors import InternalError
@@ -44,6 +44,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import substitute, walk
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.activity import Activity
 from brickwork.transform.autodiff.rules import RULES, Point, chain
 from brickwork.transform.scratch import Names

@@ -7,11 +7,11 @@ have (`trip_counts.py`); where the host cannot tell, there is no tape.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Allocate, Expression, Load, Store, Symbol, Tensor
+from brickwork.records import dataclass
 from brickwork.transform.autodiff.trip_counts import Range, TripCounts
 from brickwork.transform.scratch import Names
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -31,6 +30,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import read_symbols, walk
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

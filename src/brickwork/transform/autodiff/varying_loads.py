@@ -13,12 +13,12 @@ Accesses in a loop's bounds are made before it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
 from brickwork.ir.nodes import Block, For, Load, Rebind, Statement, Store, Symbol, Tensor, While
 from brickwork.ir.walk import STATEMENTS, assigned_symbols, children, read_symbols, walk
+from brickwork.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ that accumulate run in chunks only outside of parallel loops, and their chunks a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import inf, isinf
 from typing import ClassVar
 
@@ -30,6 +29,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.privatise_reductions import may_privatise

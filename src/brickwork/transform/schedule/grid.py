@@ -9,7 +9,6 @@ sizes alone. Invariant: a schedule depends on no machine of the kind; sizes choo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import of_atom
@@ -17,6 +16,7 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Load, Random, Size, Store, Symbol, While
 from brickwork.ir.walk import statements, walk
+from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.rectangle import is_rectangle

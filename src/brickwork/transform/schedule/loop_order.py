@@ -12,11 +12,11 @@ anywhere in the nest and others that keep their order (the schedule puts the bes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.ir.nodes import For, Symbol
 from brickwork.ir.walk import read_symbols
+from brickwork.records import dataclass
 from brickwork.transform.schedule.planner import DEPTH_WEIGHT, access_cost, varies_with
 
 WORTH = 0.75

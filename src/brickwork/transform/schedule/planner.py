@@ -6,7 +6,6 @@ Nothing here knows a target; the choices are in `defaults.py` for processors and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -31,6 +30,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.records import dataclass
 from brickwork.transform.schedule.schedule import Directive, Update
 
 LONG_OPERATORS = frozenset(

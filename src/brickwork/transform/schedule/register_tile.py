@@ -14,7 +14,6 @@ in which order, is the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from brickwork.analysis.verdicts import Analysis
@@ -22,6 +21,7 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Load, Local, Random, Size, Store, While
 from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.rectangle import is_rectangle
 from brickwork.transform.schedule.grid import GridPlanner

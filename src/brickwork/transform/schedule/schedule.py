@@ -6,10 +6,10 @@ Loops are named by their indices. How a schedule is chosen is in `defaults.py`, 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brickwork.ir.nodes import Symbol, Tensor
+from brickwork.records import dataclass
 
 LANES_LIMIT = 64
 """Most lanes of a loop: a mask is an integer of as many bits."""

@@ -25,7 +25,7 @@ The rest is copied one by one. What each iteration computes, and in which order,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from brickwork.ir import build
@@ -47,6 +47,7 @@ from brickwork.ir.nodes import (
     Symbol,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, substitute, walk
+from brickwork.records import dataclass
 
 
 def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> tuple[For, For]:
