@@ -20,6 +20,7 @@ from brickwork.ops import sample_normal, sin, timex, timex_padded
 from brickwork.ops.brick_pad import brick_pad_colour, brick_pad_plane
 from brickwork.runtime.cuda_toolkit import find_tool
 from brickwork.runtime.inspection import assembled
+from brickwork.runtime.kernel_texts import separated
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 PATH = Path(__file__).parent / "results" / "ptxas" / "registers.json"
@@ -61,7 +62,7 @@ def measured(architecture: str) -> dict[str, Needs]:
 
 
 def _needs(ptx: str) -> Needs:
-    rows = assembled(ptx)
+    rows = [row for module in separated(ptx).values() for row in assembled(module)]
     return Needs(
         registers=max(row.registers or 0 for row in rows),
         spilled=max(row.spill_bytes or 0 for row in rows),

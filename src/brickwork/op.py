@@ -36,7 +36,7 @@ from brickwork.pytorch.native import DerivedOperators
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, Registration, by_name, forget_traces, register
 from brickwork.pytorch.schema import KEY, OUT, checked_name, derive
-from brickwork.pytorch.specialise import Specialiser, Tools, place_of
+from brickwork.pytorch.specialise import Specialiser, Tools, complete, place_of
 from brickwork.pytorch.tensor_devices import allocating_like, device_of
 from brickwork.pytorch.user_backward import UserBackward
 from brickwork.records import dataclass
@@ -77,6 +77,8 @@ BACKWARD = "backward "
 _any_requires_grad: Callable[..., bool] = private("_C._any_requires_grad")
 _is_grad_enabled = torch.is_grad_enabled
 
+DEVICE_STAGES = ("ptx", "sass", "resources")
+"""Those that are made of a kernel when they are looked at."""
 DEVICE = "device"
 """The argument of `warmup`, `inspect` and `explain` that names a device, unless the operator has one of that name."""
 
@@ -413,13 +415,10 @@ class Op:
             return artifact.stages[stage]
         if stage == "asm":
             return assembly(artifact.stages["llvm"], _target())
-        if artifact.kernels and stage in {"sass", "resources"}:
+        if artifact.kernels and stage in DEVICE_STAGES:
             room = importlib.import_module("brickwork.runtime.inspection")
-            gpu = devices().like(room.architecture(artifact))
-            if stage == "sass":
-                return room.sass(artifact, gpu)
-            return room.resources(artifact, gpu, numbers)
-        more = ("sass", "resources") if artifact.kernels else ()
+            return room.shown(stage, artifact, devices().like(artifact.architecture), numbers)
+        more = DEVICE_STAGES if artifact.kernels else ()
         raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")
 
     def warmup(self, /, *arguments: Any, **named: Any) -> None:
@@ -430,7 +429,11 @@ class Op:
         such arguments compile nothing, so that CUDA graphs can capture them.
         """
         with OwnFramesHidden():
-            self._artifact(arguments, named)
+            values, _, device = self._bound(arguments, named)
+            artifact = self._artifact(arguments, named)
+            for each in self._artifacts() if self._python_host is not None else (artifact,):
+                if each is not None:
+                    complete(each, place_of(values, device))
 
     def check(self, /, *arguments: Any, **named: Any) -> None:
         """Test the operator on these arguments, as they are and varied, and print a table of the tests.

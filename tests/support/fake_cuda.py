@@ -19,7 +19,7 @@ from brickwork.codegen.builder import FailureSite, Module
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_OWNER, RECORD_WORDS, context_layout
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.llvm import compile_module, translate_module
-from brickwork.codegen.support import CUDA_CALLBACKS, CUDA_FUNCTIONS, FUNCTIONS, kernel_cell
+from brickwork.codegen.support import CUDA_CALLBACKS, CUDA_FUNCTIONS, CUDA_LOAD, FUNCTIONS, kernel_cell
 from brickwork.host import support
 from brickwork.host.failure import exception_of
 from brickwork.ir.dtypes import BOOL, DType
@@ -78,6 +78,12 @@ class Gpu:
     """Kind and index of the device of each tensor that was made."""
     refused: int = 0
     """The driver's answer to launches."""
+    loads_late: bool = False
+    """Whether the cells of kernels are empty until a launch asks for them."""
+    loads: list[int] = field(default_factory=list[int])
+    """The streams of launches that asked for a kernel."""
+    unloadable: bool = False
+    """Whether no kernel can be loaded."""
     full: bool = False
     """Whether torch finds no memory."""
     exhausted: bool = False
@@ -103,6 +109,7 @@ class CudaRig:
         self._exceptions: list[BaseException] = []
         self._failures: dict[int, tuple[tuple[FailureSite, ...], str]] = {}
         self._owners: dict[int, int] = {}
+        self._handles: dict[int, int] = {}
         self.record = (_WORD * RECORD_WORDS)()
         self.record_on_device = _WORD(ctypes.addressof(self.record))
         table = support.device_table([(ARCHITECTURE, context) for context in CONTEXTS])
@@ -139,7 +146,8 @@ class CudaRig:
         for number, node in enumerate(node for node in walk(program.body) if isinstance(node, Launch)):
             handle = 0xAB00 + len(self.gpu.kernels)
             self.gpu.kernels[handle] = node.kernel
-            cell = _WORD(handle)
+            cell = _WORD(0 if self.gpu.loads_late else handle)
+            self._handles[ctypes.addressof(cell)] = handle
             self._kept.append(cell)
             cells[node.kernel.name] = kernel_cell(number)
             symbols[kernel_cell(number)] = ctypes.addressof(cell)
@@ -235,6 +243,13 @@ class CudaRig:
         code = ctypes.c_int64(error).value
         return self._exception(RuntimeError(f"the driver's error {code} in specialisation {number}"))
 
+    def _cuda_load(self, cell: int, stream: int) -> int:
+        self.gpu.loads.append(stream)
+        if self.gpu.unloadable:
+            return CUDA_LOAD
+        _WORD.from_address(cell).value = self._handles[cell]
+        return 0
+
     def _cuda_pending(self) -> int:
         self.asked += 1
         found = list(self.record)
@@ -259,6 +274,7 @@ class CudaRig:
             "bw_failed": make(self._failed, _WORD, _WORD, _WORD),
             CUDA_CALLBACKS[0]: make(self._cuda_pending, _WORD),
             CUDA_CALLBACKS[1]: make(self._cuda_failed, _WORD, _WORD, _WORD),
+            CUDA_CALLBACKS[2]: make(self._cuda_load, _WORD, _WORD, _WORD),
             "aoti_torch_get_device_type": make(self._device_type, _INT, _POINTER, _POINTER),
             "aoti_torch_get_device_index": make(self._device_index, _INT, _POINTER, _POINTER),
             "aoti_torch_get_current_cuda_stream": make(self._stream, _INT, _INT, _POINTER),

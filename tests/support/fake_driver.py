@@ -24,6 +24,7 @@ class FakeLibrary:
         self.functions: list[tuple[int, int]] = []
         self.errors = 0
         self.capture_mode = 0
+        self.capturing: set[int] = set()
         self.source = b""
         self._kept: list[Any] = []
 
@@ -80,6 +81,11 @@ class FakeLibrary:
     def cuThreadExchangeStreamCaptureMode(self, mode: Any) -> int:
         """Play the driver's function."""
         self.capture_mode, mode._obj.value = mode._obj.value, self.capture_mode
+        return 0
+
+    def cuStreamIsCapturing(self, stream: Any, out: Any) -> int:
+        """Play the driver's function."""
+        out._obj.value = int(stream.value in self.capturing)
         return 0
 
     def cuLinkCreate_v2(self, count: Any, options: Any, values: Any, out: Any) -> int:

@@ -14,7 +14,7 @@ import torch
 import brickwork as bw
 from brickwork.codegen.llvm import compile_module
 from brickwork.config import config
-from brickwork.runtime import cache, device_stages, stages
+from brickwork.runtime import cache, device_ptx, stages
 from brickwork.runtime.replay import replay
 from brickwork.target.target import Target
 from brickwork.transform import derive
@@ -90,7 +90,7 @@ def test_what_llvm_refuses_goes_there_too(operator: bw.Op, monkeypatch: pytest.M
 
 
 def test_a_failure_for_a_gpu_replays_without_one(operator: bw.Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_stages, "compile_device", failing)
+    monkeypatch.setattr(device_ptx, "compile_device", failing)
     with pytest.raises(bw.InternalError) as caught:
         operator.warmup(torch.randn(5), device="sm_90")
     said, _ = replay(caught.value.bundle or "")

@@ -24,8 +24,10 @@ from brickwork.pytorch.arguments import signature_of_call
 from brickwork.pytorch.devices import Devices, check_errors, driver_error, refuse_capture
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.specialise import place_named
+from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.cuda_toolkit import find_libdevice, find_tool
+from brickwork.runtime.kernel_texts import joined
 from brickwork.target.cuda import cuda_target
 from support.fake_driver import FakeLibrary
 from support.operators import noise, scale_, square
@@ -56,7 +58,10 @@ def two(monkeypatch):
 
 
 def artifact():
-    return Artifact(b"", EntryDescription("ns::op", "entry", ()), "", {"ptx": ".target sm_90\n"}, kernels=("kernel",))
+    """An artifact of two kernels, whose PTX stands in for what would be compiled."""
+    stages = {"ptx": joined({"first": ".target sm_90", "second": ".target sm_90"}, "//")}
+    keys = {"first": cache.key_of(("first",)), "second": cache.key_of(("second",))}
+    return Artifact(b"", EntryDescription("ns::op", "entry", ()), "", stages, kernels=keys, architecture="sm_90")
 
 
 def test_a_gpu_is_made_ready_when_it_is_first_needed(two):
@@ -72,16 +77,42 @@ def test_a_gpu_is_made_ready_when_it_is_first_needed(two):
     assert (found.record, library.contexts) == (record, [])
 
 
-def test_kernels_are_loaded_where_they_can_run_before_calls_can_match(two):
+def test_a_kernel_is_loaded_when_it_is_asked_for_where_it_can_run(two):
     library, found = two
     found.ready(2)
-    symbols = found.load(artifact(), 0)
-    cell = ctypes.c_uint64.from_address(symbols["bw_kernel_0"])
-    assert library.functions == [(0x1000, cell.value)]
+    symbols = found.link(artifact(), 0)
+    cells = [ctypes.c_uint64.from_address(symbols[f"bw_kernel_{number}"]) for number in range(2)]
     assert symbols["bw_record"] == found.record
     assert ctypes.c_uint64.from_address(symbols["bw_record_device"]).value == found.record
+    assert [cell.value for cell in cells] == [0, 0]
+    assert library.functions == []
+    found.load_for_launch(symbols["bw_kernel_1"], 5, "ns::op")
+    assert cells[0].value == 0
+    assert library.functions == [(0x1000, cells[1].value)]
+    found.load_for_launch(symbols["bw_kernel_1"], 5, "ns::op")
     found.ready(1)
-    assert library.functions == [(0x1000, cell.value), (0x1001, cell.value)]
+    assert library.functions == [(0x1000, cells[1].value), (0x1001, cells[1].value)]
+
+
+def test_all_kernels_of_an_artifact_are_loaded_together(two):
+    library, found = two
+    made = artifact()
+    symbols, others = found.link(made, 0), found.link(artifact(), 0)
+    found.load_all(made)
+    cells = [ctypes.c_uint64.from_address(each[f"bw_kernel_{n}"]).value for each in (symbols, others) for n in range(2)]
+    assert [bool(cell) for cell in cells] == [True, True, False, False]
+    found.load_all(made)
+    assert len(library.loaded) == 2
+
+
+def test_nothing_is_loaded_while_a_graph_is_captured(two):
+    library, found = two
+    library.capturing.add(5)
+    cell = found.link(artifact(), 0)["bw_kernel_0"]
+    with pytest.raises(RuntimeError, match=r"ns::op is not ready .* call op\.warmup\(\.\.\.\)"):
+        found.load_for_launch(cell, 5, "ns::op")
+    found.load_for_launch(cell, 6, "ns::op")
+    assert len(library.loaded) == 1
 
 
 def test_a_gpu_that_is_too_old_is_told(two, monkeypatch):

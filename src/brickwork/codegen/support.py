@@ -43,13 +43,15 @@ CUDA_FUNCTIONS = {
     "bw_cuda_deterministic": ("i1", ()),
     "bw_cuda_pending": ("i64", ()),
     "bw_cuda_failed": ("i64", ("i64", "i64")),
+    "bw_cuda_load": ("i64", ("ptr", "ptr")),
 }
 """What entries for CUDA call besides: only there where a gate knows of CUDA (`host/support.py`).
 
-`bw_cuda_pending` and `bw_cuda_failed` are Python's; `bw_record`, `bw_record_device` and `bw_devices` are data.
+`bw_cuda_pending`, `bw_cuda_failed` and `bw_cuda_load` are Python's; `bw_record`, `bw_record_device` and
+`bw_devices` are data.
 """
 
-CUDA_CALLBACKS = ("bw_cuda_pending", "bw_cuda_failed")
+CUDA_CALLBACKS = ("bw_cuda_pending", "bw_cuda_failed", "bw_cuda_load")
 """Those of `CUDA_FUNCTIONS` that are Python's."""
 
 CUDA_DATA = ("bw_record", "bw_record_device", "bw_devices")
@@ -76,8 +78,8 @@ DTYPE_NUMBERS = {
 }
 """torch's numbers of element types; a test compares them with torch's `aoti_torch_dtype_*` functions."""
 
-CUDA_ALLOCATE, CUDA_DRAW = -1, -2
-"""Errors besides the driver's: torch has no memory on the device, and its generator refuses."""
+CUDA_ALLOCATE, CUDA_DRAW, CUDA_LOAD = -1, -2, -3
+"""Errors besides the driver's: torch has no memory on the device, its generator refuses, a kernel cannot be loaded."""
 
 NEXT = "bw_next"
 """Two words: the address of the next function of the chain, and the number of this specialisation."""
@@ -91,7 +93,7 @@ ALLOCATE_LAYOUT = 3
 
 
 def kernel_cell(number: int) -> str:
-    """Return the symbol of the word that holds a device kernel (a `CUkernel`)."""
+    """Return the symbol of the word that holds a device kernel (a `CUkernel`), 0 until one is loaded."""
     return f"bw_kernel_{number}"
 
 

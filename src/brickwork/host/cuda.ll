@@ -2,6 +2,7 @@
 
 
 @bw_devices = external global i64
+declare i64 @bw_cuda_load(ptr, ptr)
 
 ; The index of the tensor's device.
 define i32 @bw_cuda_device(ptr %handle) {
@@ -211,7 +212,8 @@ bad:
   ret i64 %error
 }
 
-; Launches the kernel of a cell with a context as its parameters. Returns 0 or the driver's error.
+; Launches the kernel of a cell with a context as its parameters; Python loads it if the cell has none yet.
+; Returns 0, the driver's error, or -3 (it cannot be loaded).
 define i64 @bw_cuda_launch(ptr %cell, i32 %x, i32 %y, i32 %block, i32 %teams, ptr %context, i64 %bytes, ptr %session) {
   %bytes.at = alloca i64
   %extra = alloca [5 x ptr]
@@ -225,8 +227,18 @@ define i64 @bw_cuda_launch(ptr %cell, i32 %x, i32 %y, i32 %block, i32 %teams, pt
   store ptr %bytes.at, ptr %extra.3
   %extra.4 = getelementptr ptr, ptr %extra, i64 4
   store ptr null, ptr %extra.4
-  %kernel = load ptr, ptr %cell
   %stream = load ptr, ptr %session
+  %there = load atomic ptr, ptr %cell acquire, align 8
+  %absent = icmp eq ptr %there, null
+  br i1 %absent, label %load, label %launch
+load:
+  %r.load = call i64 @bw_cuda_load(ptr %cell, ptr %stream)
+  %unloadable = icmp ne i64 %r.load, 0
+  br i1 %unloadable, label %bad, label %launch
+bad:
+  ret i64 %r.load
+launch:
+  %kernel = load ptr, ptr %cell
   %r = call i32 @cuLaunchKernel(ptr %kernel, i32 %x, i32 %y, i32 1, i32 %block, i32 %teams, i32 1, i32 0, ptr %stream,
     ptr null, ptr %extra)
   %error = zext i32 %r to i64

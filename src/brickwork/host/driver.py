@@ -162,6 +162,12 @@ class Driver:
         self._call("cuDeviceGetAttribute", ctypes.byref(value), ctypes.c_int(attribute), self._device(device))
         return value.value
 
+    def is_capturing(self, stream: int) -> bool:
+        """Return whether a graph is being captured on a stream."""
+        status = ctypes.c_int()
+        self._call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))
+        return bool(status.value)
+
     # ------------------------------------------------------------ code
 
     def assemble(self, ptx: str, gpu: str) -> bytes:

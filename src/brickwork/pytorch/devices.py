@@ -2,6 +2,7 @@
 
 `devices()` is made without CUDA being started. A GPU is made ready when the first call for it misses: its context is
 kept, the kernels that are there are loaded on it, and its words in the table (`host/support.py`) are set last.
+A kernel is compiled and loaded when it is first launched: entries find 0 in its cell and ask for it.
 The record of failures is one for the process; it is read and given back under the lock.
 """
 
@@ -27,7 +28,7 @@ from brickwork.host.support import device_table
 from brickwork.pytorch import libtorch
 from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
-from brickwork.runtime.device_code import Gpu, load_kernels, prepare
+from brickwork.runtime.device_code import Gpu, function_on, load_kernel
 from brickwork.target.cuda import OLDEST, cuda_target
 from brickwork.target.target import Target
 
@@ -37,6 +38,15 @@ MOST_DEVICES = 64
 _WORD = 8
 _RECORD, _RECORD_ON_DEVICE, _TABLE = CUDA_DATA
 _LATE = "(found on the GPU by an earlier launch, and told by the first call after it)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unloaded:
+    """A kernel that no call has launched: whose it is, and a GPU of the kind that it is for."""
+
+    artifact: Artifact
+    name: str
+    index: int
 
 
 @dataclass(slots=True)
@@ -52,8 +62,10 @@ class Devices:
     """The process whose GPUs these are: in one that it forks, CUDA does not work, and the record is not its own."""
     gpus: dict[int, Gpu] = field(default_factory=dict[int, Gpu])
     """The GPUs that are ready, by index."""
-    kernels: list[tuple[str, tuple[int, ...]]] = field(default_factory=list[tuple[str, tuple[int, ...]]])
-    """Everything loaded, with the architecture that it is for."""
+    loaded: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    """The kernels that are loaded, each with the architecture that it is for."""
+    unloaded: dict[int, _Unloaded] = field(default_factory=dict[int, _Unloaded])
+    """The others, by the address of the cell."""
     owners: dict[int, EntryDescription] = field(default_factory=dict[int, EntryDescription])
     """What failures mean, by the address of the cell of the specialisation."""
     cells: list[ctypes.Array[ctypes.c_uint64]] = field(default_factory=list[ctypes.Array[ctypes.c_uint64]])
@@ -73,28 +85,52 @@ class Devices:
                 with nvidia.using(gpu.context):
                     self.record, self.record_on_device.value = nvidia.pinned(RECORD_WORDS * _WORD)
                 self.process = os.getpid()
-            for architecture, kernels in self.kernels:
+            for architecture, kernel in self.loaded:
                 if architecture == target.cpu:
-                    prepare(nvidia, kernels, gpu)
+                    function_on(nvidia, kernel, gpu)
             self.gpus[index] = gpu
             words = device_table([(int(target.cpu.removeprefix("sm_")), gpu.context)])
             self.table[1 + 2 * index], self.table[2 + 2 * index] = words[1:]
             self.table[0] = torch.cuda.device_count()
             return gpu
 
-    def load(self, artifact: Artifact, index: int) -> Mapping[str, int]:
-        """Load the kernels of an artifact for all GPUs like this one; return what its entry links with."""
+    def link(self, artifact: Artifact, index: int) -> Mapping[str, int]:
+        """Return what the entry of an artifact for GPUs like this one links with; none of its kernels is loaded yet."""
         with self.lock:
-            target = target_of(self.ready(index))
-            like = [gpu for gpu in self.gpus.values() if target_of(gpu).cpu == target.cpu]
-            kernels = load_kernels(driver(), artifact, like, alike=_alike(target))
-            self.kernels.append((target.cpu, kernels))
-            # A kernel is launched on whatever device is current, but a function is found sooner.
-            launched = prepare(driver(), kernels, like[0]) if torch.cuda.device_count() == 1 else kernels
-            cells = (ctypes.c_uint64 * max(len(kernels), 1))(*launched)
+            self.ready(index)
+            cells = (ctypes.c_uint64 * max(len(artifact.kernels), 1))()
             self.cells.append(cells)
-            places = {kernel_cell(number): ctypes.addressof(cells) + _WORD * number for number in range(len(kernels))}
+            places = {kernel_cell(number): ctypes.addressof(cells) + _WORD * number for number in range(len(cells))}
+            for address, name in zip(places.values(), artifact.kernels, strict=False):
+                self.unloaded[address] = _Unloaded(artifact, name, index)
             return places | {_RECORD: self.record, _RECORD_ON_DEVICE: ctypes.addressof(self.record_on_device)}
+
+    def load(self, cell: int) -> None:
+        """Load the kernel of a cell for all GPUs that it can run on, unless another thread has just done so."""
+        with self.lock:
+            wanted = self.unloaded.get(cell)
+            if wanted is None:
+                return
+            nvidia, target = driver(), target_of(self.ready(wanted.index))
+            like = [gpu for gpu in self.gpus.values() if target_of(gpu).cpu == target.cpu]
+            kernel = load_kernel(nvidia, wanted.artifact, wanted.name, like, alike=_alike(target))
+            self.loaded.append((target.cpu, kernel))
+            # A kernel is launched on whatever device is current, but a function is found sooner.
+            only = torch.cuda.device_count() == 1
+            ctypes.c_uint64.from_address(cell).value = function_on(nvidia, kernel, like[0]) if only else kernel
+            del self.unloaded[cell]
+
+    def load_all(self, artifact: Artifact) -> None:
+        """Load the kernels of an artifact that no call has launched."""
+        with self.lock:
+            for cell in [cell for cell, each in self.unloaded.items() if each.artifact is artifact]:
+                self.load(cell)
+
+    def load_for_launch(self, cell: int, stream: int, operator: str) -> None:
+        """Load the kernel of a cell that is to be launched on a stream, unless a CUDA graph is being captured there."""
+        if driver().is_capturing(stream):
+            raise _unprepared(operator, "the stream")
+        self.load(cell)
 
     def like(self, architecture: str) -> Gpu | None:
         """Return a GPU of this architecture that is ready, or None."""
@@ -173,10 +209,14 @@ def refuse_capture(operator: str, index: int) -> None:
     """Refuse to compile or load while a CUDA graph is being captured."""
     with torch.cuda.device(index):
         if torch.cuda.is_current_stream_capturing():
-            raise RuntimeError(
-                f"{operator} is not ready for arguments like these on cuda:{index}, and cannot be made so while a CUDA"
-                f" graph is captured: call {operator.rpartition('::')[2]}.warmup(...) with such arguments before"
-            )
+            raise _unprepared(operator, f"cuda:{index}")
+
+
+def _unprepared(operator: str, where: str) -> RuntimeError:
+    return RuntimeError(
+        f"{operator} is not ready for arguments like these on {where}, and cannot be made so while a CUDA graph is"
+        f" captured: call {operator.rpartition('::')[2]}.warmup(...) with such arguments before"
+    )
 
 
 def index_of(tensors: Sequence[torch.Tensor]) -> int | None:

@@ -23,7 +23,7 @@ from torch._ops import OpOverload
 from brickwork.codegen.convention import RECORD_WORDS
 from brickwork.codegen.entry_description import EntryDescription
 from brickwork.codegen.llvm import translate_module
-from brickwork.codegen.support import CUDA_FUNCTIONS, FUNCTIONS, NEXT, TABLE
+from brickwork.codegen.support import CUDA_FUNCTIONS, CUDA_LOAD, FUNCTIONS, NEXT, TABLE
 from brickwork.diagnostics.errors import InternalError
 from brickwork.host import support
 from brickwork.host.failure import exception_of
@@ -101,6 +101,7 @@ _ON_MISS = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
 _ON_AUTOGRAD = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD, _WORD)
 _ON_FAILURE = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD)
 _ON_PENDING = ctypes.CFUNCTYPE(_WORD)
+_ON_LOAD = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD)
 _EXCEPTION = ctypes.PYFUNCTYPE(_WORD, _WORD, _WORD, _WORD, ctypes.c_char_p, _WORD)
 _RELEASE = ctypes.PYFUNCTYPE(None, _WORD, _WORD)
 
@@ -168,6 +169,7 @@ class Gate:
         self._descriptions: dict[int, EntryDescription] = {}
         self._kept: list[object] = []
         self._served: dict[tuple[int, int], tuple[int, int]] = {}
+        self._unloadable: dict[int, BaseException] = {}
         self._head = (_WORD * 2)()
         name = support.PYTHON_ERROR if libtorch.knows_python_error() else support.OTHER_ERROR
         self._type_name = ctypes.create_string_buffer(name)
@@ -194,6 +196,7 @@ class Gate:
             "bw_failed": _ON_FAILURE(self._failed),
             "bw_cuda_failed": _ON_FAILURE(self._refused),
             "bw_cuda_pending": _ON_PENDING(self._pending),
+            "bw_cuda_load": _ON_LOAD(self._load),
         }
         self._kept += callbacks.values()
         own = {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in callbacks.items()}
@@ -323,9 +326,24 @@ class Gate:
         """Return the exception for what the driver refused to specialisation `number`."""
 
         def answer() -> None:
-            raise driver_error(self._descriptions[number].operator, ctypes.c_int64(error).value)
+            code = ctypes.c_int64(error).value
+            if code == CUDA_LOAD:
+                raise self._unloadable.pop(threading.get_ident())
+            raise driver_error(self._descriptions[number].operator, code)
 
         return self._answered(answer)
+
+    def _load(self, cell: int, stream: int) -> int:
+        """Load a kernel that is to be launched; 0, or `CUDA_LOAD` for what `_refused` tells then."""
+
+        def keep(error: BaseException) -> int:
+            self._unloadable[threading.get_ident()] = error
+            return CUDA_LOAD
+
+        shield = _Shield(keep)
+        with shield:
+            devices().load_for_launch(cell, stream, self.operator)
+        return shield.code
 
     def _pending(self) -> int:
         """Return the exception for what an earlier launch has recorded; 0 if another thread has told it."""

@@ -6,7 +6,7 @@ PTX, which can be looked at.
 
 from __future__ import annotations
 
-import re
+import importlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -26,7 +26,7 @@ from brickwork.pytorch.tensor_devices import tensors_of
 from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation
-from brickwork.target.cuda import OLDEST, cuda_target
+from brickwork.target.cuda import OLDEST, capability_named, cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.derivation import Defined
 
@@ -100,7 +100,7 @@ class Specialiser:
             artifact = self.artifacts[key] = made.artifact
             self.note(signature, overload, made)
         if gate is not None and place.here and (gate, key) not in self.linked:
-            symbols = None if place.index is None else devices().load(artifact, place.index)
+            symbols = None if place.index is None else devices().link(artifact, place.index)
             gate.add(artifact.code, artifact.description, symbols)
             self.linked.add((gate, key))
         self._tell(artifact)
@@ -112,6 +112,14 @@ class Specialiser:
             if each not in self.told:
                 self.told.add(each)
                 warnings.warn_explicit(warning_text(each), BrickworkWarning, each.loc.file, each.loc.line)
+
+
+def complete(artifact: Artifact, place: Place) -> None:
+    """Make now what calls would make when they first launch a kernel: machine code where it can run here, else PTX."""
+    if artifact.kernels and place.here:
+        devices().load_all(artifact)
+    elif artifact.kernels:
+        importlib.import_module("brickwork.runtime.device_ptx").ptx_of(artifact)
 
 
 def gpu(index: int) -> Place:
@@ -132,9 +140,8 @@ def place_of(values: Sequence[object], name: str | torch.device | None) -> Place
 
 def place_named(name: str | torch.device) -> Place:
     """Return the place that a name stands for: a device of torch's, or an architecture such as `sm_90`."""
-    found = re.fullmatch(r"sm_(\d+)(\d)", str(name))
-    if found is not None:
-        capability = (int(found[1]), int(found[2]))
+    if str(name).startswith("sm_"):
+        capability = capability_named(str(name))
         if capability < OLDEST:
             raise DeviceError(f"code for GPUs is made for sm_{OLDEST[0]}{OLDEST[1]} or later, not for {name}")
         return Place(cuda_target(capability))

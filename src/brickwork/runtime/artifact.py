@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from typing import Any
 
 from brickwork.codegen.builder import FailureSite
@@ -31,12 +32,15 @@ class Artifact:
     explanation: str
     """What `op.explain()` says."""
     stages: Mapping[str, str]
-    """`ir`, `schedule`, `llvm` and, for a GPU, `pieces` (the program that launches its kernels), `device` (the
-    kernels' LLVM) and `ptx`, for `op.inspect`."""
+    """`ir`, `schedule`, `llvm` and, for a GPU, `pieces` (the program that launches its kernels) and `device` (the
+    kernels' LLVM), for `op.inspect`; `ptx` only where the user puts it in place of ours."""
     warnings: tuple[Diagnostic, ...] = ()
     """What the user is told whenever the code is first used in a process."""
-    kernels: tuple[str, ...] = ()
-    """For a GPU: the names of the kernels in `ptx`, in the order of their cells (`codegen.support.kernel_cell`)."""
+    kernels: Mapping[str, str] = field(default_factory=dict[str, str])
+    """For a GPU: the kernels in `device`, in the order of their cells (`codegen.support.kernel_cell`), each with the
+    cache's key of its PTX."""
+    architecture: str = ""
+    """For a GPU: what its kernels are compiled for (`sm_90`)."""
 
 
 def to_entry(artifact: Artifact) -> Entry:
@@ -48,7 +52,8 @@ def to_entry(artifact: Artifact) -> Entry:
         "failures": [_site_to_json(site) for site in description.failures],
         "explanation": artifact.explanation,
         "warnings": [[each.code, each.message, _location_to_json(each.loc), each.help] for each in artifact.warnings],
-        "kernels": [*artifact.kernels],
+        "kernels": dict(artifact.kernels),
+        "architecture": artifact.architecture,
     }
     stages = {name: zlib.compress(text.encode(), 1) for name, text in artifact.stages.items()}
     return Entry(metadata, {_CODE: artifact.code, **stages})
@@ -64,7 +69,8 @@ def from_entry(entry: Entry) -> Artifact:
         explanation=with_cells(metadata["explanation"]),
         stages=_Stages(entry.blobs),
         warnings=tuple(_warning_from_json(*each) for each in metadata["warnings"]),
-        kernels=tuple(metadata["kernels"]),
+        kernels=metadata["kernels"],
+        architecture=metadata["architecture"],
     )
 
 

@@ -74,8 +74,15 @@ def compile_operator(
         entry, cached = cache.obtain(cache.key_of((*parts, *more, *environment_key(target))), make)
     artifact = from_entry(entry)
     if config.dump_dir:
-        dump(name, artifact.stages, {"signature": text, "explain": artifact.explanation})
+        dump(name, _all_stages(artifact), {"signature": text, "explain": artifact.explanation})
     return Compilation(artifact, cached, time.perf_counter() - start)
+
+
+def _all_stages(artifact: Artifact) -> Mapping[str, str]:
+    """Return the stages of an artifact with the PTX of its kernels, which is made when it is first needed."""
+    if not artifact.kernels:
+        return artifact.stages
+    return {**artifact.stages, "ptx": importlib.import_module("brickwork.runtime.device_ptx").ptx_of(artifact)}
 
 
 def elements_read(derived: Derived, signature: Signature, laid: Signature | None = None) -> tuple[bool, ...]:

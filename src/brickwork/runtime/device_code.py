@@ -1,11 +1,13 @@
-"""From PTX to kernels that can be launched: machine code by the driver, kept in the cache, and loaded.
+"""From PTX to a kernel that can be launched: machine code by the driver, kept in the cache, and loaded.
 
 PTX depends on the architecture alone; machine code also on the driver that made it, and so do their keys. A GPU newer
-than all that brickwork knows has the newest known one's PTX, which its driver translates.
+than all that brickwork knows has the newest known one's PTX, which its driver translates. Where the cache has machine
+code, no PTX is made (`device_ptx.py`), and LLVM is not loaded.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 
 from brickwork.host.driver import Driver
@@ -26,13 +28,14 @@ class Gpu:
     context: int
 
 
-def machine_code(driver: Driver, ptx: str, gpu: Gpu) -> bytes:
-    """Return the machine code (a cubin) of PTX for a GPU, from the cache or made now by the driver."""
+def machine_code(driver: Driver, artifact: Artifact, name: str, gpu: Gpu) -> bytes:
+    """Return the machine code (a cubin) of a kernel for a GPU, from the cache or made now by the driver."""
     version = ".".join(map(str, driver.version))
     capability = ".".join(map(str, gpu.capability))
-    key = cache.key_of(("cubin", ptx, capability, version))
+    key = cache.key_of((_BLOB, artifact.kernels[name], capability, version))
 
     def make() -> Entry:
+        ptx = _ptx(artifact, name)
         with driver.using(gpu.context):
             return Entry({}, {_BLOB: driver.assemble(ptx, f"{gpu.name} (compute capability {capability})")})
 
@@ -40,25 +43,25 @@ def machine_code(driver: Driver, ptx: str, gpu: Gpu) -> bytes:
     return entry.blobs[_BLOB]
 
 
-def load_kernels(driver: Driver, artifact: Artifact, gpus: Sequence[Gpu], *, alike: bool = True) -> tuple[int, ...]:
-    """Return the kernels of an artifact, in the order of their cells, loaded on these GPUs.
+def load_kernel(driver: Driver, artifact: Artifact, name: str, gpus: Sequence[Gpu], *, alike: bool = True) -> int:
+    """Return a kernel of an artifact, loaded on these GPUs.
 
     Where a machine has GPUs of different capabilities that share one PTX (they are not `alike`), it is loaded as it is,
     so that each gets machine code of its own.
     """
-    if not artifact.kernels:
-        return ()
-    ptx = artifact.stages["ptx"]
-    code = machine_code(driver, ptx, gpus[0]) if alike else ptx.encode()
+    code = machine_code(driver, artifact, name, gpus[0]) if alike else _ptx(artifact, name).encode()
     with driver.using(gpus[0].context):
-        library = driver.load(code)
-        kernels = tuple(driver.kernel(library, name) for name in artifact.kernels)
+        kernel = driver.kernel(driver.load(code), name)
     for gpu in gpus:
-        prepare(driver, kernels, gpu)
-    return kernels
+        function_on(driver, kernel, gpu)
+    return kernel
 
 
-def prepare(driver: Driver, kernels: Sequence[int], gpu: Gpu) -> tuple[int, ...]:
-    """Load kernels on a GPU now: no launch has to do it, and graphs can be captured. Returns its functions."""
+def function_on(driver: Driver, kernel: int, gpu: Gpu) -> int:
+    """Load a kernel on a GPU now: no launch has to do it, and graphs can be captured. Returns its function."""
     with driver.using(gpu.context):
-        return tuple(driver.function(kernel) for kernel in kernels)
+        return driver.function(kernel)
+
+
+def _ptx(artifact: Artifact, name: str) -> str:
+    return importlib.import_module("brickwork.runtime.device_ptx").ptx_of_kernel(artifact, name)

@@ -6,6 +6,7 @@ or a package brings it.
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import tempfile
@@ -18,7 +19,8 @@ from brickwork.ir.parse import parse_program
 from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.cuda_toolkit import find_tool
-from brickwork.runtime.device_code import Gpu, load_kernels, machine_code
+from brickwork.runtime.device_code import Gpu, load_kernel, machine_code
+from brickwork.runtime.device_ptx import ptx_of, ptx_of_kernel
 from brickwork.runtime.launches import Argument, launch_table, launches
 
 _HEADER: tuple[str, ...] = (
@@ -47,20 +49,26 @@ class Row:
     blocks: int | None = None
 
 
-def architecture(artifact: Artifact) -> str:
-    """Return the architecture that an artifact's PTX is for (`sm_90`)."""
-    return _target(artifact.stages["ptx"])
-
-
-def _target(ptx: str) -> str:
-    found = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
-    return found[1] if found else ""
+def shown(stage: str, artifact: Artifact, gpu: Gpu | None, arguments: Sequence[Argument] | None) -> str:
+    """Return one of the stages that are made when they are looked at: `ptx`, `sass` or `resources`."""
+    match stage:
+        case "ptx":
+            return ptx_of(artifact)
+        case "sass":
+            return sass(artifact, gpu)
+        case _:
+            return resources(artifact, gpu, arguments)
 
 
 def sass(artifact: Artifact, gpu: Gpu | None) -> str:
     """Return the kernels' machine code as assembly; DeviceError where no program can show it."""
-    ptx = artifact.stages["ptx"]
-    return disassembly(lambda: machine_code(driver(), ptx, gpu) if gpu is not None else _assembled(ptx)[0])
+
+    def made(name: str) -> bytes:
+        if gpu is not None:
+            return machine_code(driver(), artifact, name, gpu)
+        return _assembled(ptx_of_kernel(artifact, name))[0]
+
+    return "\n".join(disassembly(functools.partial(made, name)) for name in artifact.kernels)
 
 
 def disassembly(machine_code: Callable[[], bytes]) -> str:
@@ -104,21 +112,20 @@ def _table(cells: list[tuple[str, ...]]) -> str:
 
 def _known_rows(nvidia: Driver, artifact: Artifact, gpu: Gpu) -> list[Row]:
     """Ask the driver about the code that runs."""
-    threads = _threads(artifact.stages["ptx"])
-    kernels = load_kernels(nvidia, artifact, [gpu])
     rows: list[Row] = []
-    with nvidia.using(gpu.context):
-        for name, kernel in zip(artifact.kernels, kernels, strict=True):
+    for name in artifact.kernels:
+        threads = _threads(ptx_of_kernel(artifact, name)).get(name)
+        kernel = load_kernel(nvidia, artifact, name, [gpu])
+        with nvidia.using(gpu.context):
             function = nvidia.function(kernel)
             found = nvidia.resources(function)
-            blocks = nvidia.resident_blocks(function, threads.get(name, found.threads))
-            local = found.local_bytes
-            rows.append(Row(name, threads.get(name), found.registers, local, None, found.shared_bytes, blocks))
+            blocks = nvidia.resident_blocks(function, threads or found.threads)
+        rows.append(Row(name, threads, found.registers, found.local_bytes, None, found.shared_bytes, blocks))
     return rows
 
 
 def assembled(ptx: str) -> list[Row]:
-    """Return what each kernel takes, as ptxas says; DeviceError where there is none."""
+    """Return what each kernel of a module takes, as ptxas says; DeviceError where there is none."""
     threads, said = _threads(ptx), _assembled(ptx)[1]
 
     def number(pattern: str, text: str) -> int | None:
@@ -139,9 +146,8 @@ def assembled(ptx: str) -> list[Row]:
 
 
 def _assembled_rows(artifact: Artifact) -> list[Row]:
-    """Return the kernels' rows in the order of the artifact."""
-    rows = {row.kernel: row for row in assembled(artifact.stages["ptx"])}
-    return [rows[name] for name in artifact.kernels if name in rows]
+    """Ask ptxas."""
+    return [row for name in artifact.kernels for row in assembled(ptx_of_kernel(artifact, name))]
 
 
 def _threads(ptx: str) -> dict[str, int]:
@@ -165,8 +171,13 @@ def _assembled(ptx: str) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder) / "kernels.ptx", Path(folder) / "kernels.cubin"
         source.write_text(ptx, encoding="utf-8")
-        done = _run([str(tool), "-v", f"-arch={_target(ptx)}", str(source), "-o", str(result)])
+        done = _run([str(tool), "-v", f"-arch={_architecture(ptx)}", str(source), "-o", str(result)])
         return result.read_bytes(), done.stderr
+
+
+def _architecture(ptx: str) -> str:
+    found = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

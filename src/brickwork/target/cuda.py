@@ -6,6 +6,8 @@ known one's.
 
 from __future__ import annotations
 
+import re
+
 from brickwork.target.target import Target
 
 _PTX = {
@@ -45,3 +47,25 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         grid=True,
         access_bytes=16,
     )
+
+
+def target_named(architecture: str) -> Target:
+    """Return the target of an architecture as NVIDIA names it; ValueError for one that is older than `OLDEST`.
+
+    >>> target_named("sm_90").cpu
+    'sm_90'
+    """
+    return cuda_target(capability_named(architecture))
+
+
+def capability_named(architecture: str) -> tuple[int, int]:
+    """Return the compute capability of an architecture; ValueError for what is no name of one.
+
+    >>> capability_named("sm_120")
+    (12, 0)
+    """
+    found = re.fullmatch(r"sm_(\d+)(\d)", architecture)
+    if found is None:
+        msg = f"{architecture!r} is no architecture of GPUs; their names are like sm_90"
+        raise ValueError(msg)
+    return int(found[1]), int(found[2])

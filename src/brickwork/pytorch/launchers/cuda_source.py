@@ -29,7 +29,7 @@ from brickwork.pytorch.launchers.packing import Packing, packing
 from brickwork.pytorch.register import in_order
 from brickwork.runtime.cuda_parameters import CPP_TYPES
 from brickwork.runtime.cuda_source import CudaCode, CudaText, compile_cuda, kernel_place
-from brickwork.runtime.device_code import Gpu, prepare
+from brickwork.runtime.device_code import Gpu, function_on
 from brickwork.runtime.inspection import disassembly
 from brickwork.runtime.traceback import OwnFramesHidden
 
@@ -193,7 +193,7 @@ class CudaOp(LaunchedOp):
                 with driver().using(gpu.context):
                     made = driver().load(code.cubin or code.ptx.encode())
                     kernel = driver().kernel(made, code.symbol)
-                found = self._kernels[key] = _Loaded(code, prepare(driver(), [kernel], gpu)[0], gpu.context)
+                found = self._kernels[key] = _Loaded(code, function_on(driver(), kernel, gpu), gpu.context)
             return found
 
     def _packing(
