@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import brickwork as bw
+from support.causal import timex
 from support.gpu import GPU, script
 from support.gpu_operators import gather, heat
 from support.operators import halves, noise, square
@@ -186,6 +187,33 @@ def test_a_cold_operator_in_a_capture_is_refused_and_the_capture_goes_on():
     graph.replay()
     assert torch.equal(found, x * x)
     assert torch.equal(operator(x), x * 4 + 1)
+
+
+def test_the_kernel_of_other_sizes_is_made_by_their_first_call():
+    operator = bw.op("bwgpu::causal_of_sizes")(timex)
+    few = torch.randn(2, 8, device="cuda"), torch.randn(2, 2, 8, device="cuda"), 0.5
+    many = torch.randn(64, 512, device="cuda"), torch.randn(64, 64, 512, device="cuda"), 0.5
+    operator(*few)
+    refused = []
+
+    def call():
+        try:
+            operator(*many)
+        except RuntimeError as error:
+            refused.append(str(error))
+        return operator(*few)
+
+    graph, found = captured(call)
+    assert "causal_of_sizes.warmup(...)" in refused[0]
+    graph.replay()
+    assert torch.equal(found, operator(*few))
+    operator.warmup(*many)
+    graph, found = captured(lambda: operator(*many))
+    graph.replay()
+    assert torch.equal(found, operator(*many))
+    torch.testing.assert_close(
+        found[:2, :2].cpu(), operator(many[0][:2].cpu(), many[1][:2, :2].cpu(), 0.5), rtol=1e-3, atol=1e-3
+    )
 
 
 # ---------------------------------------------------------------- threads and processes
