@@ -38,7 +38,7 @@ PUBLIC = frozenset({"__init__", "__main__"})
 DOORS: dict[str, tuple[str, ...]] = {
     "islpy": ("analysis.isl",),
     "llvmlite": ("codegen.llvm", "runtime.loader"),
-    "ctypes": ("host.driver", "host.nvrtc", "runtime.loader", "pytorch"),
+    "ctypes": ("codegen.llvm", "host.driver", "host.nvrtc", "runtime.loader", "pytorch"),
     "torch": ("pytorch", "op", "ops", "bench"),
     "numpy": ("bench",),
     "matplotlib": ("bench",),

@@ -82,7 +82,7 @@ def test_what_llvm_refuses_goes_there_too(operator: bw.Op, monkeypatch: pytest.M
     def compile_nonsense(text: str, target: Target) -> bytes:
         return compile_module(f"{text}\nnonsense", target)
 
-    monkeypatch.setattr(stages, "compile_module", compile_nonsense)
+    monkeypatch.setattr(stages, "compile_in_parts", compile_nonsense)
     with pytest.raises(bw.InternalError, match="LLVM refused") as caught:
         operator(torch.randn(5))
     said, _ = replay(caught.value.bundle or "")

@@ -1,6 +1,7 @@
 """The life of an operator: definition, redefinition, threads, fork, pickling, caches, and what it says of itself."""
 
 import copy
+import gc
 import importlib.util
 import os
 import pickle
@@ -15,7 +16,7 @@ import torch
 import brickwork as bw
 from brickwork.config import config
 from brickwork.op import Op
-from brickwork.runtime import cache
+from brickwork.runtime import cache, stages
 from support.operators import noise, square, timex
 
 SOURCE = """
@@ -96,6 +97,18 @@ def test_threads_that_meet_cold_compile_once(define):
         thread.join()
     assert not wrong
     assert len(operator.stats().specialisations) == 1
+
+
+def test_compiling_collects_no_garbage(define, monkeypatch):
+    operator, build, enabled = define("tidy", "x[i] * x[i] + 2"), stages.build, []
+
+    def watched(*arguments, **named):
+        enabled.append(gc.isenabled())
+        return build(*arguments, **named)
+
+    monkeypatch.setattr(stages, "build", watched)
+    operator(torch.randn(8))
+    assert (enabled, gc.isenabled()) == ([False], True)
 
 
 def test_a_forked_child_can_call_and_compile(define):

@@ -5,11 +5,16 @@ Invariant: text is verified before any pass sees it, so that a mistake is an `In
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import string_at
+from functools import cache, partial
 from typing import Any
 
+from brickwork.codegen.archive import packed
+from brickwork.codegen.parts import parts
 from brickwork.diagnostics.errors import DeviceError, InternalError
 from brickwork.target.target import Target
 
@@ -25,6 +30,21 @@ def compile_module(text: str, target: Target) -> bytes:
     """Return the relocatable object of a module."""
     machine = _machine(target)
     return machine.emit_object(_optimise(text, machine))
+
+
+def compile_in_parts(text: str, target: Target) -> bytes:
+    """Return the relocatable object of a module, or an archive of objects that threads made of parts of it."""
+    divided = parts(text, processors())
+    if len(divided) == 1:
+        return compile_module(text, target)
+    _machine(target)
+    with ThreadPoolExecutor(len(divided)) as pool:
+        return packed([*pool.map(partial(_compile_apart, target=target), divided)])
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def translate_module(text: str, target: Target) -> bytes:
@@ -98,25 +118,55 @@ def _library(library: bytes | None, names: Sequence[str], machine: Any) -> Any:
     return module
 
 
+def _compile_apart(text: str, target: Target) -> bytes:
+    """Return the object of a module whose context and target machine are its own, while others compile theirs.
+
+    llvmlite lets one thread at a time into LLVM; what takes long is called past its lock, as far as it can be.
+    """
+    llvm = _binding()
+    context, machine = llvm.create_context(), _make_machine(target)
+    module = _parse(text, machine, context)
+    builder = llvm.create_pass_builder(machine, _options(2))
+    _past_lock("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
+    with llvm.ffi.OutputString() as message:
+        buffer = _past_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, message)
+        if not buffer:
+            raise InternalError(f"LLVM made no object: {message}")
+    library = llvm.ffi.lib
+    try:
+        return string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
+    finally:
+        library.LLVMPY_DisposeMemoryBuffer(buffer)
+        module.close()
+
+
+def _past_lock(name: str) -> Any:
+    function = getattr(_binding().ffi.lib, name)
+    return getattr(function, "_cfn", function)
+
+
 def _optimise(text: str, machine: Any) -> Any:
     return _optimised(_parse(text, machine), machine, 2)
 
 
 def _optimised(module: Any, machine: Any, level: int) -> Any:
-    llvm = _binding()
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    options.loop_interleaving = False
-    builder = llvm.create_pass_builder(machine, options)
+    builder = _binding().create_pass_builder(machine, _options(level))
     builder.getModulePassManager().run(module, builder)
     return module
 
 
-def _parse(text: str, machine: Any) -> Any:
+def _options(level: int) -> Any:
+    options = _binding().create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_interleaving = False
+    return options
+
+
+def _parse(text: str, machine: Any, context: Any = None) -> Any:
     llvm = _binding()
     try:
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, context)
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         module.verify()
@@ -136,6 +186,11 @@ def _machine(target: Target, level: int = 3) -> Any:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.initialize_native_asmparser()
+    return _make_machine(target, level)
+
+
+def _make_machine(target: Target, level: int = 3) -> Any:
+    llvm = _binding()
     triple = target.triple or llvm.get_process_triple()
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"

@@ -27,7 +27,7 @@ class Artifact:
     """One specialisation of an operator: code, what its failures mean, and the stages that led to it as text."""
 
     code: bytes
-    """A relocatable object that defines `description.symbol`."""
+    """A relocatable object, or an archive of some, that defines `description.symbol`."""
     description: EntryDescription
     explanation: str
     """What `op.explain()` says."""

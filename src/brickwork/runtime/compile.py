@@ -7,11 +7,13 @@ One compilation is made per operator, signature and machine, even if several thr
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import importlib
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
@@ -60,10 +62,11 @@ def compile_operator(
 
     def make(edited: Mapping[str, str] | None = None) -> Entry:
         log(f"compiles {definition.name}{text}: {'it is overridden' if edited else 'not in the cache'}")
-        build = _device_stages().build if target.grid else _stages().build
-        machines = (target, host) if target.grid else (target,)
-        made = build(definition, signature, *machines, fast_math=fast_math, edited=edited)
-        return to_entry(cast("Artifact", made))
+        with _uncollected():
+            build = _device_stages().build if target.grid else _stages().build
+            machines = (target, host) if target.grid else (target,)
+            made = build(definition, signature, *machines, fast_math=fast_math, edited=edited)
+            return to_entry(cast("Artifact", made))
 
     edited = edited_stages(name, definition.name)
     if edited:
@@ -95,9 +98,9 @@ def elements_read(derived: Derived, signature: Signature, laid: Signature | None
 
     def make() -> Entry:
         log(f"derives {derived.name}{text}")
-        found: tuple[bool, ...] = importlib.import_module("brickwork.transform.derive").elements_read(
-            derived, laid or signature
-        )
+        with _uncollected():
+            derive = importlib.import_module("brickwork.transform.derive")
+            found: tuple[bool, ...] = derive.elements_read(derived, laid or signature)
         return Entry({"read": list(found)}, {})
 
     key = cache.key_of(("elements read", derived.fingerprint, derived.name, text, *versions()))
@@ -115,6 +118,18 @@ def cached_object(name: str, make: Callable[[], bytes], target: Target) -> bytes
 def environment_key(target: Target) -> tuple[str, ...]:
     """Return what compiled code depends on besides the operator: machine, settings, versions, brickwork's source."""
     return (target.identity, config.code_key(), *versions())
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Run the body without collections of garbage: a compilation makes little, and torch has much to look through."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _stages() -> ModuleType:

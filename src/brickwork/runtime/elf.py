@@ -132,11 +132,20 @@ def _headers(data: bytes) -> tuple[list[tuple[int, ...]], bytes]:
 
 def undefined(data: bytes) -> dict[str, bool]:
     """Return the names that an object of any machine lacks, and whether each is weak; none if it is no ELF file."""
+    return {symbol.name: symbol.weak for symbol in _global(data) if symbol.section is None}
+
+
+def defined(data: bytes) -> frozenset[str]:
+    """Return the names that an object of any machine has for others; none if it is no ELF file."""
+    return frozenset(symbol.name for symbol in _global(data) if symbol.section is not None)
+
+
+def _global(data: bytes) -> tuple[Symbol, ...]:
     try:
         symbols = _symbols(data, _headers(data)[0])
     except UnsupportedObjectError:
-        return {}
-    return {symbol.name: symbol.weak for symbol in symbols if symbol.section is None and not symbol.local}
+        return ()
+    return tuple(symbol for symbol in symbols if not symbol.local)
 
 
 def read(data: bytes) -> Layout:

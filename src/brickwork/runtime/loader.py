@@ -10,10 +10,12 @@ import ctypes
 import mmap
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
+from itertools import accumulate
 from typing import Any
 
+from brickwork.codegen.archive import members
 from brickwork.records import dataclass
 from brickwork.runtime import elf
 
@@ -41,10 +43,10 @@ class LoadedObject:
 
 
 def load(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedObject:
-    """Link an object and make it executable.
+    """Link an object, or those of an archive with one another, and make them executable.
 
-    Names that the object lacks are looked up in `symbols` (which may be lazy: it is only asked for names that the
-    object uses), then among the libraries that the process exports globally (libc, libm). A name found nowhere is a
+    Names that they lack are looked up in `symbols` (which may be lazy: it is only asked for names that are
+    used), then among the libraries that the process exports globally (libc, libm). A name found nowhere is a
     `LoadError`.
     """
     if sys.platform == "linux" and platform.machine() == "x86_64":
@@ -67,10 +69,19 @@ def _found(name: str, symbols: Mapping[str, int]) -> int | None:
 
 
 def _load_elf(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedObject:
-    layout = elf.read(object_bytes)
-    base = _map(layout.size)
+    layouts = [elf.read(each) for each in members(object_bytes)]
+    first = _map(sum(each.size for each in layouts))
+    placed = [*zip(accumulate((each.size for each in layouts[:-1]), initial=first), layouts, strict=True)]
+    known = {name: base + offset for base, each in placed for name, offset in each.definitions().items()}
+    for base, layout in placed:
+        _put(layout, base, lambda name: known[name] if name in known else _found(name, symbols))
+    return LoadedObject(known)
+
+
+def _put(layout: elf.Layout, base: int, resolve: Callable[[str], int | None]) -> None:
+    """Link an object for an address and make it executable there."""
     try:
-        image = elf.link(layout, base, lambda name: _found(name, symbols))
+        image = elf.link(layout, base, resolve)
     except KeyError as missing:
         raise LoadError(_MISSING.format(missing.args[0])) from None
     ctypes.memmove(base, image, len(image))
@@ -82,7 +93,6 @@ def _load_elf(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedObject:
     frames = layout.frames()
     if frames is not None:
         _register_frames(base + frames)
-    return LoadedObject({name: base + offset for name, offset in layout.definitions().items()})
 
 
 def _map(size: int) -> int:
@@ -112,8 +122,12 @@ def _load_with_llvm(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedOb
     llvm: Any = llvmlite.binding
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    reference = llvm.ObjectFileRef.from_data(object_bytes)
-    for name, weak in (dict.fromkeys(symbols, True) | elf.undefined(object_bytes)).items():
+    objects = members(object_bytes)
+    references = [llvm.ObjectFileRef.from_data(each) for each in objects]
+    lacking = {name: weak for each in objects for name, weak in elf.undefined(each).items()}
+    for name in {name for each in objects for name in elf.defined(each)}:
+        lacking.pop(name, None)
+    for name, weak in (dict.fromkeys(symbols, True) | lacking).items():
         address = _found(name, symbols)
         if address is not None:
             llvm.add_symbol(name, address)
@@ -121,9 +135,10 @@ def _load_with_llvm(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedOb
             raise LoadError(_MISSING.format(name))
     machine = llvm.Target.from_default_triple().create_target_machine(codemodel="small")
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(reference)
+    for reference in references:
+        engine.add_object_file(reference)
     engine.finalize_object()
-    return LoadedObject(_EngineAddresses(engine), (engine, reference))
+    return LoadedObject(_EngineAddresses(engine), (engine, references))
 
 
 class _EngineAddresses(dict[str, int]):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from brickwork.codegen.builder import Module
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.kernel import emit_kernel
-from brickwork.codegen.llvm import compile_module
+from brickwork.codegen.llvm import compile_in_parts
 from brickwork.diagnostics.location import with_files
 from brickwork.ir.nodes import Program
 from brickwork.ir.parse import parse_program
@@ -60,7 +60,7 @@ def emit(program: Program, target: Target, module: Module, steps: StageFiles) ->
     steps.reach("schedule", "\n".join(texts))
     functions = {each.kernel.name: emit_kernel(module, each.kernel, target).removeprefix("@") for each in kernels}
     description = emit_entry(module, program, functions, target)
-    code = compile_module(steps.reach("llvm", module.text()), target)
+    code = compile_in_parts(steps.reach("llvm", module.text()), target)
     return Artifact(code, description, "", steps.reached), kernels
 
 
