@@ -147,8 +147,8 @@ class Differentiation:
         filled = found.filled(grads, outputs)
         if filled is None or found.plan is None:
             return (None,) * len(ctx.needs_input_grad)
-        flat = found.restored(ctx, items)
-        more = found.in_rows(filled, flat)
+        flat, results = found.restored(ctx, items)
+        more = (*found.in_rows(filled, flat), *results)
         return None, *found.spread(call_derived(self._family, found.plan.call, lengths.restore(flat), more))
 
     def _jvp(self, ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:

@@ -28,13 +28,15 @@ from brickwork.transform.derivation import Defined, Derivation
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How gradients are computed: which arguments have one, which the derived operator reads, and that operator.
+    """How gradients are computed: which arguments have one, what the derived operator reads, and that operator.
 
+    It reads arguments, and some of the results; `results` is empty where none is read.
     `plain` is `PlainCalls.function` of that operator, for gradients that are differentiated again.
     """
 
     wanted: tuple[bool, ...]
     read: tuple[bool, ...]
+    results: tuple[bool, ...]
     call: Callable[..., Any]
     plain: Callable[[Values], Callable[..., Any] | None]
 
@@ -79,6 +81,8 @@ class Recipe:
 
     plan: Plan | None
     saved: tuple[int, ...]
+    results: tuple[int, ...]
+    """Places of the outputs that are saved."""
     bare: tuple[int, ...]
     """Places of tensors of which the sizes are kept alone."""
     wanted: tuple[int, ...]
@@ -101,7 +105,7 @@ class Recipe:
             ctx.kept = None, None
             return
         items, saved = [*flat], self.saved
-        ctx.save_for_backward(*[flat[place] for place in saved])
+        ctx.save_for_backward(*[flat[place] for place in saved], *[outputs[place] for place in self.results])
         for place in saved:
             items[place] = None
         for place in self.bare:
@@ -123,16 +127,18 @@ class Recipe:
         floats = (output for output, is_one in zip(outputs, self.floats, strict=True) if is_one)
         return [output.zeros() if grad is None else grad for grad, output in zip(found, floats, strict=True)]
 
-    def restored(self, ctx: Any, items: Values) -> list[Any]:
-        """Return the flat list of arguments."""
+    def restored(self, ctx: Any, items: Values) -> tuple[list[Any], Values]:
+        """Return the flat list of arguments, and the results that were saved."""
         flat = [*items]
         # The tensors are to be asked for once: a checkpoint computes them then.
-        for place, tensor in zip(self.saved, ctx.saved_tensors, strict=True):
+        tensors: Values = ctx.saved_tensors
+        count = len(self.saved)
+        for place, tensor in zip(self.saved, tensors[:count], strict=True):
             flat[place] = tensor
         for place in self.bare:
             if isinstance(flat[place], WithoutElements):
                 flat[place] = flat[place].tensor()
-        return flat
+        return flat, tensors[count:]
 
     def in_rows(self, grads: Values, flat: Values) -> Values:
         """Return gradients that lie as the tensors that are read with them do: row-major, unless elements repeat.
@@ -166,7 +172,7 @@ def recipe(
     needed = [need and is_float(item) for need, item in zip(needs, flat, strict=True)]
     wanted = tuple(map(any, lengths.grouped(needed)))[:count]
     if not any(wanted) or not any(floats):
-        return Recipe(None, (), (), (), len(flat), floats, integers, alone=False)
+        return Recipe(None, (), (), (), (), len(flat), floats, integers, alone=False)
     plan = family.plan(wanted, lengths.restore(flat), outputs)
     read = lengths.spread([*plan.read, True])
     tensors = [place for place, item in enumerate(flat) if isinstance(item, torch.Tensor)]
@@ -174,7 +180,9 @@ def recipe(
     bare = tuple(place for place in tensors if not read[place])
     given = lengths.spread([*plan.wanted, False])
     places = tuple(place for place, is_given in enumerate(given) if is_given)
-    return Recipe(plan, saved, bare, places, len(flat), floats, integers, alone=len(floats) == 1)
+    first = len(outputs) - len(plan.results)
+    results = tuple(first + place for place, is_read in enumerate(plan.results) if is_read)
+    return Recipe(plan, saved, results, bare, places, len(flat), floats, integers, alone=len(floats) == 1)
 
 
 def call_derived(family: Family, call: Callable[..., Any], values: Values, more: Values) -> Any:

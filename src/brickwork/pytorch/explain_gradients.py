@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, cast
 
 import torch
@@ -74,7 +75,10 @@ def gradient_of_call(
     if not grads:
         raise ValueError(f"{family.overload.name()} has no float results, and so no gradient")
     key = (None,) if definition.draws_random else ()
-    return Gradient(family.gradients(wanted, bare, outputs), (*bare, *grads, *key), place)
+    found = family.gradients(wanted, bare, outputs)
+    given = cast("Derived", found.definition).results_given
+    saved = compress(outputs[len(outputs) - len(given) :], given)
+    return Gradient(found, (*bare, *grads, *saved, *key), place)
 
 
 def as_numbers(value: Any) -> Any:

@@ -161,15 +161,17 @@ class DerivedOperators:
 
     def _plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
         found = self.gradients(wanted, values, outputs)
-        return Plan(wanted, cast("Derived", found.definition).read, found.call, found.plain)
+        made = cast("Derived", found.definition)
+        return Plan(wanted, made.read, made.results_given, found.call, found.plain)
 
     def gradients(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> NativeOperator:
         """Return the operator for gradients, derived to know what it reads; calling it says why there is none."""
         floats = tuple(output.is_floating_point() for output in outputs)
-        made = self._derived(Backward(wanted), values, floats)
+        results = self._results(outputs)
+        made = self._derived(Backward(wanted, (True,) * len(results)), values, floats)
         grads = [output for output, is_float in zip(outputs, floats, strict=True) if is_float]
         count = len(self.definition.parameters)
-        taken = (*values[:count], *grads)
+        taken = (*values[:count], *grads, *results)
         types = tuple(map(argument_type, made.parameters, taken))
         key = values[count : count + 1] if self.definition.draws_random else ()
         call = (*taken, *key)
@@ -178,7 +180,18 @@ class DerivedOperators:
             read = elements_read(made, Signature(types, device=device_kind(tensors_of(values))), laid)
         except CompileError:
             read = made.read
-        return self._operator(replace(made, read=read))
+        derivation = Backward(wanted, read[count:] if any(read[count:]) else ())
+        return self._operator(replace(made, read=read[:count], derivation=derivation))
+
+    def _results(self, outputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """Return those of the outputs that gradients may read: results, which stand last.
+
+        Those of gradients may not: torch adds to gradients in place.
+        """
+        definition = self.definition
+        if isinstance(definition, Derived) and isinstance(definition.derivation, Backward):
+            return ()
+        return outputs[len(outputs) - definition.results :]
 
     def _derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> Derived:
         parameters = self.definition.parameters

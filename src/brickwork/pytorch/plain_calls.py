@@ -139,7 +139,7 @@ def _forward(family: Family, found: Recipe) -> _Served:
 
 def _keeps_all(found: Recipe) -> bool:
     """Whether what is kept of a call is its arguments, which are tensors, and nothing else."""
-    return found.alone and found.saved == tuple(range(found.count))
+    return found.alone and found.saved == tuple(range(found.count)) and not found.results
 
 
 def _backward(found: Recipe, copied: Sequence[int] = ()) -> _Served:
@@ -159,8 +159,8 @@ def _backward(found: Recipe, copied: Sequence[int] = ()) -> _Served:
         served = plan.plain(given) if plan is not None and _is_grad_enabled() else None
         return (served or native)(*given)
 
-    def called(values: Values, grads: Values) -> Any:
-        results = derived(*values, *found.in_rows(grads, values))
+    def called(values: Values, grads: Values, saved: Values = ()) -> Any:
+        results = derived(*values, *found.in_rows(grads, values), *saved)
         if whole:
             return results
         gradients = found.spread(results)
@@ -174,7 +174,10 @@ def _backward(found: Recipe, copied: Sequence[int] = ()) -> _Served:
         items, outputs = ctx.kept
         # torch fills the gradient of a single output.
         filled = grads if found.alone else found.filled(grads, outputs)
-        return (None,) * (found.count + len(copied)) if filled is None else called(found.restored(ctx, items), filled)
+        if filled is None:
+            return (None,) * (found.count + len(copied))
+        values, saved = found.restored(ctx, items)
+        return called(values, filled, saved)
 
     def backward_of_tensors(ctx: Any, grad: torch.Tensor) -> Any:
         if whole and not _is_grad_enabled() and not is_dynamo_compiling() and grad.is_contiguous():

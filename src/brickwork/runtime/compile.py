@@ -89,7 +89,7 @@ def _all_stages(artifact: Artifact) -> Mapping[str, str]:
 
 
 def elements_read(derived: Derived, signature: Signature, laid: Signature | None = None) -> tuple[bool, ...]:
-    """Return for each parameter of what an operator is derived from whether its elements are looked at.
+    """Return for each parameter of what an operator is derived from, and result, whether its elements are looked at.
 
     That does not depend on how tensors lie in memory. `laid` says it of those that are at hand: what is derived then
     is what is compiled next.

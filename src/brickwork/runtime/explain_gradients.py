@@ -40,11 +40,18 @@ def _lines(made: Derived, signature: Signature, arguments: Sequence[Argument]) -
 
 
 def _saved(made: Derived) -> str:
-    """Return which arguments the forward saves, and of which the sizes alone."""
+    """Return which arguments and results the forward saves, and of which the sizes alone."""
     pairs = zip(made.base.parameters, made.read, strict=True)
     tensors = [(item.name, read) for item, read in pairs if "tensor" in item.kind]
     bare = ", ".join(name for name, read in tensors if not read)
-    parts = [", ".join(name for name, read in tensors if read) or "nothing"]
+    parts = [", ".join([*(name for name, read in tensors if read), *_results(made.results_given)]) or "nothing"]
     parts += [f"the sizes of {bare}"] if bare else []
     parts += ["the random key"] if made.draws_random else []
     return "; ".join(parts)
+
+
+def _results(given: Sequence[bool]) -> Iterator[str]:
+    """Yield what the results that are saved are called."""
+    for place, is_given in enumerate(given):
+        if is_given:
+            yield "the result" if len(given) == 1 else f"result {place}"

@@ -27,9 +27,12 @@ class Backward:
     tensors, or lists of them, have one; those of a list are a result for each item. `grad_<i>`, one for each float
     tensor that is stored into (in the order of the parameters) and each float result, are added to the parameters.
     A parameter that the operator stores into is given with its elements from before that, and is not written.
+    `results` has an item for each result of the operator: whether it is given, too, as a parameter `result_<i>` behind
+    them; it may be empty where none is.
     """
 
     wanted: tuple[bool, ...]
+    results: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,13 @@ class Derived:
         text += "".join(self._letter(place, chosen=chosen[place]) for place in tensors)
         text += "" if all(self.floats) else f"_to_{_bits(self.floats)}"
         read = [self.read[place] for place in tensors]
-        return text if all(read) else f"{text}_with_{_bits(read)}"
+        text += "" if all(read) else f"_with_{_bits(read)}"
+        return f"{text}_from_{_bits(self.results_given)}" if any(self.results_given) else text
+
+    @property
+    def results_given(self) -> tuple[bool, ...]:
+        """Which results of the base are parameters."""
+        return self.derivation.results if isinstance(self.derivation, Backward) else ()
 
     def _letter(self, place: int, *, chosen: bool) -> str:
         parameter = self.base.parameters[place]
@@ -116,6 +125,7 @@ class Derived:
         match self.derivation:
             case Backward():
                 added = [f"grad_{number}" for number in range(sum(self.floats))]
+                added += [f"result_{number}" for number, given in enumerate(self.results_given) if given]
             case Forward(given=given):
                 for item, chosen, count in zip(own, given, self.counts, strict=True):
                     names = [item.name] if item.kind == "tensor" else [f"{item.name}_{at}" for at in range(count)]
@@ -181,9 +191,11 @@ _TENSORS = frozenset({"tensor", "list[tensor]"})
 def derived(base: Defined, suffix: str) -> Derived | None:
     """Return what is made of `base` under a name that ends in `suffix`; None if it is no such name."""
     found = re.fullmatch(
-        r"(backward|forward|batch)_(keys_)?((?:[01a]|[ln]\d+x)*)(?:_to_([01]+))?(?:_with_([01]+))?", suffix
+        r"(backward|forward|batch)_(keys_)?((?:[01a]|[ln]\d+x)*)(?:_to_([01]+))?(?:_with_([01]+))?"
+        r"(?:_from_([01]+))?",
+        suffix,
     )
-    if found is None or (found[2] and found[1] != "batch"):
+    if found is None or (found[2] and found[1] != "batch") or (found[6] and found[1] != "backward"):
         return None
     letters = re.findall(r"[01a]|[ln]\d+x", found[3])
     places = [place for place, item in enumerate(base.parameters) if item.kind in _TENSORS]
@@ -196,7 +208,9 @@ def derived(base: Defined, suffix: str) -> Derived | None:
     written = sum(count for item, count in zip(base.parameters, counts, strict=True) if item.name in base.mutated)
     floats = tuple(bit == "1" for bit in found[4] or "1" * (written + base.results))
     bits = tuple(chosen)
-    derivation = {"backward": Backward, "forward": Forward}.get(found[1], functools.partial(Batch, keys=bool(found[2])))
+    given = tuple(bit == "1" for bit in found[6] or "")
+    made = {"backward": functools.partial(Backward, results=given), "forward": Forward}
+    derivation = made.get(found[1], functools.partial(Batch, keys=bool(found[2])))
     return Derived(base, derivation(bits), floats, tuple(counts), tuple(read))
 
 

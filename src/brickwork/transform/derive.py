@@ -34,8 +34,8 @@ def derive(program: Program, derivation: Derivation, signature: Signature) -> Pr
     `program` is that of the operator it is derived from, for `base_signature` of the same.
     """
     match derivation:
-        case Backward(wanted=wanted):
-            return gathered(backward(program, wanted, signature))
+        case Backward():
+            return gathered(backward(program, derivation, signature))
         case Forward(given=given):
             return forward(program, given, signature)
         case Batch(given=given, keys=keys):
@@ -44,9 +44,10 @@ def derive(program: Program, derivation: Derivation, signature: Signature) -> Pr
             assert_never(derivation)
 
 
-def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -> Program:
+def backward(program: Program, derivation: Backward, signature: Signature) -> Program:
     """Return the program of gradients, which adds to them where contributions arise."""
-    return cast("Program", import_module("brickwork.transform.autodiff.reverse").backward(program, wanted, signature))
+    made = import_module("brickwork.transform.autodiff.reverse").backward(program, derivation, signature)
+    return cast("Program", made)
 
 
 def gathered(program: Program) -> Program:
@@ -125,8 +126,8 @@ def _scattered(base: Defined, derivation: Backward, signature: Signature) -> Pro
     """Return the program of an operator's gradients as it is derived again: with one form of each sum."""
     plain = base_signature(len(base.parameters), derivation, signature)
     if isinstance(base, Derived) and isinstance(base.derivation, Backward):
-        return backward(_laid(base, plain, _scattered), derivation.wanted, signature)
-    return backward(program_of(base, plain), derivation.wanted, signature)
+        return backward(_laid(base, plain, _scattered), derivation, signature)
+    return backward(program_of(base, plain), derivation, signature)
 
 
 def base_signature(parameters: int, derivation: Derivation, signature: Signature) -> Signature:
@@ -176,11 +177,17 @@ def _without_first_axis(kind: TensorType) -> TensorType:
 
 
 def elements_read(derived: Derived, signature: Signature) -> tuple[bool, ...]:
-    """Return for each parameter of the base whether the derived program reads elements of it, or what is made of it."""
+    """Return for each parameter of the base whether the derived program reads elements of it, or what is made of it.
+
+    Then the same of each result of the base that it may be given.
+    """
     programs = [program_of(derived, signature)]
     if isinstance(derived.derivation, Backward):
         programs.append(_laid(derived, signature, _scattered))
-    return tuple(map(any, zip(*map(loaded, programs), strict=True)))[: len(derived.base.parameters)]
+    found = tuple(map(any, zip(*map(loaded, programs), strict=True)))
+    before = len(derived.base.parameters)
+    after = len(derived.parameters)
+    return (*found[:before], *found[after - sum(derived.results_given) : after])
 
 
 def loaded(program: Program) -> tuple[bool, ...]:

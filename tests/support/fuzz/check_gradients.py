@@ -54,7 +54,10 @@ def examine_gradients(case: Case, folder: Path, *, as_machine_code: bool = True)
             return seen
         forward, backward = (
             _derived(program, derivation, (*types, *map(argument_type, added)))
-            for derivation, added in ((Forward(given), point.direction), (Backward(given), point.weights))
+            for derivation, added in (
+                (Forward(given), point.direction),
+                (Backward(given, (True,) * len(point.results)), [*point.weights, *point.results]),
+            )
         )
     except CompileError as error:
         seen[f"refused {error.diagnostics[0].code}"] += 1
@@ -66,7 +69,7 @@ def examine_gradients(case: Case, folder: Path, *, as_machine_code: bool = True)
         if way == "compiled" and not as_machine_code:
             continue
         tangents = run(forward, [*map(copy, arguments), *point.direction])
-        gradients = run(backward, [*map(copy, arguments), *point.weights])
+        gradients = run(backward, [*map(copy, arguments), *point.weights, *point.results])
         found = (_product(tangents, point.weights), _product(gradients, point.direction))
         if not any(math.isfinite(each[0]) for each in found):
             seen["overflows inside"] += 1
@@ -107,20 +110,26 @@ class _Point:
     seed: int
     direction: list[torch.Tensor] = field(init=False)
     weights: list[torch.Tensor] = field(init=False)
+    results: list[torch.Tensor] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Choose the direction and the weights."""
+        """Choose the direction and the weights; compute the results."""
         source = torch.Generator().manual_seed(self.seed)
         floats = [item for item in self.arguments if isinstance(item, torch.Tensor) and item.is_floating_point()]
         self.direction = [_random(item, source) for item in floats]
-        self.weights = [_random(item, source) for item in self.outputs(self.arguments)]
+        written, self.results = self.run(self.arguments)
+        self.weights = [_random(item, source) for item in (*written, *self.results) if item.is_floating_point()]
 
-    def outputs(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
-        """Return the float tensors that the program writes, then its float results."""
+    def run(self, arguments: Sequence[Any]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Return the tensors that the program writes, and its results."""
         given = [copy(item) for item in arguments]
         results = interpreted(self.program, given)
         names = [parameter.name for parameter in self.definition.parameters]
-        written = [item for name, item in zip(names, given, strict=True) if name in self.definition.mutated]
+        return [item for name, item in zip(names, given, strict=True) if name in self.definition.mutated], results
+
+    def outputs(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
+        """Return the float tensors that the program writes, then its float results."""
+        written, results = self.run(arguments)
         return [item for item in (*written, *results) if item.is_floating_point()]
 
     def difference(self, step: float) -> float:

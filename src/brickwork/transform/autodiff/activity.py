@@ -24,12 +24,14 @@ class Activity:
         return any(item in self.found for item in leaves(expression))
 
 
-def activity(block: Block, wanted: Collection[Tensor], results: Collection[Tensor]) -> Activity:
-    """Return what is active between the wanted tensors and the float results."""
+def activity(
+    block: Block, wanted: Collection[Tensor], results: Collection[Tensor], constant: Collection[Symbol] = ()
+) -> Activity:
+    """Return what is active between the wanted tensors and the float results, apart from what is held `constant`."""
     edges: list[tuple[frozenset[Symbol | Tensor], Symbol | Tensor]] = []
     for node in statements(block):
         match node:
-            case Assign(symbol=symbol, value=value) if symbol.dtype.is_float:
+            case Assign(symbol=symbol, value=value) if symbol.dtype.is_float and symbol not in constant:
                 edges.append((leaves(value), symbol))
             case Store(tensor=tensor, value=value) if tensor.type.dtype.is_float:
                 edges.append((leaves(value), tensor))

@@ -73,6 +73,8 @@ class Evaluator:
     values: dict[Symbol, Symbol]
     load: Callable[[Load, tuple[Expression, ...]], Expression]
     out: list[Statement]
+    recalled: Callable[[Apply], Expression | None] = field(default=lambda _: None)
+    """Gives the value of an operator that need not be computed again."""
     loaded: dict[Element, Expression] = field(default_factory=dict[Element, Expression])
 
     def term(self, node: Expression) -> Term:
@@ -98,7 +100,8 @@ class Evaluator:
                 applied = Apply(
                     operator=node.operator, operands=tuple(item.value for item in terms), dtype=node.dtype, loc=node.loc
                 )
-                return Term(node, self.kept(applied, "v"), tuple(map(self.active, terms)), arguments=applied.operands)
+                value = self.kept(self.recalled(applied) or applied, "v")
+                return Term(node, value, tuple(map(self.active, terms)), arguments=applied.operands)
             case Constant() | Size() | Random():
                 raise TypeError(type(node).__name__)
 

@@ -130,6 +130,12 @@ class ReachingStores:
         others = (*self.stores[store.tensor], *self.loads.get(store.tensor, []))
         return store.tensor in self.exchanged or any(self.may_follow(other, store.access) for other in others)
 
+    def is_final(self, store: Store) -> bool:
+        """Whether what is stored is what the tensor ends with."""
+        if store.tensor in self.exchanged:
+            return False
+        return not any(self.may_follow(store.access, other) for other in self.stores[store.tensor])
+
     def may_follow(self, first: int, second: int) -> bool:
         """Whether the second of two accesses of a tensor may touch, later, an element that the first touches."""
         one, other = self.accesses.get(first), self.accesses.get(second)

@@ -19,6 +19,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, DType
 from brickwork.ir.nodes import (
     Allocate,
+    Apply,
     Assign,
     Block,
     Break,
@@ -43,6 +44,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.activity import Activity
 from brickwork.transform.autodiff.pullbacks import Evaluator, Term
+from brickwork.transform.autodiff.saved_results import Equations, SavedResults
 from brickwork.transform.autodiff.single_exit import leaving
 from brickwork.transform.autodiff.store_forwarding import Elements, is_exact
 from brickwork.transform.autodiff.tapes import Tape, Tapes
@@ -54,7 +56,7 @@ class Scope:
     """What holds at a place of a recomputation: the variables and locals that stand for those of the source.
 
     `elements` are those of tensors that are in variables, `loops` the indices of the loops around it in the source;
-    `unbounded` says that a `while` is among these loops.
+    `unbounded` says that a `while` is among these loops, `known` what results tell in the block.
     """
 
     values: dict[Symbol, Symbol] = field(default_factory=dict[Symbol, Symbol])
@@ -62,16 +64,23 @@ class Scope:
     loops: tuple[Symbol, ...] = ()
     unbounded: bool = False
     elements: Elements = field(default_factory=Elements)
+    known: Equations = field(default_factory=Equations)
 
     def copy(self) -> Scope:
-        """Return a scope that changes on its own."""
-        return Scope(dict(self.values), dict(self.arrays), self.loops, self.unbounded, self.elements.copy())
+        """Return a scope that changes on its own, for the same block."""
+        return replace(self, values=dict(self.values), arrays=dict(self.arrays), elements=self.elements.copy())
+
+    def branch(self) -> Scope:
+        """Return a copy for a block that may be left out."""
+        return replace(self.copy(), known=Equations(self.known))
 
     def inside(self, loop: For | While) -> Scope:
         """Return a copy for the body of a loop."""
         loops = self.loops if isinstance(loop, While) else (*self.loops, loop.index)
         unbounded = self.unbounded or isinstance(loop, While)
-        return Scope(dict(self.values), dict(self.arrays), loops, unbounded, self.elements.after(loop))
+        return Scope(
+            dict(self.values), dict(self.arrays), loops, unbounded, self.elements.after(loop), Equations(self.known)
+        )
 
 
 # ---------------------------------------------------------------- what is left for the sweep
@@ -143,7 +152,7 @@ class Recompute:
 
     `loads` gives an element of a tensor as it is known when the gradients are computed, `is_taped` tells whether it
     takes a tape for it. `parallel` are the loops whose iterations may run in any order, `summed` the variables that
-    more than one iteration of a loop makes.
+    more than one iteration of a loop makes; `results` tells what need not be computed again.
     """
 
     names: Names
@@ -153,6 +162,7 @@ class Recompute:
     is_taped: Callable[[Load], bool]
     parallel: frozenset[Symbol]
     summed: frozenset[Symbol]
+    results: SavedResults
 
     def block(self, block: Block, scope: Scope, out: list[Statement], steps: list[Step] | None) -> None:
         """Write F(block); `scope` is moved on to what holds after it."""
@@ -208,7 +218,10 @@ class Recompute:
                 known = scope.elements.values[place] = evaluator.kept(self.loads(node, indices, scope), "v")
             return known
 
-        evaluator = Evaluator(self.names, self.activity, scope.values, load, out)
+        def recalled(node: Apply) -> Expression | None:
+            return self.results.recalled(node, scope.known, evaluator)
+
+        evaluator = Evaluator(self.names, self.activity, scope.values, load, out, recalled)
         return evaluator
 
     def fresh(self, name: str, dtype: DType) -> Symbol:
@@ -227,6 +240,7 @@ class Recompute:
         indices = tuple(evaluator.plain(index) for index in node.indices)
         term = evaluator.term(node.value)
         if not node.tensor.is_local:
+            term = self.results.stored(node, indices, term, scope.known, evaluator)
             if steps is not None:
                 steps.append(Stored(node, indices, term))
             cheap = is_exact(node) and not read_symbols(node.value) & self.summed
@@ -255,7 +269,7 @@ class Recompute:
             steps.append(Branched(node, condition, scope.copy(), self.saved((node,), scope, out)))
         parts: list[tuple[Scope, list[Statement]]] = []
         for block in (node.then, node.otherwise):
-            inner, code = scope.copy(), list[Statement]()
+            inner, code = scope.branch(), list[Statement]()
             self.block(block, inner, code, None)
             parts.append((inner, code))
         (first, then), (second, otherwise) = parts
@@ -363,8 +377,11 @@ class Recompute:
         left = leaving(node) if isinstance(node, For) else None
         self.block(node.body if left is None else node.body[:-1], inner, code, None)
         self.pass_on(phis, inner, code)
+        self.results.ranges[index] = (start, stop)
         if left is not None:
             code.append(If(condition=build.read(inner.values[left]), then=(Break(),)))
+        elif isinstance(node, For):
+            self.results.leave(index, code, inner.known, scope.known)
         claimed = isinstance(node, For) and node.claimed
         out.append(For(index=index, start=start, stop=stop, body=tuple(code), claimed=claimed, loc=node.loc))
         return count

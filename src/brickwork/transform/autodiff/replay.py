@@ -50,7 +50,7 @@ class Replay:
     """The replay of one normalised kernel.
 
     `allocated` are the tensors that the host makes, `adjoints` the adjoints of tensors, which change places with them,
-    `around` the loops around each load.
+    `around` the loops around each load, `results` what was saved of tensors as they are after the kernel.
     """
 
     states: ReachingStores
@@ -59,6 +59,7 @@ class Replay:
     allocated: Mapping[Tensor, Allocate]
     adjoints: Mapping[Tensor, Tensor]
     around: Mapping[int, Around]
+    results: Mapping[Tensor, Tensor]
     snapshots: Snapshots = field(init=False)
     copies: dict[Tensor, tuple[Tensor, Allocate]] = field(default_factory=dict[Tensor, tuple[Tensor, Allocate]])
     kept: dict[int, Tape] = field(default_factory=dict[int, Tape])
@@ -78,7 +79,7 @@ class Replay:
             case Known.BEGINNING:
                 return self.beginning(node, indices, scope)
             case Known.END:
-                copy = self.copy(tensor)
+                copy = self.results.get(tensor) or self.copy(tensor)
                 return replace(self.names.load(copy, *of_other(indices, tensor, copy)), loc=node.loc)
             case Known.TAPE:
                 return self.taped(node, indices, scope)

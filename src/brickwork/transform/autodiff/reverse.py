@@ -14,8 +14,9 @@ All of it is one kernel, without what no gradient depends on. Arguments are read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 
 from brickwork.analysis.scalars import NONE
 from brickwork.analysis.verdicts import Analysis, LoopVerdict
@@ -51,9 +52,10 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import NodeType, rewrite, walk
-from brickwork.transform.autodiff.activity import activity
+from brickwork.transform.autodiff.activity import Activity, activity
 from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.branches import branched
+from brickwork.transform.autodiff.cancel_factors import cancel_factors
 from brickwork.transform.autodiff.counted_while import counted_while
 from brickwork.transform.autodiff.dead_code import without_dead, without_unused
 from brickwork.transform.autodiff.extremes import choose_extremes
@@ -63,6 +65,8 @@ from brickwork.transform.autodiff.locations import with_locations
 from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.autodiff.recompute import Recompute, Scope
 from brickwork.transform.autodiff.replay import Replay
+from brickwork.transform.autodiff.saved_results import SavedResults
+from brickwork.transform.autodiff.shifts import shifts
 from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.autodiff.single_exit import single_exit
 from brickwork.transform.autodiff.store_forwarding import summed_symbols
@@ -71,6 +75,7 @@ from brickwork.transform.autodiff.sweep_order import in_source_order
 from brickwork.transform.autodiff.tapes import Tapes
 from brickwork.transform.autodiff.trip_counts import TripCounts
 from brickwork.transform.autodiff.varying_loads import varying_loops
+from brickwork.transform.derivation import Backward
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.preconditions import preconditions_of, strictest
 from brickwork.transform.scratch import Names
@@ -83,20 +88,20 @@ def gathered(program: Program) -> Program:
     return gather(program, fresh_names(program))
 
 
-def backward(program: Program, wanted: tuple[bool, ...], signature: Signature) -> Program:
-    """Return the program of the gradients of `wanted` parameters, for arguments of the types in `signature`.
+def backward(program: Program, derivation: Backward, signature: Signature) -> Program:
+    """Return the program of the gradients of a program, for arguments of the types in `signature`.
 
     It adds to elements where contributions arise: that is the form to derive again.
     """
-    derived, lost = _derived(program, wanted, signature, reached=False)
+    derived, lost = _derived(program, derivation, signature, reached=False)
     if lost:
-        derived, lost = _derived(program, wanted, signature, reached=True)
+        derived, lost = _derived(program, derivation, signature, reached=True)
     _refuse(program, lost)
     return derived
 
 
 def _derived(
-    program: Program, wanted: tuple[bool, ...], signature: Signature, *, reached: bool
+    program: Program, derivation: Backward, signature: Signature, *, reached: bool
 ) -> tuple[Program, list[Load]]:
     """Return the program of gradients, and the loads whose values it does not know.
 
@@ -107,23 +112,27 @@ def _derived(
     kernel = replace(kernel, body=single_exit(counted_while(kernel.body, names) if reached else kernel.body, names))
     parameters = [item for item in program.parameters if not isinstance(item, KeyParameter)]
     places = {source: target for node in host if isinstance(node, Rebind) for target, source in _pairs(node)}
-    wanted_tensors = parameter_tensors(item for item, chosen in zip(parameters, wanted, strict=True) if chosen)
-    asked = tuple(places.get(tensor, tensor) for tensor in wanted_tensors)
+    chosen = compress(parameters, derivation.wanted)
+    asked = tuple(places.get(tensor, tensor) for tensor in parameter_tensors(chosen))
     outputs = (*parameter_tensors(parameters, mutated=True), *results)
-    given = _given(outputs, signature.arguments[len(parameters) :], names)
+    types = signature.arguments[len(parameters) :]
+    given = _given(outputs, types, names)
+    saved = _saved(results, derivation.results, types[len(given) :], names)
     given = {places.get(tensor, tensor): gradient for tensor, gradient in given.items()}
-    kernel = replace(kernel, body=choose_extremes(kernel.body, activity(kernel.body, asked, given).found, names))
-    kernel = replace(kernel, body=branched(kernel.body, activity(kernel.body, asked, given), names))
+    kernel, active = _prepared(kernel, asked, given, names)
     analysis = unguarded_analysis(kernel)
-    active, states = activity(kernel.body, asked, given), ReachingStores(kernel, analysis)
+    states = ReachingStores(kernel, analysis)
     tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
     tensors.sort(key=lambda item: item.number)
     found = adjoints(kernel.body, tensors, asked, given, states, names, results)
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
     tapes = Tapes(TripCounts(kernel.body, kernel.scalars, reached=reached), names)
-    replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body))
+    moved = {*places, *places.values()}
+    kept = {tensor: item for tensor, item in saved.items() if tensor in allocated and tensor not in moved}
+    replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body), kept)
     free, summed = _in_any_order(kernel.body, analysis), summed_symbols(kernel.body)
-    recompute = Recompute(names, active, tapes, replay.load, replay.is_taped, free, summed)
+    known = SavedResults(kept, states, names)
+    recompute = Recompute(names, active, tapes, replay.load, replay.is_taped, free, summed, known)
     sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting))
     code: list[Statement] = []
     sweep.block(kernel.body, Scope({symbol: symbol for symbol in kernel.scalars}), code, NONE)
@@ -134,21 +143,33 @@ def _derived(
     allocations = [item.allocation for item in tapes.made]
     made = (*found.made, *(item for _, item in replay.copies.values()), *allocations)
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
-    derived, assumptions = in_source_order(_kernel(kernel, reduced, made, sizes), sweep.turned)
+    told = (*made, *(replace(allocated[tensor], tensor=item) for tensor, item in kept.items()))
+    derived, assumptions = in_source_order(_kernel(kernel, reduced, told, sizes), sweep.turned)
     assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
-    shorter, more = join_tapes(simplified(derived.body, gradients, before), allocations, names)
+    shorter = simplified(cancel_factors(derived.body, names), gradients, before)
+    shorter, more = join_tapes(shorter, allocations, names)
     derived, made = _kernel(derived, with_locations(shorter, kernel.loc), more, sizes), (*made, *more)
     loads = (node for node in walk(derived.body) if isinstance(node, Load))
     needed = [replay.lost[node.tensor] for node in loads if node.tensor in replay.lost]
-    body = _host(host, derived, (*made, *_limits(program, strictest(assumed, before))), given, gradients)
-    return _program(program, parameters, given, body, signature), needed
+    body = _host(host, derived, (*made, *_limits(program, strictest(assumed, before))), (given, kept), gradients)
+    return _program(program, parameters, (*given.values(), *saved.values()), body, signature), needed
+
+
+def _prepared(
+    kernel: Kernel, asked: Collection[Tensor], given: Collection[Tensor], names: Names
+) -> tuple[Kernel, Activity]:
+    """Return a kernel in the form that has an adjoint, and what of it is active."""
+    constant = shifts(kernel.body, activity(kernel.body, asked, given).found)
+    body = choose_extremes(kernel.body, activity(kernel.body, asked, given, constant).found, names)
+    body = branched(body, activity(body, asked, given, constant), names)
+    return replace(kernel, body=body), activity(body, asked, given, constant)
 
 
 def _program(
-    source: Program, parameters: Sequence[Parameter], given: Mapping[Tensor, Tensor], body: Block, signature: Signature
+    source: Program, parameters: Sequence[Parameter], given: Iterable[Tensor], body: Block, signature: Signature
 ) -> Program:
-    """Return the program with this body, which takes the gradients that are given after the source's arguments."""
-    arguments = (*map(_unwritten, parameters), *map(TensorParameter, given.values()))
+    """Return the program with this body, which takes what is given after the source's arguments."""
+    arguments = (*map(_unwritten, parameters), *map(TensorParameter, given))
     return Program(
         name=source.name,
         parameters=(*arguments, *source.parameters[len(parameters) :]),
@@ -229,32 +250,43 @@ def _limits(program: Program, assumptions: Iterable[Expression]) -> Iterator[Sta
 
 
 def _host(
-    host: Block, kernel: Kernel, made: Block, given: Mapping[Tensor, Tensor], results: tuple[Tensor, ...]
+    host: Block,
+    kernel: Kernel,
+    made: Block,
+    given: tuple[Mapping[Tensor, Tensor], Mapping[Tensor, Tensor]],
+    results: tuple[Tensor, ...],
 ) -> Block:
-    """Return the host part: that of the source with checks of the gradients given, all that is made, the launch."""
+    """Return the host part: that of the source with checks of what is given, all that is made, the launch.
+
+    Gradients are given, and results, which the host part allocates.
+    """
     statements: list[Statement] = []
-    unchecked = dict(given)
+    gradients, saved = given
+    unchecked = dict(gradients)
     for statement in host:
         statements.append(statement)
         match statement:
-            case Allocate(tensor=tensor, sizes=sizes) if tensor in unchecked:
-                statements += _checks(tensor, unchecked.pop(tensor), sizes)
+            case Allocate(tensor=tensor, sizes=sizes):
+                if tensor in unchecked:
+                    statements += _checks(f"gradient of `{tensor.name}`", unchecked.pop(tensor), sizes)
+                if tensor in saved:
+                    statements += _checks(f"result `{tensor.name}`", saved[tensor], sizes)
             case Rebind(targets=targets):
                 for tensor in unchecked.keys() & targets:
-                    statements += _checks(tensor, unchecked.pop(tensor), sizes_of(tensor))
+                    statements += _checks(f"gradient of `{tensor.name}`", unchecked.pop(tensor), sizes_of(tensor))
             case _:
                 pass
     for tensor, gradient in unchecked.items():
-        statements += _checks(tensor, gradient, sizes_of(tensor))
+        statements += _checks(f"gradient of `{tensor.name}`", gradient, sizes_of(tensor))
     end = (Launch(kernel=kernel, loc=kernel.loc), Return(tensors=results, loc=kernel.loc))
     return without_unused((*statements, *made, *end))
 
 
-def _checks(tensor: Tensor, gradient: Tensor, sizes: Sequence[Expression]) -> Iterator[Statement]:
-    """Yield that a gradient has the sizes of what it is a gradient of."""
+def _checks(what: str, given: Tensor, sizes: Sequence[Expression]) -> Iterator[Statement]:
+    """Yield that what is given has the sizes that it has to have."""
     for axis, size in enumerate(sizes):
-        found = build.size(gradient, axis)
-        text = f"the gradient of `{tensor.name}` has the size {{0}} on axis {axis}, not {{1}}"
+        found = build.size(given, axis)
+        text = f"the {what} has the size {{0}} on axis {axis}, not {{1}}"
         failure = Failure(FailureKind.VALUE, text)
         yield Check(condition=build.apply("eq", found, size), failure=failure, values=(found, size))
 
@@ -290,5 +322,14 @@ def _given(outputs: Sequence[Tensor], types: Sequence[object], names: Names) -> 
     """Return the gradients that are given, by the float tensors that they are of."""
     floats = [tensor for tensor in outputs if tensor.type.dtype.is_float]
     kinds = [kind for kind in types if isinstance(kind, TensorType)]
-    pairs = zip(floats, kinds, strict=True)
+    pairs = zip(floats, kinds, strict=False)
     return {tensor: Tensor(f"grad_{place}", next(names.tensors), kind) for place, (tensor, kind) in enumerate(pairs)}
+
+
+def _saved(
+    results: Sequence[Tensor], given: Sequence[bool], types: Sequence[object], names: Names
+) -> dict[Tensor, Tensor]:
+    """Return the results that are given, by the tensors that they are of."""
+    kinds = (kind for kind in types if isinstance(kind, TensorType))
+    pairs = zip(compress(enumerate(results), given), kinds, strict=True)
+    return {tensor: Tensor(f"result_{place}", next(names.tensors), kind) for (place, tensor), kind in pairs}

@@ -165,8 +165,7 @@ def _not_zero(chosen: Callable[[Point], Expression]) -> _Chosen:
 
 
 def _of_denominator(outer: Expression, point: Point) -> Expression:
-    left, right = point.operands
-    return _times(_negative(outer), _over(_over(left, right), right))
+    return _times(_negative(outer), _over(point.result, _right(point)))
 
 
 def _of_base(outer: Expression, point: Point) -> Expression:

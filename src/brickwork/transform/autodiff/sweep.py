@@ -191,7 +191,7 @@ class Sweep:
         blocks: list[Block] = []
         for block in (step.node.then, step.node.otherwise):
             code: list[Statement] = []
-            self.block(block, step.scope.copy(), code, live)
+            self.block(block, step.scope.branch(), code, live)
             blocks.append(tuple(code))
         then, otherwise = blocks
         out.append(If(condition=step.condition, then=then, otherwise=otherwise, loc=step.node.loc))
@@ -220,6 +220,7 @@ class Sweep:
             self.turned.add(turned)
         if isinstance(node, For):
             scope.values[node.index] = index
+            self.recompute.results.ranges[index] = (step.start, step.stop)
         began = [
             item for tensor, copy in step.saved.items() for item in self.recompute.moved(copy, scope.arrays[tensor])
         ]
@@ -257,7 +258,7 @@ class Sweep:
             return
         for tensor, copy in step.saved.items():
             code.extend(recompute.moved(copy, scope.arrays[tensor]))
-        around = step.scope.copy()
+        around = step.scope.branch()
         recompute.iterations(step.node, around, code, step.start, build.read(index), None)
         for symbol in step.carried:
             scope.values[symbol] = around.values[symbol]
