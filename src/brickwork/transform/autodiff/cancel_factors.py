@@ -1,10 +1,10 @@
 """Takes out factors of products that are divided by again, and divides a sum once instead of each of its terms.
 
     s = 0.0                                  q = 0.0
-    for j:                                   for j:
+    for j in range(n):                       for j in range(n):
         v = r[j] * t                  ->         q = q + a[j] * r[j]
-        s = s + a[j] / t * v / t             s = q / t
-    for j:                                   for j:
+        s = s + a[j] / t * v / t             s = q / t if n > 0 else 0.0
+    for j in range(n):                       for j in range(n):
         v = r[j] * t                             y[j] = q * r[j]
         y[j] = s * v
 
@@ -21,6 +21,7 @@ from dataclasses import field, replace
 
 from brickwork.ir import build
 from brickwork.ir.build import is_constant
+from brickwork.ir.dtypes import BOOL
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -206,14 +207,18 @@ def _loop(loop: For, state: _State, names: Names) -> Iterator[Statement]:
                 body.append(Assign(symbol=total, value=value, loc=statement.loc))
                 continue
         body.extend(_block((statement,), known, names))
+    ran = names.symbol("ran", BOOL)
+    if divided:
+        yield Assign(symbol=ran, value=build.apply("lt", loop.start, loop.stop), loc=loop.loc)
     for total, _ in divided.values():
         yield Assign(symbol=total, value=build.constant(0.0, total.dtype))
     yield replace(loop, body=tuple(body))
     for symbol, (total, below) in divided.items():
         quotient = _Quotient((build.read(total),), below)
-        node = Assign(symbol=symbol, value=quotient.expression(build.read(total)), loc=loop.loc)
-        state.assign(node)
-        yield node
+        zero = build.constant(0.0, total.dtype)
+        value = build.select(build.read(ran), quotient.expression(zero), zero)
+        yield Assign(symbol=symbol, value=value, loc=loop.loc)
+        state.quotients[symbol] = quotient
 
 
 def _term(statement: Statement) -> tuple[Symbol, Expression] | None:

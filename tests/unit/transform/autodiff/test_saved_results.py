@@ -10,6 +10,7 @@ from brickwork.ir.walk import statements, walk
 from brickwork.transform.derivation import Backward
 from support.derivatives import derived, interpreted
 from support.gradients import check_gradients, forward, lowered, numbers
+from support.gradients import derived as derived_of
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:
@@ -141,6 +142,17 @@ def passed_on(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def quotients(w: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = w.new_empty((1,))
+    factor = w[0]
+    divisor = y[0]
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += factor * (x[i] / divisor)
+    out[0] = total
+    return out
+
+
 CASES = {
     softmax: (numbers(3, 4),),
     in_two_steps: (numbers(3, 4),),
@@ -219,6 +231,18 @@ def test_where_a_shift_was_found_does_not_matter():
 def test_a_shift_that_results_depend_on_has_a_gradient():
     program = check_gradients(passed_on, *CASES[passed_on])
     assert any("place" in node.symbol.name for node in statements(program) if isinstance(node, Assign))
+
+
+def test_a_sum_is_divided_once():
+    program = check_gradients(quotients, numbers(1), numbers(4), numbers(1), wanted=(True, False, False))
+    (loop,) = (node for node in statements(program) if isinstance(node, For))
+    assert not any(isinstance(node, Apply) and node.operator.name == "truediv" for node in walk(loop))
+
+
+def test_no_sum_at_all_is_not_divided_by_zero():
+    program = derived_of(quotients, (numbers(1), numbers(0), 0 * numbers(1)), (True, False, False))
+    arguments = [torch.ones(1, dtype=torch.float64), numbers(0), 0 * numbers(1), numbers(1)]
+    assert torch.equal(interpreted(program, arguments)[0], torch.zeros(1, dtype=torch.float64))
 
 
 def _has_loop(node: Node) -> bool:
