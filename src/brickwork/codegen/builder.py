@@ -51,6 +51,9 @@ class Module:
     fast_math: bool = False
     """Whether floating-point arithmetic may be rewritten in ways that change its last digits."""
     _names: int = 0
+    _shared: dict[str, str] = field(default_factory=dict[str, str])
+    """The names of strings and of metadata nodes, by their text."""
+    _nodes: int = 0
 
     def declare(self, name: str, result: str, parameters: Sequence[str], attributes: str = "") -> str:
         """Declare an external function once; return its name with the sigil."""
@@ -61,12 +64,23 @@ class Module:
         """Add a zero-terminated constant; return its name with the sigil."""
         data = text.encode() + b"\0"
         body = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
-        for name, line in self.globals.items():
-            if line.endswith(f'c"{body}"'):
-                return f"@{name}"
-        name = self.fresh("text")
-        self.globals[name] = f'@{name} = private unnamed_addr constant [{len(data)} x i8] c"{body}"'
-        return f"@{name}"
+        definition = f'private unnamed_addr constant [{len(data)} x i8] c"{body}"'
+        if definition not in self._shared:
+            name = self._shared[definition] = f"@{self.fresh('text')}"
+            self.globals[name] = f"{name} = {definition}"
+        return self._shared[definition]
+
+    def metadata(self, body: str) -> str:
+        """Return the name of a metadata node with this text, adding it if need be."""
+        if body not in self._shared:
+            name = self._shared[body] = self.fresh_node()
+            self.globals[name] = f"{name} = {body}"
+        return self._shared[body]
+
+    def fresh_node(self) -> str:
+        """Return the name of a metadata node that is not in use."""
+        self._nodes += 1
+        return f"!{self._nodes - 1}"
 
     def site(self, failure: FailureSite) -> int:
         """Register a failure site; return its index."""

@@ -162,17 +162,7 @@ def is_parameter(text: str) -> bool:
 
 def empty_metadata(module: Module) -> str:
     """Return the name of the empty metadata node."""
-    return metadata(module, "!{}")
-
-
-def metadata(module: Module, body: str) -> str:
-    """Return the name of a metadata node with this text, adding it if need be."""
-    for name, line in module.globals.items():
-        if name.startswith("!") and line.endswith(f" = {body}"):
-            return name
-    name = f"!{sum(key.startswith('!') for key in module.globals)}"
-    module.globals[name] = f"{name} = {body}"
-    return name
+    return module.metadata("!{}")
 
 
 def full_unroll(module: Module) -> str:
@@ -186,13 +176,13 @@ def no_unroll(module: Module) -> str:
 
 
 def _unroll(module: Module, how: str) -> str:
-    wish = metadata(module, f'!{{!"llvm.loop.unroll.{how}"}}')
-    name = f"!{sum(key.startswith('!') for key in module.globals)}"
+    wish = module.metadata(f'!{{!"llvm.loop.unroll.{how}"}}')
+    name = module.fresh_node()
     module.globals[name] = f"{name} = distinct !{{{name}, {wish}}}"
     return f", !llvm.loop {name}"
 
 
 def unlikely(module: Module) -> str:
     """Return the note of a branch that hardly ever takes its first target."""
-    name = metadata(module, '!{!"branch_weights", i32 1, i32 1000000}')
+    name = module.metadata('!{!"branch_weights", i32 1, i32 1000000}')
     return f", !prof {name}"

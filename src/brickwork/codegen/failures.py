@@ -18,7 +18,7 @@ from brickwork.codegen.convention import (
     RECORD_SITE,
     RECORD_VALUES,
 )
-from brickwork.codegen.emitter_state import FailurePath, State, metadata
+from brickwork.codegen.emitter_state import FailurePath, State
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.lane_values import Uniform, Value, scalar_type
 from brickwork.codegen.operators import cast
@@ -109,7 +109,7 @@ def _condition(state: State, check: Check) -> Expression:
 
 def weights(state: State) -> str:
     """Return the note of a branch that nearly always takes its first target."""
-    name = metadata(state.module, '!{!"branch_weights", i32 1000000, i32 1}')
+    name = state.module.metadata('!{!"branch_weights", i32 1000000, i32 1}')
     return f", !prof {name}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from brickwork.codegen import arrays, lane_access, lanes, wide_loads
-from brickwork.codegen.emitter_state import State, metadata
+from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_access import Place
 from brickwork.codegen.lane_values import (
     Ramp,
@@ -352,13 +352,13 @@ def _scope(state: State, tensor: Tensor) -> str:
     if state.kernel.may_alias or tensor.is_local:
         return ""
     module, name = state.module, state.kernel.name
-    domain = metadata(module, f'distinct !{{!"{name}"}}')
+    domain = module.metadata(f'distinct !{{!"{name}"}}')
     moving = state.layout.handles if state.moving else {}
     owners = {item: "moving" if item in moving else item.number for item in state.kernel.tensors}
-    scopes = {item: metadata(module, f'distinct !{{!"{name} {owner}", {domain}}}') for item, owner in owners.items()}
+    scopes = {item: module.metadata(f'distinct !{{!"{name} {owner}", {domain}}}') for item, owner in owners.items()}
     others = ", ".join(dict.fromkeys(scope for item, scope in scopes.items() if owners[item] != owners[tensor]))
-    own = metadata(module, f"!{{{scopes[tensor]}}}")
-    return f", !alias.scope {own}, !noalias {metadata(module, f'!{{{others}}}')}"
+    own = module.metadata(f"!{{{scopes[tensor]}}}")
+    return f", !alias.scope {own}, !noalias {module.metadata(f'!{{{others}}}')}"
 
 
 def widened(state: State, text: str, dtype: DType, width: int) -> str:
