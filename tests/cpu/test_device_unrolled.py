@@ -62,6 +62,16 @@ def gathered(length, dtype):
     return kernel((g, k, out), loop(b, 0, extent(g), row)), data
 
 
+def turned(length, dtype):
+    """A causal convolution, of which lanes read rows of `k` upwards and iterations downwards."""
+    data = numbers(2, length, dtype=dtype), numbers(3, length, dtype=dtype), torch.zeros(3, length, dtype=dtype)
+    w, k, out = (named(name, place, each) for place, (name, each) in enumerate(zip(("w", "k", "out"), data)))
+    b, t, u = symbol("b"), symbol("t"), symbol("u")
+    s, begin, add = accumulated(op("mul", load(w, 1, u), load(k, b, op("sub", t, u))))
+    row = loop(t, 0, extent(k, 1), begin, loop(u, 0, op("add", t, 1), add), store(out, (b, t), s))
+    return kernel((w, k, out), loop(b, 0, extent(k), row)), data
+
+
 def product(length, dtype):
     """A matrix product, of which one factor has rows of any length and the other one whole chunks."""
     data = numbers(3, length, dtype=dtype), numbers(length, 8, dtype=dtype), torch.zeros(3, 8, dtype=dtype)
@@ -90,7 +100,7 @@ def unrolled(whole: Kernel, width: int, factor: int) -> Kernel:
     return replace(made, narrow=(*made.tensors, *made.scalars), aligned=made.tensors)
 
 
-@pytest.mark.parametrize("make", [looking_back, looking_forward, gathered, product])
+@pytest.mark.parametrize("make", [looking_back, looking_forward, gathered, turned, product])
 @pytest.mark.parametrize(
     ("dtype", "width", "factor"),
     [
@@ -111,7 +121,7 @@ def test_unrolled_loops_agree(make, dtype, width, factor):
         torch.testing.assert_close(data[-1], expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("make", [looking_back, looking_forward, gathered])
+@pytest.mark.parametrize("make", [looking_back, looking_forward, gathered, turned])
 @pytest.mark.parametrize(("dtype", "width"), [(torch.float32, 8), (torch.float32, 16), (torch.float16, 16)])
 def test_lanes_that_end_in_chunks_agree(make, dtype, width):
     """Iterations that only some lanes run are written out, and read whole chunks, too."""
@@ -142,3 +152,15 @@ def test_unrolled_loops_read_whole_chunks_and_nothing_else(make):
     assert turn.count("align 16") == 20
     assert "align 4" not in turn
     assert "\nturn." not in Emulated(unrolled(whole, 4, 1)).text
+
+
+@pytest.mark.parametrize("make", [looking_back, looking_forward, gathered, turned])
+@pytest.mark.parametrize(("dtype", "kept"), [(torch.float32, 4), (torch.float16, 2)])
+def test_chunks_that_two_turns_have_in_common_are_read_once(make, dtype, kept):
+    """Of 31 neighbours a turn reads 16 anew, beside one element that all lanes share in each of its iterations."""
+    whole, _ = make(16, dtype)
+    text = Emulated(known_rows(unrolled(whole, 16, 16), 16)).text
+    before, turn = text.split("\nturn.")[0], text.split("\nturn.")[1].split("\ndone.")[0]
+    chunk = rf"load <{16 // kept} x \w+>, ptr addrspace\(1\)"
+    assert len(re.findall(chunk, before)) == kept
+    assert len(re.findall(chunk, turn)) == kept + 16

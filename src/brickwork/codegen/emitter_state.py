@@ -13,7 +13,7 @@ from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import ContextLayout
 from brickwork.codegen.lane_values import Value
 from brickwork.ir.dtypes import DType
-from brickwork.ir.nodes import Kernel, Symbol, Tensor
+from brickwork.ir.nodes import Kernel, Load, Symbol, Tensor
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 
@@ -118,6 +118,8 @@ class State:
     failure: FailurePath | None = None
     """For device kernels."""
     team: Team | None = None
+    read: Mapping[Load, tuple[str, ...]] = field(default_factory=dict[Load, tuple[str, ...]])
+    """Elements that lanes read in this iteration and that are in registers (`windows.py`)."""
     moving: Mapping[int, str] = field(default_factory=dict[int, str])
     """Where the function that exchanges tensors keeps the slots of the context that change with that."""
 

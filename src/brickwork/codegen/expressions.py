@@ -23,6 +23,8 @@ def emit_expression(state: State, expression: Expression) -> Value:
             return read(state, expression.symbol)
         case Size():
             return Uniform(memory.size(state, expression.tensor, expression.axis), INT64)
+        case Load() if state.read and expression in state.read:
+            return memory.value_of(state, expression.tensor, state.read[expression])
         case Load():
             return memory.element_load(state, expression.tensor, emit_all(state, expression.indices))
         case Apply():

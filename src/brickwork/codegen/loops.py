@@ -18,6 +18,7 @@ from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, vector_type
 from brickwork.codegen.operators import apply
 from brickwork.codegen.variables import diverges, leaves_divergently, statement_count
+from brickwork.codegen.windows import windows as found_windows
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, For, Role, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
@@ -246,6 +247,13 @@ def _emit_unrolled(
     end = writer.emit(f"add i64 {first}, {writer.emit(f'and i64 {trips}, {-factor}')}")
     if rows:
         end = writer.emit(f"select i1 {wide_loads.are_whole(state, rows)}, i64 {end}, i64 {first}")
+    with wide_loads.read_whole(state, rows):
+        opening = _at(_begin_iteration(state, None), loop, start, first)
+        windows = found_windows(opening, loop)
+        if windows:
+            with writer.when(writer.emit(f"icmp slt i64 {first}, {end}")):
+                for window in windows:
+                    window.begin(opening)
     head, body, latch, after = (writer.label(stem) for stem in ("turn", "body", "next", "done"))
     writer.place(head)
     count = writer.load("i64", counter)
@@ -254,16 +262,26 @@ def _emit_unrolled(
     writer.branch_if(writer.emit(f"icmp slt i64 {count}, {end}"), body, after)
     writer.place(body)
     with wide_loads.read_whole(state, rows):
+        chunks = [window.turn(_at(_begin_iteration(state, None), loop, start, count)) for window in windows]
         for number in range(factor):
             following = writer.label("step") if number + 1 < factor else latch
             inner = _begin_iteration(replace(state, frame=replace(frame, continue_label=following)), None)
-            step = Uniform(writer.emit(f"add i64 {count}, {number}") if number else count, INT64)
-            inner.values[loop.index] = step if start == Uniform("0", INT64) else _sum(state, start, step)
-            emit_block(inner, loop.body)
+            step = writer.emit(f"add i64 {count}, {number}") if number else count
+            items = {
+                window.load: window.items(state, texts, number) for window, texts in zip(windows, chunks, strict=True)
+            }
+            emit_block(replace(_at(inner, loop, start, step), read=items), loop.body)
             writer.place(following)
     writer.store("i64", writer.emit(f"add i64 {count}, {factor}"), counter)
     writer.terminate(f"br label %{head}{no_unroll(state.module)}")
     writer.place(after)
+
+
+def _at(state: State, loop: For, start: Value, count: str) -> State:
+    """Return the state of an iteration after so many others, with the loop's index there."""
+    step = Uniform(count, INT64)
+    state.values[loop.index] = step if start == Uniform("0", INT64) else _sum(state, start, step)
+    return state
 
 
 def _ends_staggered(state: State, loop: For, trips: Value, least: str) -> bool:

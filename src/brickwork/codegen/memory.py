@@ -6,6 +6,7 @@ the rest are gathers and scatters. Nothing but elements of active lanes is ever 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 
 from brickwork.codegen import arrays, lane_access, lanes, wide_loads
@@ -46,8 +47,7 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
         text = arrays.load_item(state, array, tensor, offset)
         return Varying(widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
     if (items := _from_chunks(state, tensor, offset)) is not None:
-        text = widened(state, lanes.gathered(state, kind, items), tensor.type.dtype, len(items))
-        return (Varying if len(items) > 1 else Uniform)(text, value_dtype(tensor.type.dtype))
+        return value_of(state, tensor, items)
     if isinstance(offset, Uniform):
         address = _address(state, tensor, offset.text)
         note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
@@ -65,6 +65,13 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
     else:
         text = _gather(state, tensor, offset)
     return Varying(widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
+
+
+def value_of(state: State, tensor: Tensor, items: Sequence[str]) -> Value:
+    """Return the value of elements that were read lane by lane, or of one for all lanes."""
+    dtype = tensor.type.dtype
+    text = widened(state, lanes.gathered(state, memory_type(dtype), items), dtype, len(items))
+    return (Varying if len(items) > 1 else Uniform)(text, value_dtype(dtype))
 
 
 def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], value: Value) -> None:
@@ -129,26 +136,54 @@ def _unknown(state: State, mask: str) -> str:
 
 def _from_chunks(state: State, tensor: Tensor, offset: Value) -> list[str] | None:
     """Return the elements, lane by lane, out of aligned chunks, where an unrolled loop reads such chunks."""
-    writer, whole = state.writer, ALIGNMENT // tensor.type.dtype.size
-    active = lanes.known_lanes(state.mask, state.width)
-    if not isinstance(offset, Uniform | Strided) or active is None or not wide_loads.has_chunks(state, tensor):
+    whole, active = ALIGNMENT // tensor.type.dtype.size, lanes.known_lanes(state.mask, state.width)
+    place = _within_chunks(state, tensor, offset)
+    if place is None or active is None:
         return None
-    root, constant = writer.parts(offset.text if isinstance(offset, Uniform) else offset.base)
-    steps = [offset.stride * lane for lane in range(state.width)] if isinstance(offset, Strided) else [0]
-    if writer.known(root).multiple % whole or max(map(abs, steps)) >= len(steps):
+    root, constant, stride = place
+    steps = [stride * lane for lane in range(state.width)] if isinstance(offset, Strided) else [0]
+    if max(map(abs, steps)) >= len(steps):
         return None
-    kind, start = memory_type(tensor.type.dtype), _address(state, tensor, root, inside=False)
-    note = f", align {ALIGNMENT}{_scope(state, tensor)}"
+    kind, start = memory_type(tensor.type.dtype), address_of_chunk(state, tensor, root)
     items: list[str] = []
     for step, read in zip(steps, active if len(steps) > 1 else (True,), strict=True):
         if not read:
             items.append("zeroinitializer")
             continue
-        place = (constant + step) % whole
-        address = f"getelementptr {kind}, {_pointer(state, tensor)} {start}, i64 {constant + step - place}"
-        chunk = writer.load(f"<{whole} x {kind}>", writer.emit(address), note, pointer=_pointer(state, tensor))
-        items.append(writer.emit(f"extractelement <{whole} x {kind}> {chunk}, i64 {place}"))
+        item = (constant + step) % whole
+        chunk = load_chunk(state, tensor, start, constant + step - item)
+        items.append(state.writer.emit(f"extractelement <{whole} x {kind}> {chunk}, i64 {item}"))
     return items
+
+
+def place_in_chunks(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> tuple[str, int, int] | None:
+    """Return where the first lane accesses a tensor, as a multiple of a chunk and a constant, and the lanes' stride.
+
+    None where chunks cannot be read, or the place in them is not known.
+    """
+    return _within_chunks(state, tensor, _offset(state, tensor, indices))
+
+
+def _within_chunks(state: State, tensor: Tensor, offset: Value) -> tuple[str, int, int] | None:
+    if not isinstance(offset, Uniform | Strided) or not wide_loads.has_chunks(state, tensor):
+        return None
+    root, constant = state.writer.parts(offset.text if isinstance(offset, Uniform) else offset.base)
+    if state.writer.known(root).multiple % (ALIGNMENT // tensor.type.dtype.size):
+        return None
+    return root, constant, offset.stride if isinstance(offset, Strided) else 0
+
+
+def address_of_chunk(state: State, tensor: Tensor, offset: str) -> str:
+    """Return the address of a chunk that need not lie in the tensor."""
+    return _address(state, tensor, offset, inside=False)
+
+
+def load_chunk(state: State, tensor: Tensor, start: str, distance: int) -> str:
+    """Return the chunk that lies so many elements from an address."""
+    kind, pointer = memory_type(tensor.type.dtype), _pointer(state, tensor)
+    address = state.writer.emit(f"getelementptr {kind}, {pointer} {start}, i64 {distance}")
+    note = f", align {ALIGNMENT}{_scope(state, tensor)}"
+    return state.writer.load(f"<{ALIGNMENT // tensor.type.dtype.size} x {kind}>", address, note, pointer=pointer)
 
 
 def _is_run(offset: Value) -> bool:

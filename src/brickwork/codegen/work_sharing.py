@@ -30,7 +30,7 @@ _WARP_BARRIER = "llvm.nvvm.bar.warp.sync"
 UNROLLED = 4
 """Steps of a thread that are written out, so that it waits for what all of them load at once."""
 LIGHT_BODY = 100
-"""Bodies of fewer nodes are written out."""
+"""Bodies of fewer nodes are written out so often; larger ones less often, so that they are not more code."""
 _WARPS = MOST_THREADS // WARP
 
 
@@ -129,7 +129,7 @@ def _emit_steps(state: State, team: Team, loop: For, bounds: tuple[str, str], em
     highest = min(highest + MOST_THREADS * loop.width * UNROLLED, ANYTHING.high)
     known = Known(writer.known(start).low, highest, writer.known(first).multiple)
     place = ""
-    for many in (UNROLLED, 1) if _is_light(loop) else (1,):
+    for many in dict.fromkeys((_at_once(loop), 1)):
         head, body, rest = (writer.label(stem) for stem in ("share", "steps", "rest"))
         writer.place(head)
         place = writer.load("i64", counter)
@@ -164,11 +164,14 @@ def _not_far_behind(writer: FunctionWriter, start: str, stop: str) -> str:
     return writer.emit(f"call i64 @llvm.smin.i64(i64 {start}, i64 {limit})")
 
 
-def _is_light(loop: For) -> bool:
-    """Return whether several steps of a loop may be written out."""
+def _at_once(loop: For) -> int:
+    """Return how many steps of a loop are written out."""
     if any(isinstance(node, For | While) for node in statements(loop.body)):
-        return False
-    return statement_count(loop.body) < LIGHT_BODY
+        return 1
+    many = UNROLLED
+    while many > 1 and many * statement_count(loop.body) >= UNROLLED * LIGHT_BODY:
+        many //= 2
+    return many
 
 
 def _private(state: State, loop: For) -> State:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.diagnostics.location import NOWHERE
-from brickwork.ir.nodes import Block, Expression, Kernel, Load, Read, Size, Store, Symbol, Tensor
-from brickwork.ir.walk import read_symbols, walk
+from brickwork.ir.nodes import Apply, Block, Constant, Expression, Kernel, Load, Read, Size, Store, Symbol, Tensor
+from brickwork.ir.walk import read_symbols, rewrite, walk
 from brickwork.transform.argument_facts import ArgumentFacts, narrow_conditions
 
 
@@ -20,7 +20,8 @@ def make_kernel(
     free = live_before(body, NONE)
     reads = (node.symbol for node in walk(body) if isinstance(node, Read))
     scalars = tuple(dict.fromkeys(symbol for symbol in reads if symbol in free))
-    kept = [fact for fact in dict.fromkeys(facts) if _speaks_of(fact, tensors, scalars)]
+    facts = tuple(dict.fromkeys(facts))
+    kept = [fact for fact in dict.fromkeys((*facts, *_passed_on(facts))) if _speaks_of(fact, tensors, scalars)]
     return Kernel(
         name=name,
         tensors=tensors,
@@ -32,6 +33,26 @@ def make_kernel(
         aligned=tuple(tensor for tensor in tensors if known.is_aligned(tensor)),
         loc=NOWHERE if source is None else source.loc,
     )
+
+
+def _passed_on(facts: Sequence[Expression]) -> Iterator[Expression]:
+    """Yield what divides a size as a fact about the sizes that are equal to it."""
+    equal = dict[Size, set[Size]]()
+    divided = list[tuple[Size, Expression]]()
+    for fact in facts:
+        match fact:
+            case Apply(operator=same, operands=(Size() as left, Size() as right)) if same.name == "eq":
+                group = equal.get(left, {left}) | equal.get(right, {right})
+                equal.update(dict.fromkeys(group, group))
+            case Apply(
+                operator=same, operands=(Apply(operator=rest, operands=(Size() as size, Constant())), Constant(value=0))
+            ) if same.name == "eq" and rest.name == "mod":
+                divided.append((size, fact))
+            case _:
+                pass
+    for size, fact in divided:
+        for other in sorted(equal.get(size, {size}), key=lambda item: (item.tensor.number, item.axis)):
+            yield rewrite(fact, lambda node, size=size, other=other: other if node == size else node)
 
 
 def _speaks_of(fact: Expression, tensors: tuple[Tensor, ...], scalars: tuple[Symbol, ...]) -> bool:

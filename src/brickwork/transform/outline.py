@@ -263,7 +263,8 @@ class _Outliner:
         whole = self.nest(loop, facts)
         levels = self.places.nest(loop)
         if (found := split_reductions(levels, self.places, self.names)) is not None:
-            parts = (*found.made, *(self.nest(part, facts) for part in (found.parts, found.joined)))
+            inside = (*facts, *found.facts)
+            parts = (*found.made, *(self.nest(part, inside) for part in (found.parts, found.joined)))
         elif (found := replicate_reductions(levels, self.places, self.names)) is not None:
             steps = (found.cleared, found.updated, found.joined)
             parts = (found.made, *(self.nest(part, facts) for part in steps))

@@ -8,8 +8,8 @@
    after the order is chosen, since that says which loops accumulate.
 3. analyse; recognise_reductions, which has to know what runs in parallel, makes reductions of loops that look like
    none; then the user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
-4. sink, rectangle (only for grids), unswitch (only for processors): after the analysis, which holds for the nests that
-   they make; the schedule follows.
+4. sink, rectangle, unswitch_nests (only for grids), unswitch (only for processors): after the analysis, which holds for
+   the nests that they make; the schedule follows.
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
@@ -49,12 +49,13 @@ from brickwork.transform.rectangle import rectangle
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
+from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
 from brickwork.transform.unguarded_analysis import careful_analysis
-from brickwork.transform.unswitch import unswitch
+from brickwork.transform.unswitch import unswitch, unswitch_nests
 from brickwork.transform.wavefront import wavefront
 
 
@@ -94,7 +95,7 @@ def schedule_kernel(
     fixed, less = guards(analysis), known if target.grid else None
     analysis, *rests = (_assuming_less(each, less, before) for each in (analysis, *rests))
     if target.grid and not kernel.may_alias:
-        kernel = replace(kernel, body=rectangle(sink(kernel.body, analysis), analysis))
+        kernel = replace(kernel, body=unswitch_nests(rectangle(sink(kernel.body, analysis), analysis), analysis))
     elif not kernel.may_alias:
         kernel = unswitch(kernel, analysis)
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
@@ -113,11 +114,11 @@ def schedule_kernel(
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested, target, fixed))
-    tiled = _tiled(kernel, analysis, target, schedule, less)
-    if tiled is not None:
-        schedule, needed = tiled
-        needed = (*needed, *_narrow(kernel, known))
-        fast = with_guard(conjunction(needed), _fast(kernel.body, analysis, schedule, target, fixed), fast)
+    summed, tiled = (find(kernel, analysis, target, schedule, less) for find in (_summed, _tiled))
+    for chosen, needed in filter(None, (summed, tiled)):
+        holding = conjunction((*needed, *_narrow(kernel, known)))
+        fast = with_guard(holding, _fast(kernel.body, analysis, chosen, target, fixed), fast)
+    schedule = schedule if tiled is None else tiled[0]
     held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
     if rests and held:
         careful = _careful(written, believe_claims(written, as_written()), target)
@@ -139,7 +140,7 @@ def _tiled(
 
     Offsets are to fit 32 bits, and data to be aligned: otherwise a thread has too few registers for addresses.
     """
-    if known is None or not plain.directives or not known.asked or not all(map(known.is_aligned, kernel.tensors)):
+    if not _is_easy(kernel, plain, known):
         return None
     schedule = tile_schedule(kernel.body, analysis, target, plain)
     needed = None if schedule is None else tile_conditions(kernel.body, schedule)
@@ -147,6 +148,24 @@ def _tiled(
         return None
     flat = flat_conditions(kernel.body, analysis, schedule)
     return schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
+
+
+def _summed(
+    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
+) -> tuple[Schedule, tuple[Expression, ...]] | None:
+    """Return the schedule that shares long sums out and what must hold for it, if a kernel of a grid has such sums."""
+    if not _is_easy(kernel, plain, known):
+        return None
+    schedule = sum_schedule(kernel.body, analysis, target, plain)
+    needed = None if schedule is None else sum_conditions(kernel.body, schedule, plain)
+    if schedule is None or needed is None:
+        return None
+    return schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))
+
+
+def _is_easy(kernel: Kernel, plain: Schedule, known: ArgumentFacts | None) -> bool:
+    """Whether a kernel of a grid has loops for its threads, and is for tensors that are aligned and narrow."""
+    return bool(plain.directives) and known is not None and known.asked and all(map(known.is_aligned, kernel.tensors))
 
 
 def _rewritten(

@@ -10,7 +10,7 @@ Invariant: pieces depend on sizes alone, and are joined in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from brickwork.ir import build
@@ -35,6 +35,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
+from brickwork.transform.schedule.register_tile import UNROLLED
 from brickwork.transform.scratch import Names, identity
 
 
@@ -43,7 +44,7 @@ class Limits:
     """What is cut: nests of at most `few` steps, into pieces of at least `least` iterations, a multiple of `unit`.
 
     A step is an iteration, or the lanes of a thread. There are about `enough` pieces in all, and at most `most` of a
-    step.
+    step. Results are joined by blocks of threads (`BLOCK`), or by a thread each.
     """
 
     few: int
@@ -51,24 +52,30 @@ class Limits:
     unit: int
     enough: int
     most: int
+    joined: Role = Role.BLOCK
 
 
 THREADS = Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
 """Of nests whose iterations are for a thread each."""
 DEEP = Limits(few=1 << 15, least=4, unit=1, enough=1 << 20, most=4096)
 """Of such nests whose iterations accumulate in loops of loops."""
+TILES = Limits(few=1 << 18, least=DEEP.least, unit=1, enough=1 << 19, most=64, joined=Role.PARALLEL)
+"""Of nests with register tiles that do: they are many, but of unequal length, and each is as long as several others."""
 BLOCKS = Limits(few=256, least=8192, unit=1024, enough=2048, most=1024)
 """Of nests whose iterations are for a block each."""
+JOINED_LANES = 4
+"""Most lanes of a thread that joins pieces: what neighbours read lies together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Two nests that do as one where `condition` holds, with the tensors between them."""
+    """Two nests that do as one where `condition` holds, with the tensors between them, and facts about these."""
 
     condition: Expression
     made: tuple[Allocate, ...]
     parts: For
     joined: For
+    facts: tuple[Expression, ...]
 
 
 def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> Split | None:
@@ -86,28 +93,33 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     limits = _limits(last, loop)
     counts = [count_of(level) for level in levels]
     total = build.product(counts)
-    steps = build.product([*counts[:-1], _steps(counts[-1], last.width)]) if limits is DEEP else total
+    counted = [*counts[:-1], _steps(counts[-1], last.width)] if limits in {DEEP, TILES} else counts
+    steps = build.product(counted)
     length = count_of(loop)
     pieces = _pieces(steps, length, limits)
-    cutter = _Cutter(tuple(levels), loop, names, flat_place(levels, counts), limits)
+    cutter = _Cutter(tuple(levels), loop, names, tuple(counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
     joined = (*before, cutter.joined(tensors), *after)
-    if not runs_in_lockstep(joined):
+    if limits.joined is Role.BLOCK and not runs_in_lockstep(joined):
         return None
     enough = build.apply("ge", length, build.integer(2 * limits.least))
     some = build.apply("ge", steps, build.integer(1))
     few = build.apply("le", steps, build.integer(limits.few))
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
-    outer = [replace(level, role=Role.BLOCK, width=1) for level in levels]
-    return Split(condition, made, cutter.parts(before, tensors), nested(outer, joined))
+    most = 1 if limits.joined is Role.BLOCK else JOINED_LANES
+    outer = [replace(level, role=limits.joined, width=min(level.width, most), across=0) for level in levels]
+    return Split(condition, made, cutter.parts(before, tensors), nested(outer, joined), (*cutter.facts(tensors),))
 
 
 def _limits(last: For, loop: For) -> Limits:
     """Return what is cut of a nest whose `last` loop has iterations that accumulate in a loop."""
     if last.role is not Role.PARALLEL:
         return BLOCKS
-    return DEEP if any(isinstance(node, For) for node in statements(loop.body)) else THREADS
+    inside = [node for node in statements(loop.body) if isinstance(node, For)]
+    if any(node.unrolled >= UNROLLED for node in inside):
+        return TILES
+    return DEEP if inside else THREADS
 
 
 def _steps(count: Expression, width: int) -> Expression:
@@ -124,7 +136,7 @@ class _Cutter:
     levels: tuple[For, ...]
     loop: For
     names: Names
-    flat: Expression
+    counts: tuple[Expression, ...]
     limits: Limits
 
     @property
@@ -134,7 +146,7 @@ class _Cutter:
 
     def tensors(self, pieces: Expression, total: Expression) -> tuple[Allocate, ...]:
         """Return what allocates the partial results."""
-        sizes = (pieces, total) if self.wide else (total, pieces)
+        sizes = (pieces, *self.counts) if self.wide else (total, pieces)
         return tuple(
             self.names.tensor(f"{item.symbol.name}_partial", item.symbol.dtype, *sizes)[1]
             for item in self.loop.reductions
@@ -178,7 +190,8 @@ class _Cutter:
             for tensor, item in zip(tensors, loop.reductions, strict=True)
         ]
         ends = build.integer(0), self.pieces(tensors)
-        return replace(loop, index=piece, start=ends[0], stop=ends[1], body=tuple(joins), role=Role.THREAD, width=1)
+        result = replace(loop, index=piece, start=ends[0], stop=ends[1], body=tuple(joins), role=Role.THREAD, width=1)
+        return result if self.limits.joined is Role.BLOCK else replace(result, role=Role.SEQUENTIAL, reductions=())
 
     def index(self, name: str) -> Symbol:
         """Return a new variable."""
@@ -192,9 +205,17 @@ class _Cutter:
         """Return the number of pieces."""
         return Size(tensor=tensors[0], axis=0 if self.wide else 1)
 
-    def places(self, piece: Symbol) -> tuple[Expression, Expression]:
+    def places(self, piece: Symbol) -> tuple[Expression, ...]:
         """Return the indices of a piece's result."""
-        return (build.read(piece), self.flat) if self.wide else (self.flat, build.read(piece))
+        if not self.wide:
+            return flat_place(self.levels, self.counts), build.read(piece)
+        return build.read(piece), *(build.sub(build.read(level.index), level.start) for level in self.levels)
+
+    def facts(self, tensors: Sequence[Tensor]) -> Iterator[Expression]:
+        """Yield what the sizes of the results are equal to: what divides those, divides these."""
+        for axis, count in enumerate(self.counts, 1):
+            if self.wide and isinstance(count, Size):
+                yield from (build.apply("eq", Size(tensor=tensor, axis=axis), count) for tensor in tensors)
 
 
 def _accumulating(body: Block) -> For | None:
@@ -204,7 +225,13 @@ def _accumulating(body: Block) -> For | None:
         return None
     barred = any(isinstance(node, Check | Random) for node in walk(body))
     barred = barred or any(isinstance(node, Store) for node in statements(loops[0]))
-    return None if barred else loops[0]
+    together = loops[0].role is Role.THREAD and _goes_together(loops[0])
+    return None if barred or together else loops[0]
+
+
+def _goes_together(loop: For) -> bool:
+    """Whether a loop runs several iterations of one around it, with copies of what these accumulate into."""
+    return len({(item.symbol.name, item.operator) for item in loop.reductions}) < len(loop.reductions)
 
 
 def _is_fixed(loop: For, levels: Sequence[For], places: Partition) -> bool:

@@ -8,7 +8,11 @@
 
 An `if ...: continue` is the opposite branch around the rest. Integers that a condition is made of are written out in
 it, so that it tells by itself what it depends on. Loops that run in parallel keep their bodies: nests of them stay
-perfect. Invariant: what runs, and in which order, stays the same.
+perfect. On a grid, conditions of sizes go around such nests, where the host asks them:
+
+    for i in range(n): if 0 < m: ...      ->      if 0 < m: for i in range(n): ...
+
+Invariant: what runs, and in which order, stays the same.
 """
 
 from __future__ import annotations
@@ -66,6 +70,24 @@ def unswitch(kernel: Kernel, analysis: Analysis) -> Kernel:
 
     body = rewrite_statements(kernel.body, visit)
     return kernel if body == kernel.body else replace(kernel, body=body)
+
+
+def unswitch_nests(block: Block, analysis: Analysis) -> Block:
+    """Return a block with what nothing in it changes asked around its parallel loops, where all of them ask it."""
+    changing = assigned_symbols(block)
+
+    def visit(statement: Statement) -> Block:
+        match statement:
+            case For(body=(If(condition=condition, otherwise=()) as found,)) if (
+                _runs_in_parallel(statement, analysis)
+                and _is_simple(condition)
+                and not read_symbols(condition) & changing
+            ):
+                return (replace(found, then=(replace(statement, body=found.then),)),)
+            case _:
+                return (statement,)
+
+    return rewrite_statements(block, visit)
 
 
 def _runs_in_parallel(loop: For, analysis: Analysis) -> bool:

@@ -13,14 +13,14 @@ from brickwork.diagnostics.errors import CompileError, RaceError
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function as in_python
-from brickwork.ir.nodes import Launch
+from brickwork.ir.nodes import Launch, Role
 from brickwork.ir.signature import NARROW_SIZE, Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import replicate_reductions, split_reductions
 from brickwork.transform.pipeline import schedule_program
-from brickwork.transform.schedule import grid
+from brickwork.transform.schedule import grid, long_sums, register_tile
 from support.fuzz.case import Case, NumberArgument
 from support.fuzz.check import breaks_its_word, compare, is_small
 from support.fuzz.execute import in_interpreter, outcome, rewritten, signature_of
@@ -69,5 +69,9 @@ def _small_pieces() -> Generator[None]:
         patch.multiple(replicate_reductions, MANY_UPDATES=2, RUN=2, COPIES=3),
         patch.object(split_reductions, "THREADS", few),
         patch.object(split_reductions, "BLOCKS", replace(few, unit=2)),
+        patch.object(split_reductions, "DEEP", few),
+        patch.object(split_reductions, "TILES", replace(few, joined=Role.PARALLEL)),
+        patch.object(register_tile, "BUSY", 1),
+        patch.object(long_sums, "LONG", 2),
     ):
         yield

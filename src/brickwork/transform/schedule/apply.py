@@ -144,17 +144,23 @@ def _permuted(statement: Statement, schedule: Schedule) -> Statement:
 
 
 def _around_jams(block: Block, schedule: Schedule) -> frozenset[Symbol]:
-    """Return the parallel loops right around one that runs in jam: each of its parts is shared out with them."""
+    """Return the loops of a grid right around one that runs in jam: each of its parts is shared out with them."""
     found: set[Symbol] = set()
     for node in statements(block):
         outer: list[Symbol] = []
         inner = node
-        while isinstance(inner, For) and schedule.parallel(inner.index) and len(inner.body) == 1:
+        while isinstance(inner, For) and _is_of_grid(inner, schedule):
             if schedule.jam(inner.index):
                 found.update(outer)
+            if len(inner.body) != 1:
+                break
             outer.append(inner.index)
             inner = inner.body[0]
     return frozenset(found)
+
+
+def _is_of_grid(loop: For, schedule: Schedule) -> bool:
+    return schedule.parallel(loop.index) or schedule.blocks(loop.index)
 
 
 def _jammed(loop: For, factors: tuple[int, ...], numbers: Iterator[int]) -> Block:

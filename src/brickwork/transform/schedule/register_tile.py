@@ -58,8 +58,10 @@ class Shape:
 SLIDING = Shape(2, 16)
 """Where neighbours read on where others began, more of them cost little."""
 SHARING = Shape(4, 8)
-ALONE = Shape(1, 8)
-"""Where no loop around has iterations that share what they read."""
+ALONE = Shape(1, 16, 8)
+"""Where no loop around has iterations that share what they read; neighbours along the innermost one share lines."""
+DEEPEST = 4
+"""Iterations of a loop around the accumulating one that are a piece for a thread (`transform/split_reductions.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,15 @@ class TilePlanner(GridPlanner):
             yield from GridPlanner.spread(self, loop, band)
             return
         order = [*(node for node in band if node is not innermost), innermost]
-        if sharing is not None:
-            yield Tile(loop.index, sharing.index, shape.rows, shape.threads)
+        if len(order) > 1:
+            yield Tile(loop.index, (sharing or order[-2]).index, shape.rows, shape.threads)
         if order != band:
             yield Permute(loop.index, tuple(node.index for node in order))
         yield from (Parallel(node.index) for node in order[:-1])
         yield from self.threads(innermost, shape.lanes)
         yield from (Unroll(node.index, UNROLLED) for node in self.accumulating(band[-1]))
+        if sharing is None:
+            yield from self.split(band[-1])
 
     def shape(self, band: Sequence[For], innermost: For, sharing: For | None) -> Shape | None:
         """Return the tile of a thread, if the nest is worth one."""
@@ -128,7 +132,7 @@ def tile_conditions(block: Block, schedule: Schedule) -> tuple[Expression, ...] 
     """
     inner = assigned_symbols(block)
     found: dict[Expression, None] = {}
-    for nest in _outermost(block, schedule):
+    for nest in outermost(block, schedule):
         loops = [node for node in statements(nest) if isinstance(node, For)]
         unrolled = [node for node in loops if schedule.unrolled(node.index) >= UNROLLED]
         if not unrolled:
@@ -140,6 +144,9 @@ def tile_conditions(block: Block, schedule: Schedule) -> tuple[Expression, ...] 
         tile = schedule.tile(nest.index)
         taken = max(schedule.width(node.index) for node in band) * (tile.factor if tile else 1)
         total = reduce(build.mul, (build.sub(node.stop, node.start) for node in band))
+        for node in loops:
+            if schedule.split(node.index) and node not in unrolled:
+                taken, total = taken * DEEPEST, build.mul(total, build.sub(node.stop, node.start))
         found[build.apply("ge", total, build.integer(taken * BUSY))] = None
         found.update(dict.fromkeys(_whole_rows(unrolled)))
     return tuple(found)
@@ -155,17 +162,17 @@ def _whole_rows(loops: Sequence[For]) -> Iterator[Expression]:
             yield build.apply("eq", build.apply("mod", row, whole), build.integer(0))
 
 
-def _outermost(block: Block, schedule: Schedule) -> Iterator[For]:
-    """Yield the parallel loops that stand in no other one."""
+def outermost(block: Block, schedule: Schedule) -> Iterator[For]:
+    """Yield the loops for threads, or blocks of them, that stand in no other one."""
     for statement in block:
         match statement:
-            case For() if schedule.parallel(statement.index):
+            case For() if schedule.parallel(statement.index) or schedule.blocks(statement.index):
                 yield statement
             case For():
-                yield from _outermost(statement.body, schedule)
+                yield from outermost(statement.body, schedule)
             case If(then=then, otherwise=otherwise):
-                yield from _outermost((*then, *otherwise), schedule)
+                yield from outermost((*then, *otherwise), schedule)
             case While(prelude=prelude, body=body):
-                yield from _outermost((*prelude, *body), schedule)
+                yield from outermost((*prelude, *body), schedule)
             case _:
                 pass

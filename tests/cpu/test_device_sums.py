@@ -1,0 +1,80 @@
+"""Nests that accumulate, with their launches on an emulated GPU: register tiles, pieces of them, and long sums."""
+
+import pytest
+import torch
+
+from brickwork.ir.nodes import For, If, Role
+from brickwork.ir.walk import walk
+from brickwork.transform.schedule import long_sums, register_tile
+from cpu.test_entry_cuda_emulated import rig_of
+from support.kernels import matrix_product
+from support.layouts import product_of_rows_by_columns, products_of_rows
+
+
+def lagged(g: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """The gradient of the weights of a causal convolution."""
+    B, C, T = k.shape
+    out = torch.empty(C, T)
+    for c in range(C):
+        for p in range(T):
+            s = 0.0
+            for b in range(B):
+                for u in range(p + 1):
+                    s += g[b, c, T - 1 - p + u] * k[b, c, u]
+            out[c, p] = s
+    return out
+
+
+def loops(rig):
+    return [node for launched in rig.gpu.launches for node in walk(launched.kernel.body) if isinstance(node, For)]
+
+
+def counting(*shape):
+    return (torch.arange(torch.Size(shape).numel()) * 7 % 11 - 5).reshape(shape).float()
+
+
+def summed(g, k):
+    """What `lagged` computes, as it is defined."""
+    length = k.shape[2]
+    return torch.stack([(g[..., length - 1 - p :] * k[..., : p + 1]).sum((0, 2)) for p in range(length)], 1)
+
+
+@pytest.fixture
+def few_are_enough(monkeypatch):
+    monkeypatch.setattr(register_tile, "BUSY", 1)
+
+
+@pytest.mark.parametrize("length", [16, 20, 32, 48])
+@pytest.mark.parametrize("batches", [1, 9, 32])
+def test_register_tiles_and_pieces_of_them(few_are_enough, batches, length):
+    g, k = counting(batches, 2, length), counting(batches, 2, length).flip(2)
+    rig = rig_of(lagged, g, k)
+    assert torch.equal(rig.call(g, k)[0], summed(g, k))
+    tiled = not length % 16 and batches >= 8
+    assert len(rig.gpu.launches) == 2 or not tiled
+    assert {node.unrolled for node in loops(rig) if node.unrolled > 1} >= ({16} if tiled else set())
+
+
+@pytest.mark.parametrize(("rows", "columns", "length"), [(1, 5, 32), (3, 2, 64), (4, 4, 36), (9, 3, 64), (5, 3, 33)])
+@pytest.mark.parametrize("function", [product_of_rows_by_columns, products_of_rows])
+def test_long_sums(monkeypatch, function, rows, columns, length):
+    monkeypatch.setattr(long_sums, "LONG", 32)
+    x, w = counting(rows, length), counting(columns, length).flip(1)
+    if function is products_of_rows:
+        x, w = torch.stack((x, x * 2)), torch.stack((w, -w))
+    rig = rig_of(function, x, w)
+    assert torch.equal(rig.call(x, w)[0], x @ w.mT)
+    shared = any(node.role is Role.THREAD and node.width == 4 for node in loops(rig))
+    assert shared == (length % 4 == 0)
+
+
+@pytest.mark.parametrize("shape", [(5, 20, 16), (8, 33, 8), (3, 0, 5), (0, 3, 5)])
+def test_what_is_added_to_elements_has_register_tiles(few_are_enough, shape):
+    """Nothing is written where there is nothing to add: the host asks, once for all elements."""
+    rows, length, columns = shape
+    a, b = counting(rows, length), counting(length, columns)
+    rig = rig_of(matrix_product, a, b)
+    assert torch.equal(rig.call(a, b)[0], a @ b)
+    assert not any(isinstance(node, If) for launched in rig.gpu.launches for node in walk(launched.kernel.body))
+    tiled = length and not length % 4
+    assert {8, 16} <= {count for node in loops(rig) for count in (node.width, node.unrolled)} or not tiled
