@@ -1,5 +1,6 @@
 """Gradients on GPUs among streams, graphs and devices: backward runs where the forward did, and can be captured."""
 
+import gc
 import threading
 
 import pytest
@@ -85,6 +86,7 @@ def test_gradients_allocate_nothing_but_themselves():
     for _ in range(3):
         backward()
     torch.cuda.synchronize()
+    gc.collect()
     before = torch.cuda.memory_allocated()
     for _ in range(20):
         backward()

@@ -58,8 +58,8 @@ class Shape:
 SLIDING = Shape(2, 16)
 """Where neighbours read on where others began, more of them cost little."""
 SHARING = Shape(4, 8)
-ALONE = Shape(1, 16, 8)
-"""Where no loop around has iterations that share what they read; neighbours along the innermost one share lines."""
+ALONE = Shape(1, 16)
+"""Where no loop around has iterations that share what they read."""
 DEEPEST = 4
 """Iterations of a loop around the accumulating one that are a piece for a thread (`transform/split_reductions.py`)."""
 
