@@ -30,6 +30,7 @@ from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.devices import devices
 from brickwork.pytorch.explain_gradients import Gradient, as_numbers, gradient_of_call, told_by_user
+from brickwork.pytorch.fusion import fused, fusion_text, may_fuse
 from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order, thunk_name, thunk_object
 from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.native import DerivedOperators
@@ -104,7 +105,7 @@ class Stats:
 class Op:
     """An operator made from a Python function. Calls go to `torch.ops.<namespace>.<name>`."""
 
-    def __init__(self, name: str, function: Callable[..., Any], *, fast_math: bool = False) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], *, fast_math: bool = False, fuse: bool = True) -> None:
         """Derive the operator `name` (`ns::name`) from a function and register it."""
         functools.update_wrapper(self, function)
         self.name = name
@@ -122,7 +123,9 @@ class Op:
         self._thunks = thunks
         python = self.definition.host == "python"
         self.interpreted = config.check == "interpret"
-        tools = Tools(self._compile, thunks, self._note, self.interpreted)
+        fuse = fuse and not self.interpreted
+        self.fusible = self.definition if fuse and may_fuse(self.definition) else None
+        tools = Tools(self._compile, thunks, self._note, self.interpreted, fuse)
         self._python_host = self._host_in_python(tools) if python else None
         self._registration: Registration = register(name, self._schema, self, thunks, python=python or self.interpreted)
         self._overload: Any = self._registration.overload(DEFAULT)
@@ -228,6 +231,10 @@ class Op:
     def link(self, gate: Gate, values: Sequence[object]) -> None:
         """Put the code for these arguments into a gate's chain."""
         self._specialiser.miss(gate, DEFAULT, self._kinds(DEFAULT), values)
+
+    def written(self, arguments: tuple[Any, ...], named: dict[str, Any], original: Callable[[], Any]) -> Any:
+        """Return what a call returns, by PyTorch's operators, if it is like what `original` returns."""
+        return fused(self.definition, self.fake(DEFAULT), self._bound(arguments, named)[0], original)
 
     def fake(self, overload: str) -> Callable[..., Any]:
         """Return the fake implementation of an overload."""
@@ -346,8 +353,8 @@ class Op:
 
         The arguments are those of a call, and `device=` is as in `warmup`; nothing is run. Without arguments it tells
         of the code that was compiled last. A topic may stand first: "backward" tells how the gradients are summed, what
-        they compute again and what they keep, and then of their loops; "sharding" tells on which placements of DTensors
-        the operator runs.
+        they compute again and what they keep, and then of their loops; "fusion" whether Inductor calls the operator,
+        and why; "sharding" on which placements of DTensors it runs.
         """
         with OwnFramesHidden():
             if arguments and isinstance(arguments[0], str):
@@ -363,8 +370,10 @@ class Op:
         """Say what is known of a topic for these arguments."""
         if topic == "backward":
             return self._backward_explanation(arguments, named)
+        if topic == "fusion":
+            return fusion_text(self.definition, self.fusible, self.fake(DEFAULT), self._bound(arguments, named)[0])
         if topic != "sharding":
-            raise ValueError(f"there is nothing to explain called {topic!r}; there are: backward, sharding")
+            raise ValueError(f"there is nothing to explain called {topic!r}; there are: backward, fusion, sharding")
         if self._python_host is not None:
             return "all tensors are Replicate(): the host part runs in Python"
         values = self._bound(arguments, named)[0] + [None] * self._schema.random
@@ -525,9 +534,11 @@ class Op:
 @overload
 def op(name: Callable[..., Any], /) -> Op: ...
 @overload
-def op(name: str | None = None, /, *, fast_math: bool = False) -> Callable[[Callable[..., Any]], Op]: ...
 def op(
-    name: str | Callable[..., Any] | None = None, /, *, fast_math: bool = False
+    name: str | None = None, /, *, fast_math: bool = False, fuse: bool = True
+) -> Callable[[Callable[..., Any]], Op]: ...
+def op(
+    name: str | Callable[..., Any] | None = None, /, *, fast_math: bool = False, fuse: bool = True
 ) -> Op | Callable[[Callable[..., Any]], Op]:
     """Make a PyTorch operator of a Python function with loops: `@bw.op` or `@bw.op("ns::name")`.
 
@@ -536,6 +547,7 @@ def op(
             its module's name.
         fast_math: Allow what changes the last digits of floats: reassociation, reciprocals, approximate functions, no
             signed zeros.
+        fuse: Let Inductor make a pointwise operator a part of its own kernels, instead of calling it.
 
     Returns:
         The operator, which is called as the function is. Code is made at the first call with new argument types.
@@ -554,7 +566,7 @@ def op(
 
     def decorate(function: Callable[..., Any]) -> Op:
         with OwnFramesHidden():
-            return Op(chosen or _own_name(function), function, fast_math=fast_math)
+            return Op(chosen or _own_name(function), function, fast_math=fast_math, fuse=fuse)
 
     return decorate
 

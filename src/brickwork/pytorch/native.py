@@ -21,6 +21,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import are_in_memory, device_kind, signature_of_call
 from brickwork.pytorch.autograd import Differentiation
 from brickwork.pytorch.autograd_recipes import Plan
+from brickwork.pytorch.fusion import may_fuse
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.register import DEFAULT, Registration, register
 from brickwork.pytorch.saved_arguments import Values
@@ -39,6 +40,7 @@ class NativeOperator:
     def __init__(self, name: str, definition: Defined, tools: Tools) -> None:
         """Register it under `name`."""
         self.definition = definition
+        self.fusible = definition if tools.fuse and may_fuse(definition) else None
         self.specialiser = Specialiser(definition, tools.compile, tools.note)
         self._schema = derive(name.partition("::")[2], definition)
         self._registration: Registration = register(

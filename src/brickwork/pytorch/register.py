@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 
+from brickwork.pytorch.fusion import LOWERINGS, offer
 from brickwork.pytorch.gate import (
     Gate,
     OnAutograd,
@@ -31,7 +32,7 @@ from brickwork.pytorch.gate import (
 from brickwork.pytorch.import_hooks import when_imported
 from brickwork.pytorch.libtorch import made_for_cuda, private
 from brickwork.pytorch.overrides.fast_path import Front, StandIn, can_stand, front_of
-from brickwork.pytorch.overrides.inductor import NAMESPACE, follow
+from brickwork.pytorch.overrides.inductor import NAMESPACE, Overridden, follow
 from brickwork.pytorch.overrides.kernel_stack import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
 from brickwork.pytorch.overrides.overloads import Member
 from brickwork.pytorch.schema import OUT, Overload, Schema
@@ -56,6 +57,11 @@ class Behaviour(Protocol):
     @property
     def definition(self) -> Defined | None:
         """What it was made of, if its loops are known."""
+        ...
+
+    @property
+    def fusible(self) -> Defined | None:
+        """The same where graphs may have its code; None where they have to call it."""
         ...
 
     def miss(self, overload: str, values: tuple[object, ...]) -> None:
@@ -122,14 +128,15 @@ class _State:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     defining: set[str] = field(default_factory=set[str])
     """Names that are being defined, which torch looks up before."""
-    awaited: bool = False
-    """Whether DTensor will be told of the operators when it is imported."""
+    awaited: set[str] = field(default_factory=set[str])
+    """The modules, DTensor's and Inductor's, that will be told of the operators when they are imported."""
     kernels: dict[tuple[str, str], Kernel] = field(default_factory=dict[tuple[str, str], Kernel])
     """Kernels of PyTorch with overrides in front, by overload and key."""
     fronts: dict[tuple[StandIn, str, str], Front] = field(default_factory=dict[tuple[StandIn, str, str], Front])
     """Machine code that has ever stood in front of an overload at a key."""
     overridden: SimpleNamespace = field(default_factory=SimpleNamespace)
-    """The keys at which overloads are overridden, by their names with underscores: what guards of graphs look at."""
+    """The keys at which overloads are overridden, each with the code that graphs may have, by the overloads' names with
+    underscores: what guards of graphs look at."""
     left: deque[tuple[float, Registered]] = field(default_factory=deque[tuple[float, Registered]])
     """What was taken out lately, and when: a thread may still be on its way there."""
 
@@ -168,6 +175,8 @@ def register(
             registration = _define(name, schema, behaviour, None if python else thunks(), devices)
             _state.registrations[name] = registration
     _share(registration, anew=known is not None)
+    if _is_imported(LOWERINGS, _offer_all):
+        _offer(registration)
     return registration
 
 
@@ -216,7 +225,7 @@ def restore(kernel: Kernel, layer: Layer) -> None:
             _state.left.popleft()
         if not kernel.layers:
             del _state.kernels[kernel.overload.name(), kernel.key]
-            _tell_compilers(kernel.overload)
+        _tell_compilers(kernel.overload)
 
 
 def _tell_compilers(overload: Any) -> None:
@@ -224,12 +233,20 @@ def _tell_compilers(overload: Any) -> None:
     name = overload.name()
     plain = name.replace("::", "_").replace(".", "_")
     first = not hasattr(_state.overridden, plain)
-    setattr(_state.overridden, plain, tuple(key for each, key in _state.kernels if each == name))
+    kernels = {key: kernel for (each, key), kernel in _state.kernels.items() if each == name}
+    setattr(_state.overridden, plain, tuple(f"{key} {each.layers[-1].code}" for key, each in kernels.items()))
     if first:
         if NAMESPACE not in _state.libraries:
             _state.libraries[NAMESPACE] = torch.library.Library(NAMESPACE, "FRAGMENT")
+
+        def devices() -> tuple[str, ...]:
+            return tuple(key for each, key in _state.kernels if each == name)
+
+        def written(key: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+            return _state.kernels[name, key].layers[-1].written(arguments, named)
+
         path = ("pytorch", "register", "_state", "overridden", plain)
-        follow(overload, lambda: getattr(_state.overridden, plain), path, _state.libraries[NAMESPACE])
+        follow(overload, Overridden(devices, path, written), _state.libraries[NAMESPACE])
 
 
 def registered(name: str) -> Registration | None:
@@ -308,7 +325,7 @@ def _share(registration: Registration, *, anew: bool = False) -> None:
 
     The lock is not held: another thread may be importing it, and then wants the lock.
     """
-    if _DTENSOR in sys.modules:
+    if _is_imported(_DTENSOR, _share_all):
         room = importlib.import_module("brickwork.pytorch.sharding")
         default = registration.overload(DEFAULT)
 
@@ -320,16 +337,43 @@ def _share(registration: Registration, *, anew: bool = False) -> None:
         room.share(default, registration.schema, definition)
         if registration.schema.out is not None:
             room.share_out(registration.overload(OUT), registration.schema.out.outputs, default)
-    elif not _state.awaited:
-        _state.awaited = True
-        when_imported(_DTENSOR, _share_all)
 
 
 def _share_all() -> None:
-    with _state.lock:
-        registrations = [*_state.registrations.values()]
-    for registration in registrations:
+    for registration in _all():
         _share(registration)
+
+
+def _offer(registration: Registration) -> None:
+    """Let Inductor ask about an operator."""
+
+    def fusible() -> Defined | None:
+        return registration.behaviour.fusible
+
+    def fake(*values: object) -> Any:
+        return registration.behaviour.fake(DEFAULT)(*values)
+
+    offer(registration.overload(DEFAULT), fusible, fake)
+
+
+def _offer_all() -> None:
+    for registration in _all():
+        _offer(registration)
+
+
+def _all() -> list[Registration]:
+    with _state.lock:
+        return [*_state.registrations.values()]
+
+
+def _is_imported(module: str, later: Callable[[], None]) -> bool:
+    """Whether a module has been imported; if not, `later` is called when it is."""
+    if module in sys.modules:
+        return True
+    if module not in _state.awaited:
+        _state.awaited.add(module)
+        when_imported(module, later)
+    return False
 
 
 def _is_taken(name: str) -> bool:

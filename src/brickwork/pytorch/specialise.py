@@ -45,6 +45,8 @@ class Tools:
     note: Note
     interpreted: bool = False
     """Whether they run in the checking interpreter."""
+    fuse: bool = True
+    """Whether compiled graphs may have their code instead of calling them."""
 
 
 _Key: TypeAlias = tuple[str, Signature, str]

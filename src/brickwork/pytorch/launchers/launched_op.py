@@ -43,6 +43,7 @@ class LaunchedOp(ABC):
 
     definition = None
     """Its loops are not known."""
+    fusible = None
 
     def __init__(
         self,

@@ -4,15 +4,20 @@ Inductor's tables say how operators are taken apart while a graph is traced, for
 been overridden, its entry asks whether it is overridden now. If so the graph gets a stand-in, such as
 `brickwork_override::aten_sin`, that calls the operator when it runs: exchanging the callable needs no new graph. Dynamo
 guards such graphs on the answer, and keeps one for each. Backends without these tables call operators as they are.
+
+A callable whose code may be written with PyTorch's operators (`pytorch/fusion.py`) is so written, where its results are
+the original's in type and size; then the answer names it, and a graph is made for each.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 import sys
-from collections.abc import Callable, Container, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -26,24 +31,47 @@ from brickwork.pytorch.untraced import untraced
 NAMESPACE = "brickwork_override"
 """Where stand-ins are."""
 
-_TABLES = "torch._inductor.decomposition"
+TABLES = "torch._inductor.decomposition"
+"""The module that has Inductor's tables."""
 _AUTOGRAD = "torch._functorch.config"
 
 
-def follow(overload: Any, overridden: Callable[[], Container[str]], path: tuple[str, ...], library: Any) -> None:
-    """Make graphs that are traced from now on follow overrides of an overload; once for each.
+_ORIGINALS: ContextVar[bool] = ContextVar("originals", default=False)
 
-    `overridden` returns the dispatch keys at which it is overridden, and `path` leads to its result from our package.
-    """
+
+@contextmanager
+def originals() -> Generator[None]:
+    """Let PyTorch's operators in a graph mean its own for a while, as they do in formulas."""
+    token = _ORIGINALS.set(True)
+    try:
+        yield
+    finally:
+        _ORIGINALS.reset(token)
+
+
+class Overridden(NamedTuple):
+    """How graphs learn that an overload is overridden."""
+
+    devices: Callable[[], tuple[str, ...]]
+    """Returns the dispatch keys at which it is overridden now."""
+    path: tuple[str, ...]
+    """Leads, from our package, to what changes with overrides."""
+    written: Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
+    """Returns, for a key and arguments, what the callable returns, by PyTorch's operators; or NotImplemented."""
+
+
+def follow(overload: Any, overridden: Overridden, library: Any) -> None:
+    """Make graphs that are traced from now on follow overrides of an overload; once for each."""
     stand_in = functools.lru_cache(None)(functools.partial(_stand_in, overload, library))
-    _after_import(_TABLES, lambda: _enter(overload, overridden, path, stand_in))
-    _after_import(_AUTOGRAD, _trace_always)
+    after_import(TABLES, lambda: _enter(overload, overridden, stand_in))
+    after_import(_AUTOGRAD, _trace_always)
     dynamo = sys.modules.get("torch._dynamo")
     if dynamo is not None:
         dynamo.reset_code_caches()
 
 
-def _after_import(name: str, action: Callable[[], None]) -> None:
+def after_import(name: str, action: Callable[[], None]) -> None:
+    """Do something now, or once a module is imported."""
     if name in sys.modules:
         action()
     else:
@@ -55,19 +83,27 @@ def _trace_always() -> None:
     cast("Any", sys.modules[_AUTOGRAD]).enable_autograd_cache = False
 
 
-def _enter(
-    overload: Any, overridden: Callable[[], Container[str]], path: tuple[str, ...], stand_in: Callable[..., Any]
-) -> None:
-    """Put an entry into Inductor's tables; the second is a copy of the first, with more."""
-    room: Any = sys.modules[_TABLES]
-    for table in (room.decompositions, room.fast_random_decomps()):
+def tables() -> tuple[dict[Any, Callable[..., Any]], ...]:
+    """Return Inductor's tables, once they are imported; the second is a copy of the first, with more."""
+    room: Any = importlib.import_module(TABLES)
+    return room.decompositions, room.fast_random_decomps()
+
+
+def _enter(overload: Any, overridden: Overridden, stand_in: Callable[..., Any]) -> None:
+    """Put an entry into Inductor's tables."""
+    for table in tables():
         before: Callable[..., Any] | None = table.get(overload)
 
         def decomposed(*arguments: Any, before: Callable[..., Any] | None = before, **named: Any) -> Any:
-            _guard(path)
-            tensors = tensors_of((*arguments, *named.values()))
-            if ("CUDA" if any(each.device.type == "cuda" for each in tensors) else "CPU") in overridden():
-                return stand_in(numbers_for_tensors(overload, arguments))(*arguments, **named)
+            if not _ORIGINALS.get():
+                _guard(overridden.path)
+                tensors = tensors_of((*arguments, *named.values()))
+                key = "CUDA" if any(each.device.type == "cuda" for each in tensors) else "CPU"
+                if key in overridden.devices():
+                    written = overridden.written(key, arguments, named)
+                    if written is not NotImplemented:
+                        return written
+                    return stand_in(numbers_for_tensors(overload, arguments))(*arguments, **named)
             return NotImplemented if before is None else before(*arguments, **named)
 
         table[overload] = decomposed

@@ -27,6 +27,15 @@ class Layer(Protocol):
         """Answer a call."""
         ...
 
+    @property
+    def code(self) -> str:
+        """What tells the callable's code from that of others, if graphs may have it instead of calling the kernel."""
+        ...
+
+    def written(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return what a call gives, by PyTorch's operators; NotImplemented where it has to be made."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Registered:

@@ -10,7 +10,7 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
 
@@ -25,6 +25,22 @@ from brickwork.pytorch.register import registered
 from brickwork.pytorch.tensor_devices import tensors_of
 from brickwork.records import dataclass
 from brickwork.runtime.traceback import OwnFramesHidden
+from brickwork.transform.derivation import Defined
+
+
+@runtime_checkable
+class Fusible(Protocol):
+    """An operator of which graphs may have the code."""
+
+    @property
+    def fusible(self) -> Defined | None:
+        """What it is made of; None if graphs have to call it."""
+        ...
+
+    def written(self, arguments: tuple[Any, ...], named: dict[str, Any], original: Callable[[], Any]) -> Any:
+        """Return what a call returns, by PyTorch's operators, if it is like what `original` returns."""
+        ...
+
 
 _TYPE_RULES = ("BW1", "BW301")
 """Codes of diagnostics that say that an operator does not take arguments of such types."""
@@ -120,6 +136,22 @@ class Replacement:
             if result is not NotImplemented:
                 return result
         return self._kernel.call_below(self, keys, arguments, named)
+
+    @property
+    def code(self) -> str:
+        """What tells the callable's code from that of others, if graphs may have it instead of calling the kernel."""
+        function = self._callee.function
+        if self._member.form is not Form.FUNCTION or not isinstance(function, Fusible):
+            return ""
+        found = function.fusible
+        return "" if found is None else f"{found.name} {found.fingerprint}"
+
+    def written(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return what a call gives, by PyTorch's operators; NotImplemented where it has to be made."""
+        function = self._callee.function
+        if not self.code or not isinstance(function, Fusible) or not self._callee.takes(arguments, named):
+            return NotImplemented
+        return function.written(arguments, named, lambda: self._member.overload(*arguments, **named))
 
     def _answer(self, call: _Call) -> Any:
         """Return the result of the overload; NotImplemented where the call is to be passed on."""

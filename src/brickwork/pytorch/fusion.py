@@ -1,0 +1,167 @@
+"""Operators that Inductor may make part of its own kernels: in its graphs PyTorch's operators stand in their place.
+
+What an operator does is asked while a graph is traced. Programs other than pointwise ones, and what has no counterpart,
+stay calls of the operator. `torch.export` and other backends do not look here, and keep the operator.
+
+A graph with an operator's code in it must not outlive that code: AOTAutograd's cache knows operators by name. So
+Inductor's setting for that has a digest of each operator that may be fused, by its name; it is a part of all keys.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from brickwork.analysis.pointwise import OpaqueError, Pointwise, pointwise
+from brickwork.diagnostics.errors import CompileError
+from brickwork.diagnostics.location import with_files
+from brickwork.frontend.definition import Definition
+from brickwork.frontend.parameters import argument_type
+from brickwork.ir.signature import Signature
+from brickwork.pytorch.dtypes import from_torch
+from brickwork.pytorch.overrides.inductor import originals, tables
+from brickwork.pytorch.overrides.overloads import schema_of
+from brickwork.pytorch.tensor_devices import tensors_of, without_data
+from brickwork.runtime.compile import versions
+from brickwork.transform.derivation import Defined
+
+
+def may_fuse(definition: Defined | None) -> bool:
+    """Whether some operators of this kind can be fused: they return what they have computed, and draw nothing."""
+    return definition is not None and _kind(definition) is None
+
+
+def fused(
+    definition: Defined, fake: Callable[..., Any], values: Sequence[Any], original: Callable[[], Any] | None = None
+) -> Any:
+    """Return what an operator returns, by PyTorch's operators; NotImplemented where it has to be called.
+
+    With an `original`, which returns tensors without data, results must be of the same types and sizes; they lie in
+    memory as those do, else as the operator's fakes do.
+    """
+    try:
+        results = _results(definition, fake, values, original)
+    except (OpaqueError, CompileError):
+        return NotImplemented
+    return results[0] if len(results) == 1 else results
+
+
+def fusion_text(
+    definition: Definition, fusible: Defined | None, fake: Callable[..., Any], values: Sequence[Any]
+) -> str:
+    """Say whether an operator is called for tensors like these, and why."""
+    reason = _kind(definition)
+    if reason is None and fusible is None:
+        reason = "it was defined so"
+    if reason is None:
+        try:
+            _results(definition, fake, [without_data(value) for value in values], None)
+        except OpaqueError as error:
+            return with_files(f"Inductor calls {definition.name}: {error.reason}, at {error.loc}", definition.files)
+        return f"Inductor makes {definition.name} a part of its own kernels"
+    return f"Inductor calls {definition.name}: {reason}"
+
+
+def _kind(definition: Defined) -> str | None:
+    """Return why no operator of this kind can be fused, if so."""
+    if definition.host == "python":
+        return "its host part runs in Python"
+    if definition.mutated or not definition.results:
+        names = ", ".join(f"`{item.name}`" for item in definition.parameters if item.name in definition.mutated)
+        return f"it stores into {names}"
+    return "it draws random numbers" if definition.draws_random else None
+
+
+def _results(
+    definition: Defined, fake: Callable[..., Any], values: Sequence[Any], original: Callable[[], Any] | None
+) -> tuple[torch.Tensor, ...]:
+    if any(from_torch(tensor.dtype) is None for tensor in tensors_of(values)):
+        raise OpaqueError("there is a type that brickwork does not compute with", definition.loc)
+    code = _code(definition, Signature(tuple(map(argument_type, definition.parameters, values))))
+    if isinstance(code, OpaqueError):
+        raise code
+    room = importlib.import_module("brickwork.pytorch.decomposition")
+    with room.untraced_fakes():
+        own = tensors_of((fake(*values),))
+        like = own if original is None else tensors_of((original(),))
+    if not room.are_alike(own, like):
+        raise OpaqueError("the results are of other types or sizes than the original's", definition.loc)
+    with originals():
+        return room.decompose(code, values, like)
+
+
+@functools.lru_cache(maxsize=1024)
+def _code(definition: Defined, signature: Signature) -> Pointwise | OpaqueError:
+    try:
+        return pointwise(importlib.import_module("brickwork.transform.derive").program_of(definition, signature))
+    except OpaqueError as error:
+        return error
+
+
+# ---------------------------------------------------------------- what Inductor is told
+
+
+def offer(overload: Any, definition: Callable[[], Defined | None], fake: Callable[..., Any]) -> None:
+    """Make graphs that Inductor traces from now on ask about calls of an operator; `LOWERINGS` is imported.
+
+    `definition` returns what the operator is made of now, None where it is to be called.
+    """
+    found = definition()
+    if found is None or not _keep_callable(overload) or not _enter_in_keys(overload.name(), found):
+        return
+
+    def decomposed(*arguments: Any, **named: Any) -> Any:
+        found = definition()
+        return NotImplemented if found is None else fused(found, fake, _bound(overload, arguments, named))
+
+    for table in tables():
+        table[overload] = decomposed
+
+
+def _keep_callable(overload: Any) -> bool:
+    """Let Inductor call an operator that stays in a graph, as it would without an entry; False if there is no way to.
+
+    It refuses operators with an entry in the tables of decompositions that have no lowering.
+    """
+    room: Any = importlib.import_module(LOWERINGS)
+    names = "make_fallback", "lowerings", "get_layout_constraint_tag", "tag_to_layout_constraint"
+    if not all(hasattr(room, name) for name in names):
+        return False
+    if overload not in room.lowerings:
+        constraint = room.tag_to_layout_constraint(room.get_layout_constraint_tag(overload, with_default=True))
+        room.make_fallback(overload, layout_constraint=constraint, warn=False, override_decomp=True)
+    return True
+
+
+def _enter_in_keys(name: str, definition: Defined) -> bool:
+    """Make what an operator is made of a part of the keys of Inductor's and AOTAutograd's caches, if there is a way to.
+
+    What is derived of an operator changes with it and with brickwork.
+    """
+    config: Any = importlib.import_module("torch._inductor.config")
+    digests = getattr(config, _SETTING, None)
+    if digests is None:
+        return False
+    if isinstance(definition, Definition):
+        digest = hashlib.sha256("\n".join((definition.fingerprint, *versions())).encode()).hexdigest()
+        setattr(config, _SETTING, {**digests, f"torch.ops.{name.replace('::', '.')}": digest})
+    return True
+
+
+LOWERINGS = "torch._inductor.lowering"
+"""The module that says what Inductor makes of operators; it imports the tables of decompositions."""
+
+_SETTING = "unsafe_marked_cacheable_functions"
+"""Inductor's setting with a digest for each name of a function. `OpOverload`s are cached in any case."""
+
+
+def _bound(overload: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+    """Return the values of all arguments of a call."""
+    declared = schema_of(overload).arguments
+    given = dict(zip((each.name for each in declared), arguments, strict=False)) | named
+    return [given.get(each.name, each.default_value) for each in declared]
