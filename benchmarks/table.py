@@ -131,12 +131,15 @@ def write_programs() -> None:
     on_cpus: list[str] = []
     for path in sorted(RECORDS.glob("*/programs.json")):
         found = load(path)
-        said = f"{found.machine.get('processor', '')}, {found.threads} threads; {versions(found)}; {found.date}."
+        machine = f"{found.machine.get('processor', '')}, {found.threads} threads"
+        said = f"{machine}; {versions(found)}; commit {found.commit}; {found.date}."
         on_cpus.append(f"{loop_programs.markdown(found.cases)}\n\n{said}")
     on_gpus: list[str] = []
     for path in sorted(RECORDS.glob("*/cuda-programs.json")):
         runs = load_all(path)
-        said = f"{runs[0].machine['gpu']} beside {programs.PROCESSORS} cores of its machine; {runs[0].date}."
+        commits = ", ".join(dict.fromkeys(run.commit for run in runs))
+        machine = f"{runs[0].machine['gpu']} beside {programs.PROCESSORS} cores of its machine"
+        said = f"{machine}; commit {commits}; {runs[0].date}."
         on_gpus.append(f"{programs.markdown([case for run in runs for case in run.cases])}\n\n{said}")
     write("docs/guide/programs.md", "programs", "\n\n".join(on_cpus))
     write("docs/guide/programs.md", "programs on a GPU", "\n\n".join(on_gpus))

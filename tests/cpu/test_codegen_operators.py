@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 import torch
 
+from brickwork.codegen.llvm import optimised_ir
 from brickwork.ir.build import cast, constant
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64, UINT64, value_dtype
 from brickwork.ir.nodes import Apply, Draw, Random, Role
@@ -147,6 +148,41 @@ def test_uniform_functions_have_the_bits_of_lanes():
     Machine(scheduled(single, {"j": (Role.VECTOR, 16)}))([x, across])
     torch.testing.assert_close(out, across.T, rtol=0, atol=0)
     torch.testing.assert_close(out, (x * 3).exp().expand(64, 64))
+
+
+@pytest.mark.parametrize("dtype", [INT64, UINT64])
+@pytest.mark.parametrize("name", ["floordiv", "mod"])
+@pytest.mark.parametrize("divisor", [1, 2, 64, 2**62])
+@pytest.mark.parametrize("width", [1, 4])
+def test_powers_of_two_divide_without_a_division(dtype, name, divisor, width):
+    x = torch.tensor(SAMPLES[dtype], dtype=TORCH[dtype])
+    out = torch.zeros_like(x)
+    tensor, to, i = named("x", 0, x), named("out", 1, out), symbol("i")
+    value = op(name, load(tensor, i), constant(divisor, dtype))
+    made = kernel((tensor, to), loop(i, 0, extent(to), store(to, (i,), value)))
+    machine = Machine(scheduled(made, {"i": (Role.VECTOR, width)} if width > 1 else {}))
+    machine([x, out])
+    assert torch.equal(out, interpreted(made, [x, torch.zeros_like(x)])[-1])
+    assert "div i64" not in machine.module.text()
+    assert "rem i64" not in machine.module.text()
+
+
+@pytest.mark.parametrize("dtype", [INT64, UINT64])
+@pytest.mark.parametrize("name", ["minimum", "maximum"])
+def test_the_lesser_of_two_elements_is_picked_without_a_jump(dtype, name):
+    pairs = list(product(SAMPLES[dtype], repeat=2))
+    x, y = (torch.tensor(column, dtype=TORCH[dtype]) for column in zip(*pairs, strict=True))
+    out = torch.zeros_like(x)
+    tensors, i = [named("x", 0, x), named("y", 1, y), named("out", 2, out)], symbol("i")
+    value = op(name, load(tensors[0], i), load(tensors[1], i))
+    made = kernel(tuple(tensors), loop(i, 0, extent(tensors[2]), store(tensors[2], (i,), value)))
+    machine = Machine(made)
+    machine([x, y, out])
+    assert torch.equal(out, interpreted(made, [x, y, torch.zeros_like(x)])[-1])
+    picked = [
+        line for line in optimised_ir(machine.module.text(), host_target()).splitlines() if "!unpredictable" in line
+    ]
+    assert len(picked) >= 1
 
 
 @pytest.mark.parametrize("name", ["exp", "sin", "floordiv", "mod"])

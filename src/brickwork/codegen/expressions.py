@@ -8,10 +8,11 @@ from brickwork.analysis.scalars import MIRRORED
 from brickwork.codegen import lanes, memory
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, Wrapped, scalar_type, vector_type
-from brickwork.codegen.operators import apply, cast, constant, fused
+from brickwork.codegen.operators import apply, cast, constant, fused, without_jump
 from brickwork.codegen.random import draw
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
+from brickwork.ir.walk import walk
 
 
 def emit_expression(state: State, expression: Expression) -> Value:
@@ -83,6 +84,8 @@ def _apply(state: State, expression: Apply) -> Value:
     operand = expression.operands[0].dtype
     if all(isinstance(value, Uniform) for value in values):
         texts = tuple(value.text for value in values if isinstance(value, Uniform))
+        if _is_extreme_of_elements(expression) and not state.target.grid:
+            return Uniform(without_jump(state, name, operand, texts), expression.dtype)
         return Uniform(apply(state, name, operand, texts, 1), expression.dtype)
     if operand is INT64 and (kept := _without_vectors(state, name, values)) is not None:
         return kept
@@ -92,6 +95,12 @@ def _apply(state: State, expression: Apply) -> Value:
             return Varying(flags, BOOL)
     texts = tuple(lanes.vector(state, value) for value in values)
     return Varying(apply(state, name, operand, texts, state.width), expression.dtype)
+
+
+def _is_extreme_of_elements(expression: Apply) -> bool:
+    """Whether the smaller or greater of two integers is taken that come from data."""
+    extreme = expression.operator.name in {"minimum", "maximum"} and expression.dtype.is_integer
+    return extreme and any(isinstance(node, Load) for node in walk(expression))
 
 
 def _without_vectors(state: State, name: str, values: tuple[Value, ...]) -> Value | None:

@@ -249,6 +249,8 @@ def floor_division(state: State, left: str, right: str) -> tuple[str, str]:
     if state.target.grid:
         return division.floor_division(state.writer, left, right)
     emit = state.writer.emit
+    if (bits := exponent(right)) is not None:
+        return emit(f"ashr i64 {left}, {bits}"), emit(f"and i64 {left}, {2**bits - 1}")
     near_zero = emit(f"icmp ult i64 {emit(f'add i64 {right}, 1')}, 2")
     divisor = emit(f"select i1 {near_zero}, i64 1, i64 {right}")
     quotient = emit(f"sdiv i64 {left}, {divisor}")
@@ -259,6 +261,13 @@ def floor_division(state: State, left: str, right: str) -> tuple[str, str]:
     quotient = emit(f"sub i64 {quotient}, {emit(f'zext i1 {low} to i64')}")
     remainder = emit(f"add i64 {remainder}, {emit(f'select i1 {low}, i64 {divisor}, i64 0')}")
     return emit(f"select i1 {near_zero}, i64 {emit(f'sub i64 0, {left}')}, i64 {quotient}"), remainder
+
+
+def exponent(text: str) -> int | None:
+    """Return the exponent of a power of two that is a literal i64, or in all lanes of a literal vector."""
+    literal = text.removeprefix("splat (i64 ").removesuffix(")")
+    value = int(literal) if literal.isdigit() else 0
+    return value.bit_length() - 1 if value.bit_count() == 1 else None
 
 
 def last_active(state: State) -> str:

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter, float_constant
-from brickwork.codegen.emitter_state import State
+from brickwork.codegen.emitter_state import State, metadata
 from brickwork.codegen.lane_values import scalar_type, type_suffix, vector_type
-from brickwork.codegen.lanes import floor_division
+from brickwork.codegen.lanes import exponent, floor_division
 from brickwork.codegen.sleef import FUNCTIONS, call_function
 from brickwork.ir.dtypes import BOOL, INT64, UINT64, DType
 
@@ -73,6 +73,19 @@ def fused(state: State, dtype: DType, operands: Sequence[str], width: int) -> st
         name = f"llvm.fma.{type_suffix(scalar_type(dtype), width)}"
         return state.writer.emit(f"call {kind} @{name}({kind} {left}, {kind} {right}, {kind} {addend})")
     return state.writer.emit(f"fadd {kind} {state.writer.emit(f'fmul {kind} {left}, {right}')}, {addend}")
+
+
+def without_jump(state: State, name: str, dtype: DType, operands: Sequence[str]) -> str:
+    """Return the smaller or greater of two scalar integers; a processor guesses wrongly which of two elements it is.
+
+    LLVM would make a minimum of the comparison, and a jump of the minimum, if it knew what is compared.
+    """
+    first, last = operands
+    hidden = state.writer.emit(f'call i64 asm "", "=r,0"(i64 {first})')
+    test = _COMPARE_INTEGER["lt" if name == "minimum" else "gt"].format("u" if dtype is UINT64 else "s")
+    better = state.writer.emit(f"icmp {test} i64 {hidden}, {last}")
+    unpredictable = metadata(state.module, "!{}")
+    return state.writer.emit(f"select i1 {better}, i64 {first}, i64 {last}, !unpredictable {unpredictable}")
 
 
 def cast(state: State, text: str, source: DType, result: DType, width: int) -> str:
@@ -244,7 +257,11 @@ def _shift(state: State, name: str, dtype: DType, operands: tuple[str, str], wid
 
 
 def _divide(state: State, name: str, dtype: DType, operands: tuple[str, str], width: int) -> str:
-    part = name == "mod"
+    part, bits, kind = name == "mod", exponent(operands[1]), vector_type("i64", width)
+    if bits is not None and not state.target.grid:
+        amount = _literal(INT64, 2**bits - 1 if part else bits, width)
+        operation = "and" if part else "lshr" if dtype is UINT64 else "ashr"
+        return state.writer.emit(f"{operation} {kind} {operands[0]}, {amount}")
 
     def signed(inner: State, left: str, right: str) -> str:
         return floor_division(inner, left, right)[part]

@@ -3,10 +3,9 @@
     for i in range(a, b):          ->   if 0 <= a + w and b - 1 + w < size: the loop without the check
         check(0 <= i + w < size)        else: the loop as it is
 
-That is for loops in which no long loop stands, of processors: each is emitted twice. The version of a loop for few
-iterations, which has one lane, stays as it is. Indices are sums of the loop's
-index and of what the loop does not change, times constants, and remainders. Invariant: the test holds only if no check
-that it stands for could fail, whatever wraps; an index is not negative then.
+That is for loops in which no long loop stands, of processors: each is emitted twice. Indices are sums of the loop's
+index and of what the loop does not change, times constants, and remainders; what makes up a sum is tested to be small.
+Invariant: the test holds only if no check that it stands for could fail, whatever wraps; an index is not negative then.
 """
 
 from __future__ import annotations
@@ -42,8 +41,10 @@ from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
 
 LEAF = 2**40
-"""What the loop does not change is tested to lie within plus or minus this, so that no sum of it wraps."""
+"""What is added up or multiplied is tested to lie within plus or minus this, so that no sum of it wraps."""
 MOST = 2**62
+WHOLE = 2**63
+"""The limit of what is not tested to be small."""
 SHORT = 8
 """A loop of so many iterations does not count as one."""
 TEST_LIMIT = 24
@@ -73,8 +74,7 @@ def _hoisted(statement: Statement, *, lanes: bool) -> Statement:
 
 
 def _is_innermost(loop: For) -> bool:
-    of_few = loop.role is Role.VECTOR and loop.width == 1
-    if loop.role not in {Role.SEQUENTIAL, Role.VECTOR} or of_few or _is_short(loop):
+    if loop.role not in {Role.SEQUENTIAL, Role.VECTOR} or _is_short(loop):
         return False
     inner = [node for node in statements(loop.body) if isinstance(node, For | While)]
     return all(isinstance(node, For) and _is_short(node) for node in inner)
@@ -152,7 +152,7 @@ class _Pass:
         before = dict(self.tests)
         index, size = place
         found = self.range(index, known)
-        if found is None or found.limit > MOST:
+        if found is None:
             self.tests = before
             return False
         self.test("ge", found.low, build.integer(0))
@@ -182,31 +182,39 @@ class _Pass:
                 return None
 
     def leaf(self, low: Expression, high: Expression) -> Range | None:
-        """Return the range of what is computed before the loop, which is tested to be small."""
-        for value in dict.fromkeys((low, high)):
+        """Return the range of what is computed before the loop."""
+        for value in (low, high):
             if any(isinstance(node, Load) or _may_divide_by_zero(node) for node in walk(value)):
                 return None
+        return Range(low, high, WHOLE)
+
+    def part(self, index: Expression, known: Definitions) -> Range | None:
+        """Return the range of what an operator is applied to, which is tested to be small."""
+        found = self.range(index, known)
+        if found is None or found.limit < WHOLE:
+            return found
+        for value in dict.fromkeys((found.low, found.high)):
             self.test("ge", value, build.integer(-LEAF))
             self.test("le", value, build.integer(LEAF))
-        return Range(low, high, LEAF)
+        return found._replace(limit=LEAF)
 
     def apply(self, name: str, operands: tuple[Expression, ...], known: Definitions) -> Range | None:
         """Return the range of an operator's results."""
         match name, operands:
             case "mul", (Constant(value=factor), other) | (other, Constant(value=factor)):
-                return _scaled(self.range(other, known), int(factor))
+                return _scaled(self.part(other, known), int(factor))
             case "neg", (operand,):
-                return _scaled(self.range(operand, known), -1)
+                return _scaled(self.part(operand, known), -1)
             case "mod", (_, divisor):
-                rest = self.range(divisor, known)
+                rest = self.part(divisor, known)
                 if rest is None or rest.low != rest.high:
                     return None
                 self.test("gt", rest.low, build.integer(0))
                 return Range(build.integer(0), build.sub(rest.low, build.integer(1)), rest.limit)
             case (("add" | "sub"), (left, right)):
-                first, second = self.range(left, known), self.range(right, known)
+                first, second = self.part(left, known), self.part(right, known)
                 second = _scaled(second, -1) if name == "sub" else second
-                if first is None or second is None:
+                if first is None or second is None or first.limit + second.limit > MOST:
                     return None
                 return Range(
                     build.add(first.low, second.low), build.add(first.high, second.high), first.limit + second.limit

@@ -14,7 +14,8 @@
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
 7. hoist_checks (only for processors): tests the checks of innermost loops before them; needs the loops as they are run.
-8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source.
+8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source; on
+   processors what the host part established, too.
 9. outline_kernels (only for grids): cuts whole programs, once all kernels are scheduled.
    privatise_reductions (only for processors): adds tensors to whole programs, likewise.
 """
@@ -93,6 +94,7 @@ def schedule_kernel(
     analysis = take_claims(kernel, analysis)
     analysis = find_updates(kernel, analysis, claimed=not target.grid)
     fixed, less = guards(analysis), known if target.grid else None
+    fixed = fixed if target.grid else (*fixed, *kernel.facts)
     analysis, *rests = (_assuming_less(each, less, before) for each in (analysis, *rests))
     if target.grid and not kernel.may_alias:
         kernel = replace(kernel, body=unswitch_nests(rectangle(sink(kernel.body, analysis), analysis), analysis))

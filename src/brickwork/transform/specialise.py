@@ -5,7 +5,7 @@ if n == x.shape[0] and m == 0: y[i % n + i * m]   ->   if ...: y[i % x.shape[0]]
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from brickwork.ir import build
@@ -15,20 +15,38 @@ from brickwork.ir.walk import rewrite_expressions
 
 def specialise(block: Block, conditions: Iterable[Expression]) -> Block:
     """Return the block for arguments that satisfy `conditions`: scalars known to equal a size or literal become it."""
-    values = {symbol: value for condition in conditions for symbol, value in _fixed(condition)}
-    if not values:
+    values: dict[Symbol, Expression] = {}
+    sizes: dict[Expression, Expression] = {}
+    for condition in conditions:
+        values.update(_fixed(condition))
+        match condition:
+            case Apply(operator=operator, operands=(Size() as one, Size() as other)) if operator.name == "eq":
+                one, other = _first(one, sizes), _first(other, sizes)
+                sizes |= {one: other} if one != other else {}
+            case _:
+                pass
+    if not values and not sizes:
         return block
 
     def change(node: Expression) -> Expression:
         match node:
             case Read(symbol=symbol):
-                return values.get(symbol, node)
+                return _first(values.get(symbol, node), sizes)
+            case Size():
+                return _first(node, sizes)
             case Apply(operator=operator, operands=operands):
                 return build.apply(operator.name, *operands, loc=node.loc)
             case _:
                 return node
 
     return rewrite_expressions(block, change)
+
+
+def _first(size: Expression, sizes: Mapping[Expression, Expression]) -> Expression:
+    """Return what stands for a size."""
+    while size in sizes:
+        size = sizes[size]
+    return size
 
 
 def _fixed(condition: Node) -> tuple[tuple[Symbol, Expression], ...]:

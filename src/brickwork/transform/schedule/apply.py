@@ -49,6 +49,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.cache_tile import cut_into_tiles
 from brickwork.transform.schedule.permute import permute
+from brickwork.transform.schedule.planner import is_apart
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Schedule
 from brickwork.transform.schedule.tile import nest_of, tile
 from brickwork.transform.schedule.unroll_jam import unroll_jam
@@ -61,6 +62,8 @@ PIECE_UNIT = 1024
 """Iterations of which a piece is a multiple, if the least piece is: pieces of aligned data are aligned then."""
 SHORT = 8
 """Fewer iterations than these run in order where a loop is begun many times."""
+SHORT_APART = 32
+"""The same where lanes read elements that lie apart, which processors do one by one."""
 
 
 def apply_schedule(
@@ -114,7 +117,7 @@ def _often_short(block: Block, schedule: Schedule, analysis: Analysis) -> frozen
     slow = {
         index
         for index in inside
-        if (schedule.width(index) >= 2 * SHORT and analysis.loops[index].reductions)
+        if (schedule.width(index) >= SHORT and analysis.loops[index].reductions)
         or (schedule.chunk(index) and schedule.width(index) > 1 and index not in shared)
     }
     return frozenset(index for index in slow if not schedule.flat(index) and _may_be_short(inside[index]))
@@ -130,7 +133,9 @@ def _may_be_short(loop: For) -> bool:
 
 def _unless_short(loop: For, applied: For, analysis: Analysis) -> If:
     """Return the loop as it was applied, and one of width 1 for few iterations."""
-    few = build.apply("lt", build.sub(loop.stop, loop.start), build.integer(SHORT))
+    ends = (access for access in analysis.accesses if access.loops and access.loops[-1].node.index == loop.index)
+    least = SHORT_APART if any(is_apart(access) for access in ends) else SHORT
+    few = build.apply("lt", build.sub(loop.stop, loop.start), build.integer(least))
     short = replace(loop, role=Role.VECTOR, reductions=analysis.loops[loop.index].reductions)
     return If(condition=few, then=(short,), otherwise=(applied,), loc=loop.loc)
 

@@ -151,7 +151,7 @@ class Planner:
         """Whether a loop does no more than move elements that are apart, one by one: lanes of it would gain nothing."""
         moves = all(isinstance(node, Store) and isinstance(node.value, Constant | Load | Read) for node in loop.body)
         ends = (access for access in self.analysis.accesses if access.loops)
-        return moves and all(_is_apart(access) for access in ends if access.loops[-1].node.index == loop.index)
+        return moves and all(is_apart(access) for access in ends if access.loops[-1].node.index == loop.index)
 
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long an access takes if these loops run in lanes."""
@@ -211,7 +211,7 @@ def access_cost(access: Access, vectors: set[Symbol]) -> float:
     return scale
 
 
-def _is_apart(access: Access) -> bool:
+def is_apart(access: Access) -> bool:
     """Whether the innermost loop's iterations access elements at no constant distance along memory."""
     atom = access.loops[-1].atom
     varying = [place for place, axis in enumerate(access.axes) if any(_varies(a, atom) for a in axis.value.atoms())]
