@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter, float_constant
-from brickwork.codegen.emitter_state import State, metadata
+from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import scalar_type, type_suffix, vector_type
 from brickwork.codegen.lanes import exponent, floor_division
 from brickwork.codegen.sleef import FUNCTIONS, call_function
@@ -84,7 +84,7 @@ def without_jump(state: State, name: str, dtype: DType, operands: Sequence[str])
     hidden = state.writer.emit(f'call i64 asm "", "=r,0"(i64 {first})')
     test = _COMPARE_INTEGER["lt" if name == "minimum" else "gt"].format("u" if dtype is UINT64 else "s")
     better = state.writer.emit(f"icmp {test} i64 {hidden}, {last}")
-    unpredictable = metadata(state.module, "!{}")
+    unpredictable = state.module.metadata("!{}")
     return state.writer.emit(f"select i1 {better}, i64 {first}, i64 {last}, !unpredictable {unpredictable}")
 
 
