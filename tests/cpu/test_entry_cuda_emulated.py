@@ -19,6 +19,7 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.target.cuda import cuda_target
+from brickwork.transform import persistent
 from brickwork.transform.pipeline import schedule_program
 from support.emulated import Emulated
 from support.fake_cuda import CudaRig, Launched
@@ -123,14 +124,74 @@ def diffused(x: torch.Tensor) -> torch.Tensor:
     return a
 
 
-def test_steps_of_a_stencil_are_launched_in_order():
+@pytest.mark.parametrize(("few", "launches"), [(0, 11), (persistent.FEW, 2)])
+def test_steps_of_a_stencil_are_launched_in_order_or_run_by_a_block(few, launches, monkeypatch):
+    monkeypatch.setattr(persistent, "FEW", few)
     x = torch.randn(300)
     rig = rig_of(diffused, x)
     wanted = x.clone()
     for _ in range(5):
         wanted[1:-1] = (wanted[:-2] + wanted[2:]) / 2
     assert torch.equal(rig.call(x)[0], wanted)
-    assert len(rig.gpu.launches) == 11
+    assert len(rig.gpu.launches) == launches
+
+
+def eliminated(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Gauss's elimination, and the substitution backwards."""
+    n = b.shape[0]
+    x = torch.zeros_like(b)
+    for k in range(n):
+        for i in range(k + 1, n):
+            f = a[i, k] / a[k, k]
+            b[i] -= f * b[k]
+            for j in range(k, n):
+                a[i, j] -= f * a[k, j]
+    for i in range(n - 1, -1, -1):
+        s = b[i]
+        for j in range(i + 1, n):
+            s -= a[i, j] * x[j]
+        x[i] = s / a[i, i]
+    return x
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_a_block_goes_on_from_turn_to_turn(size):
+    a, b = torch.rand(size, size).double() + size * torch.eye(size), torch.rand(size).double()
+    rig = rig_of(eliminated, a, b)
+    wanted = torch.linalg.solve(a, b)
+    torch.testing.assert_close(rig.call(a, b)[0], wanted)
+    assert len(rig.gpu.launches) == 3
+    assert rig.gpu.handles == 0
+
+
+def halved(x: torch.Tensor) -> torch.Tensor:
+    """Elements decide how often, and for which rows."""
+    count = torch.zeros(1)
+    largest = 1.0
+    while largest >= 0.01:
+        largest = 0.0
+        count[0] += 1
+        for i in range(x.shape[0]):
+            if x[i, 0] < 0.001:
+                continue
+            for j in range(x.shape[1]):
+                x[i, j] /= 2
+            largest = max(largest, x[i, 0])
+    return count
+
+
+def test_a_block_runs_what_elements_end():
+    x = torch.rand(5, 70) + 0.5
+    rig = rig_of(halved, x)
+    wanted, times = x.clone(), 0
+    while True:
+        times += 1
+        wanted[wanted[:, 0] >= 0.001] /= 2
+        if wanted[:, 0].max() < 0.01:
+            break
+    assert rig.call(x)[0].tolist() == [times]
+    assert torch.equal(x, wanted)
+    assert len(rig.gpu.launches) == 3
 
 
 def gathered(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from brickwork.codegen.builder import FunctionWriter
@@ -17,9 +17,10 @@ from brickwork.codegen.grid import (
     Grid,
     grid_of,
 )
-from brickwork.ir.nodes import Expression, For, Kernel, Load, Random, Role
-from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.ir import build
+from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
+from brickwork.transform.iteration_bounds import Ranges
 
 UNKNOWN_STEPS = 512
 """Steps taken for a loop whose length is known on the device only."""
@@ -152,14 +153,43 @@ def _teams(scalar: Scalar, writer: FunctionWriter, kernel: Kernel, total: str) -
 def _longest(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> str:
     """Return the steps of the longest shared loop of a kernel, as i64."""
     longest = "1"
-    for loop in (node for node in statements(kernel.body) if isinstance(node, For) and node.role is Role.THREAD):
-        steps = _steps(scalar, writer, loop, loop.width) if known_to_host(kernel, loop) else str(UNKNOWN_STEPS)
+    for loop in shared_loops(kernel):
+        steps = str(UNKNOWN_STEPS) if loop.length is None else _divided(writer, scalar(loop.length), loop.step)
         longest = writer.emit(f"call i64 @llvm.smax.i64(i64 {longest}, i64 {steps})")
     return longest
 
 
-def known_to_host(kernel: Kernel, loop: For) -> bool:
-    """Return whether the host can tell a loop's length."""
-    bounds = (loop.start, loop.stop)
-    inside = read_symbols(bounds) <= set(kernel.scalars)
-    return inside and not any(isinstance(node, Load | Random) for node in walk(bounds))
+@dataclass(frozen=True, slots=True)
+class SharedLoop:
+    """How many iterations a THREAD loop has at most, if the host can tell, and how many of them are a step."""
+
+    length: Expression | None
+    step: int
+
+
+def shared_loops(kernel: Kernel) -> Iterator[SharedLoop]:
+    """Yield the THREAD loops of a kernel.
+
+    A block that runs alone, and joins results again and again, has fewer threads: joining them takes longer than a
+    few more iterations.
+    """
+    grid = grid_of(kernel)
+    alone = all(build.is_constant(loop.start, 0) and build.is_constant(loop.stop, 1) for loop in grid.loops)
+    yield from _shared_loops(grid.body, Ranges(frozenset(kernel.scalars)), STEPS_EACH if alone else 1)
+
+
+def _shared_loops(block: Block, ranges: Ranges, each: int, *, again: bool = False) -> Iterator[SharedLoop]:
+    """Yield the shared loops of a block, which runs `again` and again or not; `each` are joined in one step then."""
+    for statement in block:
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                yield from _shared_loops((*then, *otherwise), ranges, each, again=again)
+            case While(prelude=prelude, body=body):
+                yield from _shared_loops((*prelude, *body), ranges, each, again=True)
+            case For(role=Role.THREAD):
+                several = each if again and statement.reductions else 1
+                yield SharedLoop(ranges.iterations(statement), statement.width * several)
+            case For(body=body):
+                yield from _shared_loops(body, ranges.inside(statement), each, again=True)
+            case _:
+                pass

@@ -97,7 +97,10 @@ def _meets_others(state: State, team: Team, loop: For) -> bool:
 
 
 def emit_work_sharing(state: State, team: Team, loop: For, emit_block: EmitBlock) -> None:
-    """Emit a loop whose iterations the threads of a team share out."""
+    """Emit a loop whose iterations the threads of a team share out; one with nothing in it is a barrier."""
+    if not loop.body:
+        barrier(state, team)
+        return
     writer = state.writer
     start, stop = emit_scalar(state, loop.start), emit_scalar(state, loop.stop)
     single = _private(replace(state.inner(), team=replace(team, alone=True)), loop)

@@ -32,7 +32,7 @@ from brickwork.codegen.launch_dimensions import (
     MANY_STEPS,
     STEPS_EACH,
     UNKNOWN_STEPS,
-    known_to_host,
+    shared_loops,
 )
 from brickwork.ir.nodes import (
     Allocate,
@@ -55,7 +55,6 @@ from brickwork.ir.nodes import (
     Program,
     Read,
     Rebind,
-    Role,
     ScalarParameter,
     Select,
     Size,
@@ -282,9 +281,10 @@ def _table(grid: Grid, rows: int, columns: int) -> int:
 
 def _threads(known: _Known, kernel: Kernel, total: int) -> int:
     """Return the threads that share one of `total` iterations out, as `codegen.geometry` has them."""
-    loops = [node for node in statements(kernel.body) if isinstance(node, For) and node.role is Role.THREAD]
-    lengths = [(_length(known, loop) if known_to_host(kernel, loop) else None, loop.width) for loop in loops]
-    steps = [UNKNOWN_STEPS if length is None else -(-length // width) for length, width in lengths]
+    lengths = [
+        (None if loop.length is None else _value(known, loop.length), loop.step) for loop in shared_loops(kernel)
+    ]
+    steps = [UNKNOWN_STEPS if length is None else -(-int(length) // step) for length, step in lengths]
     longest = max((1, *steps))
     wanted = max(-(-longest // STEPS_EACH), min(ENOUGH_THREADS // max(total, 1), longest), 1)
     return -(-min(wanted, MOST_THREADS) // WARP) * WARP

@@ -12,9 +12,9 @@ from itertools import count
 from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
 from brickwork.diagnostics.location import Location
-from brickwork.ir.nodes import Apply, Cast, Constant, For, Store, Symbol
+from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, For, Role, Statement, Store, Symbol
 from brickwork.ir.operators import Operator
-from brickwork.ir.walk import statements
+from brickwork.ir.walk import rewrite_statements, statements
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.pipeline import ScheduledKernel
@@ -32,10 +32,11 @@ def explain(scheduled: ScheduledKernel) -> str:
     """Return what happens to a kernel, loop by loop and access by access."""
     lines = [f"kernel {scheduled.kernel.name}"]
     analysis = scheduled.analysis
-    alone, skewed = _alone(scheduled), _skewed(scheduled)
+    skewed, blocks = _skewed(scheduled), _blocks(scheduled)
+    alone = _alone(scheduled, blocks)
     nests = _nests(analysis.model.loops)
     for loop in analysis.model.loops:
-        lines.extend(_loop_lines(loop, scheduled, nests, alone, skewed))
+        lines.extend(_loop_lines(loop, scheduled, nests, alone, skewed, blocks))
     lines.extend(_access_lines(analysis))
     return "\n".join(lines)
 
@@ -43,13 +44,35 @@ def explain(scheduled: ScheduledKernel) -> str:
 # ---------------------------------------------------------------- loops
 
 
-def _alone(scheduled: ScheduledKernel) -> frozenset[Symbol]:
-    """Return the indices of loops that one thread runs, since the host cannot tell whether they run."""
+def _alone(scheduled: ScheduledKernel, blocks: _Blocks) -> frozenset[Symbol]:
+    """Return the indices of loops that one thread runs, or one block, since the host cannot tell whether they run."""
     if not scheduled.grid:
         return frozenset()
     every = frozenset(node.index for node in statements(scheduled.kernel.body) if isinstance(node, For))
-    body = predicate(scheduled.kernel.body, count(_UNUSED_NUMBER))
+
+    def without_blocks(statement: Statement) -> Block:
+        return () if isinstance(statement, For) and statement.index in blocks.indices else (statement,)
+
+    body = predicate(rewrite_statements(scheduled.kernel.body, without_blocks), count(_UNUSED_NUMBER))
     return every - launched(body, partition(body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """The persistent blocks of a kernel: their `indices`, the loops that each runs, and those shared out in them."""
+
+    indices: frozenset[Symbol]
+    outermost: frozenset[Symbol]
+    shared: frozenset[Symbol]
+
+
+def _blocks(scheduled: ScheduledKernel) -> _Blocks:
+    inside = [node for block in scheduled.persistent for node in statements(block)]
+    # The indices of nested loops that are shared out as one are assigned.
+    shared = {node.index for node in inside if isinstance(node, For) and node.role is Role.THREAD}
+    shared |= {node.symbol for node in inside if isinstance(node, Assign)}
+    outermost = {node.index for block in scheduled.persistent for node in block.body if isinstance(node, For)}
+    return _Blocks(frozenset(block.index for block in scheduled.persistent), frozenset(outermost), frozenset(shared))
 
 
 def _skewed(scheduled: ScheduledKernel) -> frozenset[Symbol]:
@@ -87,14 +110,21 @@ def _if_short(loop: Loop, scheduled: ScheduledKernel) -> Iterator[str]:
 
 
 def _loop_lines(
-    loop: Loop, scheduled: ScheduledKernel, nests: _Nests, alone: frozenset[Symbol], skewed: frozenset[Symbol]
+    loop: Loop,
+    scheduled: ScheduledKernel,
+    nests: _Nests,
+    alone: frozenset[Symbol],
+    skewed: frozenset[Symbol],
+    blocks: _Blocks,
 ) -> Iterator[str]:
     analysis, schedule = scheduled.analysis, scheduled.schedule
     verdict = analysis.loops[loop.node.index]
     indent = "  " * (loop.depth + 1)
     how = _how_on_grid(loop, schedule) if scheduled.grid else _how(loop, schedule)
     kept = how is not None and loop.node.index in alone
-    how = None if kept else how
+    if kept:
+        how = "shared out among the threads of one block" if loop.node.index in blocks.shared else None
+    kept = kept and how is None
     yield f"{indent}for {loop.node.index.name} at {loop.node.loc}: {how or 'in order'}"
     yield from (f"{indent}  {line}" for line in (*_if_short(loop, scheduled), *_moves(loop, nests)))
     for reduction in verdict.reductions:
@@ -116,6 +146,8 @@ def _loop_lines(
         yield f"{indent}  taken as independent by your word: {verdict.conflict.sentence}"
     if scheduled.grid and how is None and _launches(loop, schedule, alone):
         yield f"{indent}  each iteration launches what runs in parallel in it"
+        if loop.node.index in blocks.outermost:
+            yield f"{indent}  or one block of threads runs all iterations, if that is little in each"
 
 
 def _moves(loop: Loop, nests: _Nests) -> Iterator[str]:

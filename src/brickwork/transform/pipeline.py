@@ -13,6 +13,7 @@
 5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
+   persistent_blocks (only for grids): on the fast body before the schedule is applied, which leaves them alone.
 7. hoist_checks (only for processors): tests the checks of innermost loops before them; needs the loops as they are run.
 8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source; on
    processors what the host part established, too.
@@ -38,9 +39,12 @@ from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
 from brickwork.transform.hoist_checks import hoist_checks
+from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.interchange import interchange, may_interchange
 from brickwork.transform.outline import outline_kernels
+from brickwork.transform.persistent import Persistent, persistent_blocks
 from brickwork.transform.preconditions import NOTHING, Preconditions, preconditions_of
+from brickwork.transform.predicate import predicate
 from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.privatise_reductions import privatise_reductions
 from brickwork.transform.promote import apart_in, promote
@@ -53,6 +57,7 @@ from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.scratch import names_of
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
 from brickwork.transform.unguarded_analysis import careful_analysis
@@ -65,7 +70,7 @@ class ScheduledKernel:
     """A kernel ready for code generation, the schedule that was applied, and the facts that it rests on.
 
     The facts are those of `source`, the kernel before it was guarded and scheduled. `grid`: it is for a grid. `short`
-    is the schedule where windows are short, if that is another.
+    is the schedule where windows are short, if that is another. `persistent` are the blocks that run loops in order.
     """
 
     kernel: Kernel
@@ -74,6 +79,7 @@ class ScheduledKernel:
     analysis: Analysis
     grid: bool = False
     short: Schedule | None = None
+    persistent: tuple[For, ...] = ()
 
 
 def schedule_kernel(
@@ -102,12 +108,13 @@ def schedule_kernel(
         kernel = unswitch(kernel, analysis)
     schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
     windows = () if target.grid else find_windows(kernel.body, analysis, schedule)
-    fast = _fast(kernel.body, analysis, schedule, target, fixed, windows)
+    body = _in_order(kernel, analysis, schedule, target)
+    fast = _fast(body, analysis, schedule, target, fixed, windows)
     short = None
     if windows:
         short = default_schedule(kernel.body, analysis, target, short=frozenset(each.index for each in windows))
         few = conjunction(few_iterations(windows))
-        fast = with_guard(few, _fast(kernel.body, analysis, short, target, fixed), fast)
+        fast = with_guard(few, _fast(body, analysis, short, target, fixed), fast)
     conditions = flat_conditions(kernel.body, analysis, schedule)
     if target.grid:
         conditions = (*conditions, *lane_conditions(kernel.body, analysis, schedule))
@@ -115,19 +122,20 @@ def schedule_kernel(
             conditions = (*conditions, *_narrow(kernel, known))
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
-        fast = with_guard(conjunction(conditions), fast, _fast(kernel.body, analysis, nested, target, fixed))
+        fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed))
     summed, tiled = (find(kernel, analysis, target, schedule, less) for find in (_summed, _tiled))
     for chosen, needed in filter(None, (summed, tiled)):
         holding = conjunction((*needed, *_narrow(kernel, known)))
-        fast = with_guard(holding, _fast(kernel.body, analysis, chosen, target, fixed), fast)
+        fast = with_guard(holding, _fast(body, analysis, chosen, target, fixed), fast)
     schedule = schedule if tiled is None else tiled[0]
+    fast = specialise(body.chosen(fast), fixed)
     held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
     if rests and held:
         careful = _careful(written, believe_claims(written, as_written()), target)
     else:
         careful = _careful(kernel, analysis, target)
-    body = with_guard(conjunction(held), fast, careful)
-    return ScheduledKernel(replace(kernel, body=body), kernel, schedule, analysis, target.grid, short)
+    final = replace(kernel, body=with_guard(conjunction(held), fast, careful))
+    return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, body.all)
 
 
 def _narrow(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ...]:
@@ -236,8 +244,18 @@ def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> Block:
     return apply_schedule(body, default_schedule(kernel.body, slow, target, flat=False), slow)
 
 
+def _in_order(kernel: Kernel, analysis: Analysis, schedule: Schedule, target: Target) -> Persistent:
+    """Return the body for arguments that satisfy the guards, with loops in order for a block of a grid."""
+    body = fast_body(kernel.body, analysis)
+    if not target.grid or kernel.may_alias:
+        return Persistent(body, {})
+    names = names_of((kernel,), 0)
+    pieces = predicate(apply_schedule(body, schedule, analysis), names.symbols)
+    return persistent_blocks(kernel, body, launched(pieces, partition(pieces)), analysis)
+
+
 def _fast(
-    body: Block,
+    body: Persistent,
     analysis: Analysis,
     schedule: Schedule,
     target: Target,
@@ -249,7 +267,7 @@ def _fast(
     One of the `windows` is long.
     """
     long = frozenset(window.index for window in windows if len(windows) == 1)
-    applied = apply_schedule(fast_body(body, analysis), schedule, analysis, long)
+    applied = body.restored(apply_schedule(body.body, schedule, analysis, long))
     return specialise(applied if target.grid else hoist_checks(applied), fixed)
 
 

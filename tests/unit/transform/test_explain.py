@@ -75,9 +75,41 @@ def flagged(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def test_loops_that_elements_end_are_for_one_thread():
+def checked(x: torch.Tensor) -> torch.Tensor:
+    out = x.new_empty(x.shape[0])
+    for t in range(3):
+        for k in range(x.shape[0]):
+            out[k] = x[k, t]
+        while out[0] > 1.0:
+            for i in range(x.shape[0]):
+                out[i] = x[int(x[i, 0]), 0]
+    return out
+
+
+def test_loops_that_elements_end_are_for_one_block():
     said = told(flagged)
     assert said["t"][0] == "in order"
     assert said["k"][0].startswith("one thread")
     assert said["j"][0].startswith("one thread")
+    assert said["i"][0] == "shared out among the threads of one block"
+
+
+def test_loops_that_elements_end_are_for_one_thread_where_there_are_checks():
+    said = told(checked)
     assert said["i"] == ("in order", "by one thread, since the host cannot tell whether it runs")
+
+
+def smoothed(x: torch.Tensor) -> torch.Tensor:
+    y = torch.zeros_like(x)
+    for t in range(x.shape[0]):
+        for i in range(1, x.shape[1] - 1):
+            y[0, i] = x[0, i - 1] + x[0, i + 1]
+        for i in range(1, x.shape[1] - 1):
+            x[0, i] = y[0, i]
+    return y
+
+
+def test_small_loops_are_for_one_block():
+    signature = Signature((MATRIX,), device="cuda", narrow=True, aligned=True)
+    _, (scheduled,) = schedule_program(lower(define(smoothed), signature), cuda_target((9, 0)))
+    assert "or one block of threads runs all iterations, if that is little in each" in explain(scheduled)

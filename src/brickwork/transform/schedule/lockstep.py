@@ -1,16 +1,35 @@
 """Whether the threads of a block can run a body in lockstep: no thread may write what another one has still to read.
 
 A barrier follows each loop that is shared out among the threads, and each store outside of such loops, which one thread
-does; of a local each thread has a copy. Invariant: between an element's read by all threads and a write of its tensor
-there is a barrier.
+does; of a local each thread has a copy. A shared loop with nothing in it is a barrier and nothing else. Invariant:
+between an element's read by all threads and a write of its tensor there is a barrier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from brickwork.ir.nodes import Block, For, If, Load, Local, Node, Role, Statement, Store, Symbol, Tensor, While
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import (
+    Block,
+    Break,
+    Continue,
+    For,
+    If,
+    Load,
+    Local,
+    Node,
+    Role,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+)
 from brickwork.ir.walk import statements, walk
+from brickwork.records import dataclass
 
 Tensors = frozenset[Tensor]
 NONE: Tensors = frozenset()
@@ -59,6 +78,75 @@ def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors
     once = _after(block, shared, read)
     again = None if once is None else _after(block, shared, read | once)
     return None if again is None else read | again
+
+
+def with_barriers(block: Block, numbers: Iterator[int]) -> Block:
+    """Return a block with the barriers that it needs to be run in lockstep; `numbers` are for their indices."""
+    return _Placing(numbers).block(block, NONE)[0]
+
+
+@dataclass(slots=True)
+class _Placing:
+    """Places barriers before writes of what all threads have read since the last one.
+
+    `jumped` is what was read since then where an iteration of the loop around has ended early.
+    """
+
+    numbers: Iterator[int]
+    jumped: Tensors = NONE
+
+    def block(self, block: Block, read: Tensors) -> tuple[Block, Tensors]:
+        """Return a block with its barriers, and the tensors read since the last one, given those read before."""
+        result: list[Statement] = []
+        for statement in block:
+            placed, read = self.statement(statement, read)
+            result += placed
+        return tuple(result), read
+
+    def statement(self, statement: Statement, read: Tensors) -> tuple[Block, Tensors]:
+        """Return the same for a statement."""
+        match statement:
+            case For(role=Role.THREAD):
+                return self.written(statement, read | _loaded((statement.start, statement.stop)))
+            case Store(tensor=tensor) if not tensor.is_local:
+                return self.written(statement, read)
+            case For(start=start, stop=stop, body=body):
+                _, body, read = self.repeated((), (), body, read | _loaded((start, stop)))
+                return (replace(statement, body=body),), read
+            case While(prelude=prelude, condition=condition, body=body):
+                prelude, body, read = self.repeated(prelude, (condition,), body, read)
+                return (replace(statement, prelude=prelude, body=body),), read
+            case If(condition=condition, then=then, otherwise=otherwise):
+                read |= _loaded((condition,))
+                (then, one), (otherwise, other) = self.block(then, read), self.block(otherwise, read)
+                return (replace(statement, then=then, otherwise=otherwise),), one | other
+            case Break() | Continue():
+                self.jumped |= read
+                return (statement,), read
+            case _:
+                return (statement,), read | _loaded((statement,))
+
+    def written(self, statement: For | Store, read: Tensors) -> tuple[Block, Tensors]:
+        """Return a statement that a barrier follows, and the one before it that it needs."""
+        if not read & _stored((statement,)):
+            return (statement,), NONE
+        index = Symbol("barrier", next(self.numbers), INT64)
+        ends = build.integer(0), build.integer(1)
+        barrier = For(index=index, start=ends[0], stop=ends[1], body=(), role=Role.THREAD, loc=statement.loc)
+        return (barrier, statement), NONE
+
+    def repeated(
+        self, prelude: Block, condition: tuple[Node, ...], body: Block, read: Tensors
+    ) -> tuple[Block, Block, Tensors]:
+        """Return the parts of a loop with their barriers, and what is read since the last one after it."""
+        around, self.jumped = self.jumped, NONE
+        first, second = prelude, body
+        for _ in range(2):  # The second time, what an iteration leaves is known.
+            first, asked = self.block(prelude, read)
+            second, last = self.block(body, asked | _loaded(condition))
+            read |= asked | last | self.jumped | _loaded(condition)
+        self.jumped = around
+        return first, second, read
 
 
 def _stores_into_copies(loop: For) -> bool:

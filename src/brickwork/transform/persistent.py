@@ -1,0 +1,369 @@
+"""Persistent blocks: a loop in order around small parallel ones is one launch, of one block that runs all its turns.
+
+    for k in range(n):                       if n <= FEW: block: for k in range(n):
+        for i in range(k): y[i] = ...   ->                    for i in threads(k): y[i] = ...
+                                             else: for k in range(n): for i in parallel(k): y[i] = ...
+
+A launch takes some microseconds, a barrier of a block less than a tenth of one. So a block is for loops whose turns it
+is done with before a launch would be; sizes tell, before the loop. Where nothing would be launched in a loop, since
+elements decide how it goes on, it is for a block in any case: one thread would run it else. Invariant: only shared
+loops differ between threads, so that all of them meet at each barrier; no check stands in a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
+from itertools import count
+
+from brickwork.analysis.atomic_updates import with_updates
+from brickwork.analysis.scalars import NONE, live_before
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Check,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Node,
+    Read,
+    Rebind,
+    Reduction,
+    Role,
+    Statement,
+    Symbol,
+    While,
+)
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.records import dataclass
+from brickwork.transform.guard import conjunction
+from brickwork.transform.iteration_bounds import Ranges
+from brickwork.transform.schedule.lockstep import with_barriers
+from brickwork.transform.schedule.planner import trip_count
+
+Symbols = frozenset[Symbol]
+FEW = 1 << 14
+"""Iterations that the threads of a block are done with before a launch would be; a turn may have so many for each."""
+FEW_UNKNOWN = 512
+"""The same where there are loops inside whose length is not known."""
+FEW_INSIDE = 1 << 15
+"""The same, of those loops in all, where it is known..."""
+LONGEST_INSIDE = 256
+"""...and one thread runs so many of them at most."""
+MANY = 1 << 30
+"""Where numbers of iterations are no longer told apart, so that sums and products of them do not wrap."""
+MOST_TURNS = 1 << 22
+"""Turns of a launch, each of which takes some microseconds: it is to end in seconds."""
+SHORT = 32
+"""Loops of fewer iterations (where that is known) are not worth threads."""
+NUMBERS = 5_000_000
+"""Numbers of the variables made in here start so far above those of the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persistent:
+    """A kernel's body in which assignments to new variables stand for loops that a block runs: the `blocks`.
+
+    If the body is one loop, which a block runs under a condition, it stands as it was, and that is the `choice`.
+    """
+
+    body: Block
+    blocks: Mapping[Symbol, For]
+    choice: tuple[Expression, For] | None = None
+
+    @property
+    def all(self) -> tuple[For, ...]:
+        """All blocks."""
+        return (*self.blocks.values(), *(() if self.choice is None else self.choice[1:]))
+
+    def chosen(self, scheduled: Block) -> Block:
+        """Return the choice between a block and all other schedules of the body."""
+        if self.choice is None:
+            return scheduled
+        condition, block = self.choice
+        return (If(condition=condition, then=(block,), otherwise=scheduled, loc=block.loc),)
+
+    def restored(self, block: Block) -> Block:
+        """Return a scheduled copy of the body with its blocks."""
+
+        def visit(statement: Statement) -> Block:
+            if isinstance(statement, Assign) and statement.symbol in self.blocks:
+                return (self.blocks[statement.symbol],)
+            return (statement,)
+
+        return rewrite_statements(block, visit) if self.blocks else block
+
+
+def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: Analysis) -> Persistent:
+    """Return where loops in order are for a block.
+
+    `body` is the kernel's without the checks that guards make needless, and `launched` are the indices of the loops
+    that are launched where none is for a block.
+    """
+    assigned = assigned_symbols(kernel.body)
+    numbers = count(max((symbol.number for symbol in assigned), default=0) + NUMBERS)
+    finder = _Finder(kernel, analysis, launched, numbers)
+    found = tuple(finder.block(body, NONE, Ranges(frozenset(kernel.scalars) - assigned)))
+    match found:
+        case (If(condition=condition, then=(Assign(symbol=mark),)),) if mark in finder.blocks:
+            return Persistent(body, {}, (condition, finder.blocks[mark]))
+        case _:
+            return Persistent(found if finder.blocks else body, finder.blocks)
+
+
+@dataclass(slots=True)
+class _Finder:
+    """Finds the outermost loops in order that may be for a block, and makes the blocks."""
+
+    kernel: Kernel
+    analysis: Analysis
+    launched: Symbols
+    numbers: Iterator[int]
+    blocks: dict[Symbol, For] = field(default_factory=dict[Symbol, For])
+
+    def block(self, block: Block, after: Symbols, ranges: Ranges) -> Iterator[Statement]:
+        """Yield the statements of a block that stands in loops in order; variables `after` are read later."""
+        for place, statement in enumerate(block):
+            yield self.statement(statement, live_before(block[place + 1 :], after), ranges)
+
+    def statement(self, statement: Statement, after: Symbols, ranges: Ranges) -> Statement:
+        """Return a statement with its loops for a block, where that is good for some sizes."""
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                first, second = (tuple(self.block(part, after, ranges)) for part in (then, otherwise))
+                return replace(statement, then=first, otherwise=second)
+            case For(index=index) if self.analysis.loops[index].independent:
+                return statement
+            case For() | While():
+                return self.loop(statement, after, ranges)
+            case _:
+                return statement
+
+    def loop(self, loop: For | While, after: Symbols, ranges: Ranges) -> Statement:
+        """Return a loop in order; or what stands for its block, or chooses one of the two."""
+        launches = any(isinstance(node, For) and node.index in self.launched for node in statements(loop))
+        sharing = _Sharing(self.analysis, self.numbers, launches)
+        try:
+            block = self.made(loop, sharing.statement(loop, ranges, build.integer(1)), after)
+        except _RefusedError:
+            block = None
+        if block is not None and sharing.saved:
+            mark = Symbol("block", next(self.numbers), INT64)
+            self.blocks[mark] = block
+            chosen = Assign(symbol=mark, value=build.integer(0), loc=loop.loc)
+            if not launches:
+                return chosen
+            sharing.limit(sharing.iterations, FEW * sharing.saved)
+            return If(condition=conjunction(sharing.conditions), then=(chosen,), otherwise=(loop,), loc=loop.loc)
+        if not launches:
+            return loop
+        again = after | live_before((loop,), after)
+        inside = replace(ranges, fixed=ranges.fixed | {loop.index}) if isinstance(loop, For) else ranges
+        return replace(loop, body=tuple(self.block(loop.body, again, inside)))
+
+    def made(self, loop: For | While, shared: Statement, after: Symbols) -> For | None:
+        """Return the block that runs a loop, or None if variables outlive it.
+
+        A block has copies of the variables that go on from before.
+        """
+        assigned = assigned_symbols(loop)
+        carried = sorted(assigned & live_before((loop,), NONE), key=lambda symbol: symbol.number)
+        if assigned & after or any(not self.is_given_outside(symbol, loop) for symbol in carried):
+            return None
+        own = {symbol: replace(symbol, number=next(self.numbers)) for symbol in carried}
+        copies = (Assign(symbol=copy, value=build.read(symbol), loc=loop.loc) for symbol, copy in own.items())
+        body = (*copies, *with_barriers((_renamed(shared, own),), self.numbers))
+        index = Symbol("block", next(self.numbers), INT64)
+        ends = build.integer(0), build.integer(1)
+        return For(index=index, start=ends[0], stop=ends[1], body=body, role=Role.BLOCK, loc=loop.loc)
+
+    def is_given_outside(self, symbol: Symbol, loop: Statement) -> bool:
+        """Whether something outside of a loop gives a variable its value."""
+
+        def given(root: Block) -> int:
+            return sum(isinstance(node, Assign) and node.symbol == symbol for node in statements(root))
+
+        return symbol in self.kernel.scalars or given(self.kernel.body) > given((loop,))
+
+
+class _RefusedError(Exception):
+    """A loop is not for a block."""
+
+
+@dataclass(slots=True)
+class _Sharing:
+    """Shares the parallel loops of one loop in order out among the threads of a block.
+
+    `launches` says that otherwise these are launched: `saved` launches a turn, for so many `iterations`. `conditions`
+    say when a block is better, as far as that is not a matter of these two.
+    """
+
+    analysis: Analysis
+    numbers: Iterator[int]
+    launches: bool
+    conditions: list[Expression] = field(default_factory=list[Expression])
+    iterations: Expression = field(default_factory=lambda: build.integer(0))
+    saved: int = 0
+
+    def block(self, block: Block, ranges: Ranges, turns: Expression) -> Block:
+        """Return a block that all threads run in lockstep, `turns` times at most, its parallel loops shared out."""
+        return tuple(self.statement(statement, ranges, turns) for statement in block)
+
+    def statement(self, statement: Statement, ranges: Ranges, turns: Expression) -> Statement:
+        """Return a statement of such a block."""
+        match statement:
+            case Check() | Local() | Rebind():
+                raise _RefusedError
+            case If(then=then, otherwise=otherwise):
+                first, second = (self.block(part, ranges, turns) for part in (then, otherwise))
+                return replace(statement, then=first, otherwise=second)
+            case While(prelude=prelude, body=body):
+                first, second = (self.block(part, ranges, turns) for part in (prelude, body))
+                return replace(statement, prelude=first, body=second)
+            case For():
+                return self.loop(statement, ranges, turns)
+            case _:
+                return statement
+
+    def loop(self, loop: For, ranges: Ranges, turns: Expression) -> For:
+        """Return a loop: shared out, or in order."""
+        verdict = self.analysis.loops[loop.index]
+        levels = self.levels(loop) if verdict.independent else []
+        total, inside = _total(levels, ranges)
+        if not levels or _are_short(levels) or (total is None and not self.launches):
+            times = ranges.iterations(loop)
+            around = turns if times is None else _times(turns, times, MOST_TURNS)
+            self.limit(around, MOST_TURNS)
+            return replace(loop, body=self.block(loop.body, ranges.inside(loop), around))
+        if total is None or any(isinstance(node, Check | Rebind) for node in statements(loop)):
+            raise _RefusedError
+        self.bound(levels[-1].body, total, inside)
+        self.saved += 2 if verdict.reductions else 1
+        shared = levels[0] if len(levels) == 1 else self.joined(levels)
+        return replace(shared, role=Role.THREAD, reductions=verdict.reductions)
+
+    def levels(self, loop: For) -> list[For]:
+        """Return the perfectly nested loops, from an independent one inwards, that are one range of iterations."""
+        found = [loop]
+        reductions: tuple[Reduction, ...] = self.analysis.loops[loop.index].reductions
+        while len(found[-1].body) == 1 and isinstance(inner := found[-1].body[0], For):
+            verdict, bounds = self.analysis.loops[inner.index], (inner.start, inner.stop)
+            if not verdict.independent or verdict.reductions != reductions:
+                break
+            if read_symbols(bounds) & {level.index for level in found} or _loads(bounds):
+                break
+            found.append(inner)
+        tensors = {tensor for level in found for tensor in self.analysis.loops[level.index].updates}
+        if not tensors:
+            return found
+        updated = [with_updates(loop, tensors)]
+        while len(updated) < len(found) and isinstance(inner := updated[-1].body[0], For):
+            updated.append(inner)
+        return updated
+
+    def joined(self, levels: list[For]) -> For:
+        """Return nested loops as one over the numbers of their iterations."""
+        index = Symbol(levels[-1].index.name, next(self.numbers), INT64)
+        place: Expression = build.read(index)
+        indices: list[Statement] = []
+        for level in reversed(levels):
+            length = _length(level)
+            here = place if level is levels[0] else build.apply("mod", place, length)
+            place = build.apply("floordiv", place, length)
+            indices.append(Assign(symbol=level.index, value=build.add(level.start, here), loc=level.loc))
+        total = build.product([_length(level) for level in levels])
+        body = (*indices, *levels[-1].body)
+        return replace(levels[0], index=index, start=build.integer(0), stop=total, body=body)
+
+    def bound(self, body: Block, total: Expression, inside: Ranges) -> None:
+        """Note for how many iterations with this body a block is better."""
+        if not any(isinstance(node, For | While) for node in statements(body)):
+            self.iterations = build.add(self.iterations, total)
+        elif (longest := _longest(body, inside)) is None:
+            self.limit(total, FEW_UNKNOWN)
+        else:
+            self.limit(longest, LONGEST_INSIDE)
+            self.limit(_times(total, longest, FEW_INSIDE), FEW_INSIDE)
+
+    def limit(self, value: Expression, most: int) -> None:
+        """Note that a number is to be no greater than another."""
+        condition = build.apply("le", value, build.integer(most))
+        if condition not in self.conditions:
+            self.conditions.append(condition)
+
+
+def _total(levels: list[For], ranges: Ranges) -> tuple[Expression | None, Ranges]:
+    """Return the iterations of nested loops at most, if that is known, and the ranges inside of them."""
+    total: Expression | None = build.integer(1)
+    for level in levels:
+        times = ranges.iterations(level)
+        total = None if total is None or times is None else _times(total, times, MANY)
+        ranges = ranges.inside(level)
+    return total, ranges
+
+
+def _longest(block: Block, ranges: Ranges) -> Expression | None:
+    """Return how many iterations a thread has in the loops of a block at most, if that is known."""
+    longest: Expression = build.integer(1)
+    for statement in block:
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                inside = _longest((*then, *otherwise), ranges)
+            case For(body=body):
+                times, inner = ranges.iterations(statement), _longest(body, ranges.inside(statement))
+                inside = None if times is None or inner is None else _times(times, inner, LONGEST_INSIDE)
+            case While():
+                inside = None
+            case _:
+                continue
+        if inside is None:
+            return None
+        longest = build.apply("maximum", longest, inside)
+    return longest
+
+
+def _times(left: Expression, right: Expression, most: int) -> Expression:
+    """Return a product of numbers that are not negative, or something greater than `most` where it is, too."""
+    limit = build.integer(most + 1)
+    left, right = (build.apply("minimum", side, limit) for side in (left, right))
+    return build.mul(left, right)
+
+
+def _length(loop: For) -> Expression:
+    return build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0))
+
+
+def _are_short(levels: list[For]) -> bool:
+    total = 1
+    for level in levels:
+        times = trip_count(level)
+        if times is None:
+            return False
+        total *= times
+    return total < SHORT
+
+
+def _loads(roots: tuple[Node, ...]) -> bool:
+    return any(isinstance(node, Load) for node in walk(roots))
+
+
+def _renamed(statement: Statement, names: Mapping[Symbol, Symbol]) -> Statement:
+    """Return a statement with other variables in place of some."""
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in names:
+                return replace(node, symbol=names[symbol])
+            case For(reductions=reductions) if reductions:
+                renamed = (replace(item, symbol=names.get(item.symbol, item.symbol)) for item in reductions)
+                return replace(node, reductions=tuple(renamed))
+            case _:
+                return node
+
+    return rewrite(statement, visit) if names else statement

@@ -1,0 +1,207 @@
+"""Loops in order that one block of threads runs, in one launch."""
+
+import pytest
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.frontend.reference import python_function
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import For, If, Launch, Role, While
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import statements
+from brickwork.target.cuda import cuda_target
+from brickwork.transform import persistent
+from brickwork.transform.pipeline import schedule_program
+from support.tensors import argument_type, to_memory, to_tensor
+
+GPU = cuda_target((9, 0))
+
+
+def outlined(function, *arguments):
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    program, _ = schedule_program(lower(define(function), signature), GPU)
+    verify_program(program)
+    return program
+
+
+def blocks(program):
+    """The kernels of one block that run loops in order around shared ones."""
+    kernels = [node.kernel for node in statements(program) if isinstance(node, Launch)]
+    return [kernel for kernel in kernels if any(map(runs_turns, statements(kernel)))]
+
+
+def runs_turns(node):
+    def shares(item):
+        return isinstance(item, For) and item.role is Role.THREAD and bool(item.body)
+
+    loop = isinstance(node, For) and node.role is Role.BLOCK
+    inside = [
+        item
+        for item in statements(node)
+        if isinstance(item, While) or (isinstance(item, For) and item.role is Role.SEQUENTIAL)
+    ]
+    return loop and any(map(shares, (part for item in inside for part in statements(item))))
+
+
+def assert_same(function, *arguments):
+    """The program on a grid does what the source does, and no two threads collide."""
+    expected = [item.clone() if isinstance(item, torch.Tensor) else item for item in arguments]
+    wanted = python_function(define(function))(*expected)
+    memories = [to_memory(item.clone()) if isinstance(item, torch.Tensor) else item for item in arguments]
+    found = [*map(to_tensor, run_program(outlined(function, *arguments), memories, check=True))]
+    found += [to_tensor(item) for item in memories if not isinstance(item, int | float)]
+    wanted = [] if wanted is None else [wanted]
+    for one, other in zip(found, [*wanted, *(x for x in expected if isinstance(x, torch.Tensor))], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def solved(L: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    x = torch.zeros_like(b)
+    for i in range(b.shape[0]):
+        s = b[i]
+        for j in range(i):
+            s -= L[i, j] * x[j]
+        x[i] = s / L[i, i]
+    return x
+
+
+def averaged(x: torch.Tensor, steps: int) -> torch.Tensor:
+    y = torch.zeros_like(x)
+    for _ in range(steps):
+        for i in range(1, x.shape[0] - 1):
+            for j in range(1, x.shape[1] - 1):
+                y[i, j] = (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1]) / 4
+        for i in range(1, x.shape[0] - 1):
+            for j in range(1, x.shape[1] - 1):
+                x[i, j] = y[i, j]
+    return y
+
+
+def rotated(x: torch.Tensor) -> torch.Tensor:
+    """Elements decide whether all threads go on, before they are written."""
+    last = 1.0
+    for k in range(x.shape[0] - 1):
+        if abs(x[k, k]) < 0.1:
+            continue
+        c = x[k, k] * last
+        last = c
+        for j in range(x.shape[1]):
+            x[k, j] = x[k, j] * c
+        for j in range(x.shape[1]):
+            x[k + 1, j] = x[k + 1, j] - x[k, j]
+    return x.new_zeros(1)
+
+
+def settled(x: torch.Tensor) -> torch.Tensor:
+    """Elements decide how often the loop runs."""
+    total = 100.0
+    while total > 1.0:
+        total = 0.0
+        for i in range(x.shape[0]):
+            x[i] = x[i] / 2
+        for i in range(x.shape[0]):
+            total += abs(x[i])
+    return x.new_zeros(1)
+
+
+def aligned_texts(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    n, m = a.shape[0], b.shape[0]
+    D = torch.zeros(n + 1, m + 1, dtype=torch.int64)
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            D[i, j] = max(D[i - 1, j], D[i, j - 1], D[i - 1, j - 1] + (1 if a[i - 1] == b[j - 1] else 0))
+    return D
+
+
+def matrix(n, m):
+    return torch.rand(n, m, generator=torch.Generator().manual_seed(n * m)) + 0.05
+
+
+CASES = {
+    "sums": (solved, lambda n: (matrix(n, n) + torch.eye(n), matrix(n, 1)[:, 0].contiguous())),
+    "stencils": (averaged, lambda n: (matrix(n, n + 1), 3)),
+    "choices": (rotated, lambda n: (matrix(n, n + 1),)),
+    "until": (settled, lambda n: (matrix(n, 1)[:, 0].contiguous(),)),
+    "diagonals": (aligned_texts, lambda n: (torch.arange(n) % 3, torch.arange(2 * n) % 4)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_one_block_does_what_the_source_says(name, size):
+    function, arguments = CASES[name]
+    assert blocks(outlined(function, *arguments(size)))
+    assert_same(function, *arguments(size))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_large_loops_are_launched(name, monkeypatch):
+    for limit in ("FEW", "FEW_INSIDE"):
+        monkeypatch.setattr(persistent, limit, 0)
+    function, arguments = CASES[name]
+    assert_same(function, *arguments(9))
+
+
+def conditions(program):
+    """The conditions under which blocks run."""
+    kernels = blocks(program)
+    choices = [node for node in statements(program.body) if isinstance(node, If)]
+    return [
+        node.condition
+        for node in choices
+        if any(isinstance(item, Launch) and item.kernel in kernels for item in node.then)
+    ]
+
+
+def test_sizes_choose():
+    assert len(conditions(outlined(averaged, matrix(9, 9), 3))) == 1
+    # Nothing would be launched otherwise.
+    assert conditions(outlined(settled, torch.rand(9))) == []
+
+
+def test_nests_are_one_range_of_threads():
+    (kernel,) = blocks(outlined(averaged, matrix(9, 9), 3))
+    shared = [node for node in statements(kernel) if isinstance(node, For) and node.role is Role.THREAD and node.body]
+    assert len(shared) == 2
+    assert not any(isinstance(node, For) for loop in shared for node in statements(loop.body))
+
+
+def test_a_barrier_stands_before_writes_of_what_all_threads_have_read():
+    kernel = blocks(outlined(rotated, matrix(9, 10)))[0]
+    shared = [node for node in statements(kernel) if isinstance(node, For) and node.role is Role.THREAD]
+    assert any(not loop.body for loop in shared)
+
+
+def gathered(x: torch.Tensor, index: torch.Tensor) -> None:
+    for _ in range(3):
+        for i in range(x.shape[0]):
+            x[i] = index[i]
+        for i in range(index.shape[0]):
+            index[i] = int(x[index[i]])
+
+
+def outlived(x: torch.Tensor) -> torch.Tensor:
+    last = 0.0
+    for _ in range(3):
+        total = 0.0
+        for i in range(x.shape[0]):
+            total += x[i]
+        for i in range(x.shape[0]):
+            x[i] = x[i] / total
+        last = total
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] * last
+    return out
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [(gathered, (torch.rand(5), torch.arange(5))), (outlived, (torch.rand(5),))],
+    ids=["checks", "variables that outlive the loop"],
+)
+def test_others_are_launched_turn_by_turn(function, arguments):
+    assert blocks(outlined(function, *arguments)) == []
+    assert_same(function, *arguments)
