@@ -37,6 +37,7 @@ from brickwork.ir.nodes import (
     Reduction,
     Role,
     Statement,
+    Store,
     Symbol,
     While,
 )
@@ -48,8 +49,10 @@ from brickwork.transform.schedule.lockstep import with_barriers
 from brickwork.transform.schedule.planner import trip_count
 
 Symbols = frozenset[Symbol]
-FEW = 1 << 14
+FEW = 1 << 12
 """Iterations that the threads of a block are done with before a launch would be; a turn may have so many for each."""
+FEW_TERMS = 1 << 16
+"""The same of a reduction, which takes two launches and their scratch tensor, and in a block no stores."""
 FEW_UNKNOWN = 512
 """The same where there are loops inside whose length is not known."""
 FEW_INSIDE = 1 << 15
@@ -153,13 +156,13 @@ class _Finder:
             block = self.made(loop, sharing.statement(loop, ranges, build.integer(1)), after)
         except _RefusedError:
             block = None
-        if block is not None and sharing.saved:
+        if block is not None and sharing.few:
             mark = Symbol("block", next(self.numbers), INT64)
             self.blocks[mark] = block
             chosen = Assign(symbol=mark, value=build.integer(0), loc=loop.loc)
             if not launches:
                 return chosen
-            sharing.limit(sharing.iterations, FEW * sharing.saved)
+            sharing.limit(sharing.iterations, sharing.few)
             return If(condition=conjunction(sharing.conditions), then=(chosen,), otherwise=(loop,), loc=loop.loc)
         if not launches:
             return loop
@@ -200,8 +203,8 @@ class _RefusedError(Exception):
 class _Sharing:
     """Shares the parallel loops of one loop in order out among the threads of a block.
 
-    `launches` says that otherwise these are launched: `saved` launches a turn, for so many `iterations`. `conditions`
-    say when a block is better, as far as that is not a matter of these two.
+    `launches` says that otherwise these are launched, and `few` for how many `iterations` of a turn a block is done
+    sooner than that. `conditions` say when a block is better, as far as that is not a matter of these two.
     """
 
     analysis: Analysis
@@ -209,7 +212,7 @@ class _Sharing:
     launches: bool
     conditions: list[Expression] = field(default_factory=list[Expression])
     iterations: Expression = field(default_factory=lambda: build.integer(0))
-    saved: int = 0
+    few: int = 0
 
     def block(self, block: Block, ranges: Ranges, turns: Expression) -> Block:
         """Return a block that all threads run in lockstep, `turns` times at most, its parallel loops shared out."""
@@ -240,11 +243,14 @@ class _Sharing:
             times = ranges.iterations(loop)
             around = turns if times is None else _times(turns, times, MOST_TURNS)
             self.limit(around, MOST_TURNS)
-            return replace(loop, body=self.block(loop.body, ranges.inside(loop), around))
+            alone = replace(loop, body=self.block(loop.body, ranges.inside(loop), around))
+            if not _are_short([loop]) and _stores_alone(alone):
+                raise _RefusedError
+            return alone
         if total is None or any(isinstance(node, Check | Rebind) for node in statements(loop)):
             raise _RefusedError
         self.bound(levels[-1].body, total, inside)
-        self.saved += 2 if verdict.reductions else 1
+        self.few += FEW_TERMS if verdict.reductions else FEW
         shared = levels[0] if len(levels) == 1 else self.joined(levels)
         return replace(shared, role=Role.THREAD, reductions=verdict.reductions)
 
@@ -347,6 +353,13 @@ def _are_short(levels: list[For]) -> bool:
             return False
         total *= times
     return total < SHORT
+
+
+def _stores_alone(loop: For) -> bool:
+    """Whether a loop in order stores and shares nothing out: each store of a block waits for all of its threads."""
+    inside = (*statements(loop.body),)
+    shares = any(isinstance(node, For) and node.role is Role.THREAD for node in inside)
+    return not shares and any(isinstance(node, Store) for node in inside)
 
 
 def _loads(roots: tuple[Node, ...]) -> bool:

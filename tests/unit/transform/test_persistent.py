@@ -138,10 +138,24 @@ def test_one_block_does_what_the_source_says(name, size):
 
 @pytest.mark.parametrize("name", CASES)
 def test_large_loops_are_launched(name, monkeypatch):
-    for limit in ("FEW", "FEW_INSIDE"):
+    for limit in ("FEW", "FEW_TERMS", "FEW_INSIDE"):
         monkeypatch.setattr(persistent, limit, 0)
     function, arguments = CASES[name]
     assert_same(function, *arguments(9))
+
+
+def smoothed(x: torch.Tensor, y: torch.Tensor, steps: int) -> None:
+    for _ in range(steps):
+        for i in range(1, x.shape[0]):
+            x[i] = (x[i] + x[i - 1]) / 2
+        for i in range(x.shape[0]):
+            y[i] = y[i] + x[i]
+
+
+def test_stores_of_a_loop_in_order_wait_for_no_other_threads():
+    arguments = torch.randn(9), torch.zeros(9), 3
+    assert not blocks(outlined(smoothed, *arguments))
+    assert_same(smoothed, *arguments)
 
 
 def conditions(program):
