@@ -49,9 +49,14 @@ def test_programs_run(path, tmp_path, capsys):
     file = tmp_path / "model.py"
     file.write_text(program(path), encoding="utf-8")
     exec(compile(program(path), str(file), "exec"), {"__name__": path.stem.replace("-", "_")})
-    printed = capsys.readouterr().out.replace(f"{tmp_path}/", "")
+    printed = of_any_machine(capsys.readouterr().out.replace(f"{tmp_path}/", ""))
     for expected in outputs(path):
-        assert expected in printed
+        assert of_any_machine(expected) in printed
+
+
+def of_any_machine(text):
+    """What `explain` prints, without the lanes and chunks that processors differ in."""
+    return re.sub(r"(by chunks of|vectorised by) \d+", r"\1 some", text)
 
 
 @pytest.mark.parametrize(("path", "block"), PEERS, ids=[f"{path.stem}-{block.title}" for path, block in PEERS])

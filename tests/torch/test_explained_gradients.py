@@ -179,5 +179,5 @@ def test_nothing_to_explain():
     ids = torch.tensor([1, 2])
     with pytest.raises(ValueError, match="no float tensor among these arguments"):
         timex.explain("backward", ids[None], ids[None, None], 0.1)
-    with pytest.raises(ValueError, match="there are: backward, sharding"):
+    with pytest.raises(ValueError, match="there are: backward, fusion, sharding"):
         timex.explain("backwards", ids)

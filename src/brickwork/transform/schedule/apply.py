@@ -117,7 +117,7 @@ def _often_short(block: Block, schedule: Schedule, analysis: Analysis) -> frozen
     slow = {
         index
         for index in inside
-        if (schedule.width(index) >= SHORT and analysis.loops[index].reductions)
+        if (schedule.width(index) >= SHORT and analysis.loops[index].reductions and not schedule.threads(index))
         or (schedule.chunk(index) and schedule.width(index) > 1 and index not in shared)
     }
     return frozenset(index for index in slow if not schedule.flat(index) and _may_be_short(inside[index]))
