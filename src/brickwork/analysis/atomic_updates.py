@@ -6,10 +6,10 @@ writes the updated tensors. The sum of floats then depends on the order, which i
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
+from brickwork.analysis.definitions import definitions_in
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Loop
 from brickwork.analysis.races import Facts, find_race
@@ -18,7 +18,6 @@ from brickwork.analysis.verdicts import Analysis, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.nodes import (
     Apply,
-    Assign,
     Block,
     Expression,
     For,
@@ -32,7 +31,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import OPERATORS, Operator
-from brickwork.ir.walk import read_symbols, rewrite, statements, substitute, walk
+from brickwork.ir.walk import rewrite, statements, substitute, walk
 
 _COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
 
@@ -107,24 +106,16 @@ def with_updates(loop: For, tensors: Collection[Tensor]) -> For:
     return rewrite(loop, visit)
 
 
-Values = dict[Symbol, Expression]
+Values = Mapping[Symbol, Expression]
 
 
 def _stores(block: Block) -> Iterator[tuple[Store, Values]]:
-    """Yield the stores in a block, each with what the variables hold that its own block has set before it, once."""
-    counts = Counter(node.symbol for node in statements(block) if isinstance(node, Assign))
-    changing = counts.keys() | {node.index for node in statements(block) if isinstance(node, For)}
-    written = {node.tensor for node in statements(block) if isinstance(node, Store)}
-    values: Values = {}
+    """Yield the stores in a block, each with what the variables are worth that its own block has set before it."""
+    known = definitions_in(block)
     for statement in block:
         match statement:
-            case Assign(symbol=symbol, value=value) if counts[symbol] == 1:
-                known = substitute(value, values)
-                loads = {node.tensor for node in walk(known) if isinstance(node, Load)}
-                if not read_symbols(known) & changing and not loads & written:
-                    values[symbol] = known
             case Store():
-                yield statement, dict(values)
+                yield statement, known.values
             case If(then=then, otherwise=otherwise):
                 yield from _stores(then)
                 yield from _stores(otherwise)
@@ -135,6 +126,7 @@ def _stores(block: Block) -> Iterator[tuple[Store, Values]]:
                 yield from _stores(body)
             case _:
                 pass
+        known = known.after(statement)
 
 
 def update_of(store: Store, values: Values) -> tuple[str, Expression] | None:

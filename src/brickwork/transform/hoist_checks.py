@@ -6,20 +6,21 @@
 That is for loops in which no long loop stands, of processors: each is emitted twice. Indices are sums of the loop's
 index and of what the loop does not change, times constants, and remainders; what makes up a sum is tested to be small.
 Invariant: the test holds only if no check that it stands for could fail, whatever wraps; an index is not negative then.
+What an index is worth is asked at the place of its check (`analysis/definitions.py`), so a test is made of the loop's
+index and of what the loop does not change, and of nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import NamedTuple
 
+from brickwork.analysis.definitions import Definitions, definitions_in
 from brickwork.analysis.symbolic import unwrapped
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
     Apply,
-    Assign,
     Block,
     Check,
     Constant,
@@ -33,10 +34,9 @@ from brickwork.ir.nodes import (
     Role,
     Statement,
     Store,
-    Symbol,
     While,
 )
-from brickwork.ir.walk import NodeType, assigned_symbols, rewrite, statements, walk
+from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk
 from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
 
@@ -90,7 +90,7 @@ def _versions(loop: For) -> Statement:
     if any(isinstance(node, Load) for node in walk((loop.start, loop.stop))):
         return loop
     pass_ = _Pass(loop)
-    body = pass_.block(loop.body, {}, frozenset())
+    body = pass_.block(loop.body, definitions_in(loop.body), frozenset())
     tests = tuple(pass_.tests)
     if not tests or len(tests) > TEST_LIMIT:
         return loop
@@ -105,9 +105,8 @@ class Range(NamedTuple):
     limit: int
 
 
-Definitions = Mapping[Symbol, Expression]
 Places = frozenset[tuple[Expression, Expression]]
-"""Indices and the sizes that they are below, and not negative."""
+"""Indices and the sizes that they are below, and not negative; in terms of what an iteration does not change."""
 
 
 @dataclass(slots=True)
@@ -116,42 +115,34 @@ class _Pass:
 
     loop: For
     tests: dict[Expression, None] = field(default_factory=dict[Expression, None])
-    changing: frozenset[Symbol] = frozenset()
-    once: frozenset[Symbol] = frozenset()
-
-    def __post_init__(self) -> None:
-        assigned = [node.symbol for node in statements(self.loop.body) if isinstance(node, Assign)]
-        self.changing = assigned_symbols(self.loop.body) | {self.loop.index}
-        self.once = frozenset(symbol for symbol in assigned if assigned.count(symbol) == 1)
 
     # ------------------------------------------------------------ statements
 
     def block(self, block: Block, known: Definitions, inside: Places) -> Block:
         """Return a block without the checks that are tested before the loop."""
         result: list[Statement] = []
-        known, places = dict(known), set(inside)
+        places = set(inside)
         for statement in block:
             match statement:
-                case Check() if (place := _place(statement)) is not None and self.tested(place, known):
+                case Check() if (place := _place(statement, known)) is not None and self.tested(place):
                     places.add(place)
                     continue
                 case If(then=then, otherwise=otherwise):
-                    plain = _plain(statement.condition, places)
+                    plain = _plain(statement.condition, known, places)
                     blocks = [self.block(part, known, frozenset(places)) for part in (then, otherwise)]
                     result.append(replace(statement, condition=plain, then=blocks[0], otherwise=blocks[1]))
                 case For(body=body):
-                    result.append(replace(statement, body=self.block(body, known, frozenset(places))))
+                    result.append(replace(statement, body=self.block(body, known.inside(statement), frozenset(places))))
                 case _:
-                    result.append(_plain(statement, places))
-            if isinstance(statement, Assign) and statement.symbol in self.once:
-                known[statement.symbol] = statement.value
+                    result.append(_plain(statement, known, places))
+            known = known.after(statement)
         return tuple(result)
 
-    def tested(self, place: tuple[Expression, Expression], known: Definitions) -> bool:
+    def tested(self, place: tuple[Expression, Expression]) -> bool:
         """Note the test of an index against a size; False if there is none."""
         before = dict(self.tests)
         index, size = place
-        found = self.range(index, known)
+        found = self.range(index)
         if found is None:
             self.tests = before
             return False
@@ -167,17 +158,15 @@ class _Pass:
 
     # ------------------------------------------------------------ what an index runs through
 
-    def range(self, index: Expression, known: Definitions) -> Range | None:
+    def range(self, index: Expression) -> Range | None:
         """Return the range of an int64 expression over all iterations."""
-        if not any(isinstance(node, Read) and node.symbol in self.changing for node in walk(index)):
+        if self.loop.index not in read_symbols(index):
             return self.leaf(index, index)
         match index:
-            case Read(symbol=symbol) if symbol == self.loop.index:
+            case Read():
                 return self.leaf(self.loop.start, build.sub(self.loop.stop, build.integer(1)))
-            case Read(symbol=symbol) if symbol in known:
-                return self.range(known[symbol], known)
             case Apply(operator=operator, operands=operands) if index.dtype is INT64:
-                return self.apply(operator.name, operands, known)
+                return self.apply(operator.name, operands)
             case _:
                 return None
 
@@ -188,9 +177,9 @@ class _Pass:
                 return None
         return Range(low, high, WHOLE)
 
-    def part(self, index: Expression, known: Definitions) -> Range | None:
+    def part(self, index: Expression) -> Range | None:
         """Return the range of what an operator is applied to, which is tested to be small."""
-        found = self.range(index, known)
+        found = self.range(index)
         if found is None or found.limit < WHOLE:
             return found
         for value in dict.fromkeys((found.low, found.high)):
@@ -198,21 +187,21 @@ class _Pass:
             self.test("le", value, build.integer(LEAF))
         return found._replace(limit=LEAF)
 
-    def apply(self, name: str, operands: tuple[Expression, ...], known: Definitions) -> Range | None:
+    def apply(self, name: str, operands: tuple[Expression, ...]) -> Range | None:
         """Return the range of an operator's results."""
         match name, operands:
             case "mul", (Constant(value=factor), other) | (other, Constant(value=factor)):
-                return _scaled(self.part(other, known), int(factor))
+                return _scaled(self.part(other), int(factor))
             case "neg", (operand,):
-                return _scaled(self.part(operand, known), -1)
+                return _scaled(self.part(operand), -1)
             case "mod", (_, divisor):
-                rest = self.part(divisor, known)
+                rest = self.part(divisor)
                 if rest is None or rest.low != rest.high:
                     return None
                 self.test("gt", rest.low, build.integer(0))
                 return Range(build.integer(0), build.sub(rest.low, build.integer(1)), rest.limit)
             case (("add" | "sub"), (left, right)):
-                first, second = self.part(left, known), self.part(right, known)
+                first, second = self.part(left), self.part(right)
                 second = _scaled(second, -1) if name == "sub" else second
                 if first is None or second is None or first.limit + second.limit > MOST:
                     return None
@@ -242,8 +231,8 @@ def _may_divide_by_zero(node: Node) -> bool:
 # ---------------------------------------------------------------- checks
 
 
-def _place(check: Check) -> tuple[Expression, Expression] | None:
-    """Return the index and the size of a check of an index."""
+def _place(check: Check, known: Definitions) -> tuple[Expression, Expression] | None:
+    """Return the index and the size of a check of an index; None where what the index is worth is not known."""
     if check.failure.kind is not FailureKind.INDEX:
         return None
     match check.condition:
@@ -252,12 +241,13 @@ def _place(check: Check) -> tuple[Expression, Expression] | None:
             least.name,
             below.name,
         ) == ("logical_and", "ge", "lt"):
-            return index, size
+            value, limit = known.value(index), known.value(size)
+            return None if value is None or limit is None else (value, limit)
         case _:
             return None
 
 
-def _plain(node: NodeType, places: set[tuple[Expression, Expression]]) -> NodeType:
+def _plain(node: NodeType, known: Definitions, places: set[tuple[Expression, Expression]]) -> NodeType:
     """Leave out the resolution of negative indices where the test shows that there are none."""
 
     def visit(item: Node) -> Node:
@@ -266,7 +256,7 @@ def _plain(node: NodeType, places: set[tuple[Expression, Expression]]) -> NodeTy
         indices: list[Expression] = []
         for axis, index in enumerate(item.indices):
             inner = unwrapped(index, item.tensor, axis)
-            plain = inner is not None and (inner, build.size(item.tensor, axis)) in places
+            plain = inner is not None and (known.value(inner), build.size(item.tensor, axis)) in places
             indices.append(inner if plain and inner is not None else index)
         return item if tuple(indices) == item.indices else replace(item, indices=tuple(indices))
 

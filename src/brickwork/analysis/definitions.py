@@ -1,0 +1,87 @@
+"""What a variable is worth at a place of a block, in terms of what keeps its value while the block runs.
+
+    q = p            p changes later in the block: nothing is known of q
+    k = 2 * n - 1    n does not change: k is `2 * n - 1`, until k is assigned again
+
+A walk over the block goes from statement to statement with `after`, and into the loops of the block with `inside`.
+Invariant: what is returned has the same value wherever in the block it is evaluated. It reads no variable that the
+block assigns, and no element of a tensor that the block stores into or rebinds. Tensors that are rebound have equal
+sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Expression,
+    For,
+    Load,
+    Node,
+    Random,
+    Read,
+    Rebind,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import assigned_symbols, statements, substitute, walk
+from brickwork.records import dataclass
+
+LARGEST = 64
+"""Nodes of a value beyond which it is not kept: a chain of doublings would grow without end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """What is known at one place. The whole block assigns `changing`, and stores into `stored` or rebinds them."""
+
+    changing: frozenset[Symbol]
+    stored: frozenset[Tensor]
+    values: Mapping[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
+
+    def value(self, expression: Expression) -> Expression | None:
+        """Return an expression in terms of what the block does not change; None where that is not known."""
+        found = substitute(expression, self.values) if self.values else expression
+        return found if all(map(self._stays, walk(found))) else None
+
+    def _stays(self, node: Node) -> bool:
+        match node:
+            case Read(symbol=symbol):
+                return symbol not in self.changing
+            case Load(tensor=tensor):
+                return tensor not in self.stored
+            case Random():
+                return False
+            case _:
+                return True
+
+    def after(self, statement: Statement) -> Definitions:
+        """Return what is known after a statement."""
+        if isinstance(statement, Assign):
+            values = {symbol: value for symbol, value in self.values.items() if symbol != statement.symbol}
+            value = self.value(statement.value)
+            if value is not None and sum(1 for _ in walk(value)) <= LARGEST:
+                values[statement.symbol] = value
+            return replace(self, values=values)
+        return self._without(assigned_symbols(statement))
+
+    def inside(self, loop: For) -> Definitions:
+        """Return what is known where an iteration of a loop in the block begins."""
+        return self._without(assigned_symbols(loop))
+
+    def _without(self, symbols: frozenset[Symbol]) -> Definitions:
+        if not symbols & self.values.keys():
+            return self
+        return replace(self, values={symbol: value for symbol, value in self.values.items() if symbol not in symbols})
+
+
+def definitions_in(block: Block) -> Definitions:
+    """Return what is known where a block begins: that which it does not change."""
+    moved = {tensor for node in statements(block) if isinstance(node, Rebind) for tensor in node.targets}
+    written = {node.tensor for node in statements(block) if isinstance(node, Store)}
+    return Definitions(assigned_symbols(block), frozenset(written | moved))
