@@ -91,6 +91,7 @@ def test_legal_kernels(body):
         ((loop(LET), store(read(S))), "read before it is assigned"),
         ((LET, loop(SUM, role=Role.PARALLEL)), "read before it is assigned"),
         ((loop(Assign(symbol=I, value=integer(0))),), "loop index `i` is assigned"),
+        ((Assign(symbol=C, value=TRUE),), "scalar `c` is assigned"),
         ((store(load(access=1)),), "number 1"),
         ((store(Constant(value=0.0, dtype=FLOAT64)),), "float64 stands where float32"),
         ((store(Constant(value=0, dtype=FLOAT32)),), "0 is no float32"),
