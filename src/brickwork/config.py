@@ -7,14 +7,17 @@ wrong one is ignored with a warning. Nothing else in brickwork reads the environ
 
 from __future__ import annotations
 
+import functools
 import os
-import warnings
+import stat
+import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field, fields
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+from brickwork.diagnostics.warn import tell
 from brickwork.records import dataclass
 
 Value: TypeAlias = str | int
@@ -111,11 +114,13 @@ class Config:
         return ",".join(f"{name}={getattr(self, name)}" for name, setting in settings().items() if setting.affects_code)
 
     def cache_path(self) -> Path:
-        """Return the folder of the disk cache, which need not exist."""
-        if self.cache_dir:
-            return Path(self.cache_dir).expanduser()
-        home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        return Path(home).expanduser() / "brickwork"
+        """Return the folder of the disk cache, which need not exist; a temporary one for a user without a home."""
+        try:
+            if self.cache_dir:
+                return Path(self.cache_dir).expanduser()
+            return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "brickwork"
+        except RuntimeError:
+            return temporary_cache()
 
 
 def settings() -> dict[str, Setting]:
@@ -133,8 +138,36 @@ def from_environment(environment: Mapping[str, str]) -> Config:
         try:
             setattr(result, name, int(text) if isinstance(setting.default, int) else text)
         except ValueError as error:
-            warnings.warn(f"{setting.variable}={text} is ignored: {error}", RuntimeWarning, stacklevel=2)
+            tell(f"{setting.variable}={text} is ignored: {error}", RuntimeWarning)
     return result
+
+
+@functools.cache
+def temporary_cache() -> Path:
+    """Return a folder for the cache among the temporary files, with one warning in the life of the process.
+
+    It holds machine code: nobody but the user may write to it. It is the same in every process, unless somebody else
+    has taken its name.
+    """
+    try:
+        folder = _own_folder()
+    except OSError:
+        folder = Path(os.devnull) / "brickwork"
+    tell(f"brickwork finds no home folder of the user: its cache is in {folder}; BRICKWORK_CACHE_DIR names another one")
+    return folder
+
+
+def _own_folder() -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else None
+    folder = Path(tempfile.gettempdir()) / f"brickwork-{user}"
+    if user is None:
+        return folder
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if stat.S_ISDIR(status.st_mode) and status.st_uid == user and not status.st_mode & 0o022:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="brickwork-"))
 
 
 config = from_environment(os.environ)

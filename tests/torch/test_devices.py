@@ -15,13 +15,13 @@ from brickwork import ops
 from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_OWNER, RECORD_SITE, RECORD_WORDS
 from brickwork.codegen.entry_description import EntryDescription
-from brickwork.codegen.support import CUDA_ALLOCATE, CUDA_DRAW
+from brickwork.codegen.support import CUDA_DRAW
 from brickwork.diagnostics.location import NOWHERE
 from brickwork.host.driver import Driver
 from brickwork.ir.nodes import Failure, FailureKind
 from brickwork.pytorch import devices as room
 from brickwork.pytorch.arguments import signature_of_call
-from brickwork.pytorch.devices import Devices, check_errors, driver_error, refuse_capture
+from brickwork.pytorch.devices import Devices, check_errors, driver_error, out_of_memory, refuse_capture
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.specialise import place_named
 from brickwork.runtime import cache
@@ -176,7 +176,7 @@ def test_in_a_forked_child_the_record_is_the_parents(two, monkeypatch):
 
 @pytest.mark.usefixtures("two")
 def test_what_the_driver_refuses_becomes_an_error():
-    assert type(driver_error("ns::op", CUDA_ALLOCATE)) is torch.OutOfMemoryError
+    assert type(out_of_memory(MemoryError("400 bytes"))) is torch.OutOfMemoryError
     assert "random key" in str(driver_error("ns::op", CUDA_DRAW))
     said = str(driver_error("ns::op", 222))
     assert said.startswith("CUDA error: ")
@@ -191,6 +191,7 @@ def test_in_a_forked_child_torchs_own_error_is_told(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "init", refuse)
     assert "forked subprocess" in str(driver_error("ns::op", 3))
+    assert "forked subprocess" in str(out_of_memory(MemoryError()))
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     assert check_errors() is None
 

@@ -13,15 +13,13 @@ from dataclasses import replace
 from typing import assert_never
 
 from brickwork.codegen.convention import RECORD_FAILED, context_layout
-from brickwork.codegen.failures import weights
-from brickwork.codegen.host_cuda import emit_end, emit_launch, refuse
+from brickwork.codegen.failures import MOST_VALUES, weights
+from brickwork.codegen.host_cuda import emit_end, emit_launch
 from brickwork.codegen.host_state import Held, Host, Loop, fail, scalar, store_scalar, word
 from brickwork.codegen.lane_values import scalar_type
 from brickwork.codegen.support import (
-    ALLOCATE_FAILED,
     ALLOCATE_LAYOUT,
     ALLOCATE_NEGATIVE,
-    CUDA_ALLOCATE,
     TABLE,
     block_words,
     type_word,
@@ -261,7 +259,7 @@ def _check_allocated(host: Host, statement: Allocate, code: str, sizes: list[str
     writer.branch_if(writer.emit(f"icmp eq i64 {code}, 0"), made, wrong, weights(host.state))
     writer.place(wrong)
     shape = ", ".join("{}" for _ in sizes)
-    values = tuple((size, INT64) for size in sizes) if len(sizes) <= 8 else ()
+    values = tuple((size, INT64) for size in sizes) if len(sizes) <= MOST_VALUES else ()
     where = f" [{shape}]" if values else ""
     reasons = {
         ALLOCATE_NEGATIVE: f"Trying to create tensor with negative dimension:{where}",
@@ -276,12 +274,21 @@ def _check_allocated(host: Host, statement: Allocate, code: str, sizes: list[str
         writer.place(other)
     writer.branch(last)
     writer.place(last)
-    if host.cuda is not None:
-        refuse(host, host.cuda, str(CUDA_ALLOCATE))
-    else:
-        message = f"cannot allocate a tensor of shape{where or ' (too large)'} (error {ALLOCATE_FAILED})"
-        fail(host, Failure(FailureKind.RUNTIME, message), values, statement.loc)
+    dtype = statement.tensor.type.dtype
+    count = (_bytes(host, sizes, dtype), FLOAT64)
+    values = (count, *values) if len(values) < MOST_VALUES else (count,)
+    where = f" of shape [{shape}]" if len(values) > 1 else ""
+    message = f"can't allocate memory: you tried to allocate {{:.0f}} bytes, for a tensor{where} of {dtype.name}"
+    fail(host, Failure(FailureKind.RUNTIME if host.cuda is None else FailureKind.MEMORY, message), values, statement.loc)
     writer.place(made)
+
+
+def _bytes(host: Host, sizes: list[str], dtype: DType) -> str:
+    """Return how many bytes a tensor takes: a double, as they may be more than an integer holds."""
+    emit, total = host.state.writer.emit, f"{float(dtype.size)}"
+    for size in sizes:
+        total = emit(f"fmul double {total}, {emit(f'sitofp i64 {size} to double')}")
+    return total
 
 
 def _fill(host: Host, statement: Allocate, value: Expression) -> None:

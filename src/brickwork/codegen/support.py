@@ -78,8 +78,8 @@ DTYPE_NUMBERS = {
 }
 """torch's numbers of element types; a test compares them with torch's `aoti_torch_dtype_*` functions."""
 
-CUDA_ALLOCATE, CUDA_DRAW, CUDA_LOAD = -1, -2, -3
-"""Errors besides the driver's: torch has no memory on the device, its generator refuses, a kernel cannot be loaded."""
+CUDA_DRAW, CUDA_LOAD = -2, -3
+"""Errors besides the driver's: torch's generator of the device refuses, a kernel cannot be loaded."""
 
 NEXT = "bw_next"
 """Two words: the address of the next function of the chain, and the number of this specialisation."""
@@ -88,7 +88,6 @@ TABLE = "bw_table"
 """The operator's table of arguments, see `host/support.py`."""
 
 ALLOCATE_NEGATIVE = 1
-ALLOCATE_FAILED = 2
 ALLOCATE_LAYOUT = 3
 
 

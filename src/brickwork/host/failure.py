@@ -17,6 +17,7 @@ _EXCEPTIONS: dict[FailureKind, type[Exception]] = {
     FailureKind.DIVISION: ZeroDivisionError,
     FailureKind.VALUE: ValueError,
     FailureKind.RUNTIME: RuntimeError,
+    FailureKind.MEMORY: MemoryError,
 }
 
 

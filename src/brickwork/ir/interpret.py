@@ -72,6 +72,7 @@ EXCEPTIONS: dict[FailureKind, type[Exception]] = {
     FailureKind.DIVISION: ZeroDivisionError,
     FailureKind.VALUE: ValueError,
     FailureKind.RUNTIME: RuntimeError,
+    FailureKind.MEMORY: MemoryError,
 }
 """The Python exception of each kind of failure."""
 

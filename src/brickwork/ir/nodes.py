@@ -320,6 +320,7 @@ class FailureKind(Enum):
     DIVISION = "ZeroDivisionError"
     VALUE = "ValueError"
     RUNTIME = "RuntimeError"
+    MEMORY = "MemoryError"
 
 
 @dataclass(frozen=True, slots=True)

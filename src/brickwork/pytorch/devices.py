@@ -20,7 +20,7 @@ import torch
 
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_OWNER, RECORD_WORDS
 from brickwork.codegen.entry_description import EntryDescription
-from brickwork.codegen.support import CUDA_ALLOCATE, CUDA_DATA, CUDA_DRAW, kernel_cell
+from brickwork.codegen.support import CUDA_DATA, CUDA_DRAW, kernel_cell
 from brickwork.diagnostics.errors import DeviceError, InternalError
 from brickwork.host.driver import driver
 from brickwork.host.failure import exception_of
@@ -198,11 +198,18 @@ def driver_error(operator: str, code: int) -> Exception:
         torch.cuda.init()
     except RuntimeError as error:
         return error
-    if code == CUDA_ALLOCATE:
-        return torch.OutOfMemoryError(f"CUDA out of memory: {operator} cannot allocate")
     if code == CUDA_DRAW:
         return RuntimeError(f"torch's generator of the device cannot draw a random key for {operator}")
     return RuntimeError(f"CUDA error: {driver().describe(code)} (when launching {operator})")
+
+
+def out_of_memory(error: MemoryError) -> Exception:
+    """Return torch's exception for an allocation that failed on a GPU; in a forked child, what it says of that."""
+    try:
+        torch.cuda.init()
+    except RuntimeError as refused:
+        return refused
+    return torch.OutOfMemoryError(f"CUDA out of memory: {error}")
 
 
 def refuse_capture(operator: str, index: int) -> None:

@@ -28,7 +28,7 @@ from brickwork.diagnostics.errors import InternalError
 from brickwork.host import support
 from brickwork.host.failure import exception_of
 from brickwork.pytorch import libtorch
-from brickwork.pytorch.devices import devices, driver_error, own_symbols
+from brickwork.pytorch.devices import devices, driver_error, out_of_memory, own_symbols
 from brickwork.runtime.loader import LoadedObject, load
 from brickwork.runtime.traceback import hide_frames
 from brickwork.target.target import Target
@@ -318,7 +318,8 @@ class Gate:
 
         def answer() -> None:
             description = self._descriptions[number]
-            raise exception_of(list(words), description.failures, description.operator)
+            error = exception_of(list(words), description.failures, description.operator)
+            raise out_of_memory(error) if isinstance(error, MemoryError) else error
 
         return self._answered(answer)
 

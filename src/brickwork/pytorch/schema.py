@@ -64,7 +64,11 @@ class Schema:
 def checked_name(name: str) -> str:
     """Return the name of an operator, `ns::name`, if it can be one; ValueError else."""
     if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name, re.ASCII):
-        raise ValueError(f'an operator is named "namespace::name", not {name!r}')
+        message = f'an operator is named "namespace::name", in letters, digits and underscores, not {name!r}'
+        parts = [re.sub(r"(?a)\W+", "_", part).strip("_") for part in name.split("::")]
+        if len(parts) == 2 and all(parts):
+            message += f": write {'::'.join(part if part[0].isalpha() else f'op_{part}' for part in parts)!r}"
+        raise ValueError(message)
     for part in name.split("::"):
         if keyword.iskeyword(part) or part.startswith("__"):
             raise ValueError(

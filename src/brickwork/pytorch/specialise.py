@@ -7,7 +7,6 @@ PTX, which can be looked at.
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TypeAlias, cast
@@ -16,8 +15,8 @@ import torch
 
 from brickwork.config import config
 from brickwork.diagnostics.diagnostic import Diagnostic
-from brickwork.diagnostics.errors import BrickworkWarning, DeviceError
-from brickwork.diagnostics.render import warning_text
+from brickwork.diagnostics.errors import DeviceError
+from brickwork.diagnostics.warn import tell_at
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import device_kind, signature_of_call
 from brickwork.pytorch.devices import devices, index_of, refuse_capture, target_of
@@ -113,7 +112,7 @@ class Specialiser:
         for each in artifact.warnings if config.warn else ():
             if each not in self.told:
                 self.told.add(each)
-                warnings.warn_explicit(warning_text(each), BrickworkWarning, each.loc.file, each.loc.line)
+                tell_at(each)
 
 
 def complete(artifact: Artifact, place: Place) -> None:

@@ -16,7 +16,6 @@ import json
 import os
 import tempfile
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from brickwork.config import config
-from brickwork.diagnostics.errors import BrickworkWarning
+from brickwork.diagnostics.warn import tell
 from brickwork.records import dataclass
 
 MAGIC = b"brickwork entry 1\n"
@@ -241,4 +240,4 @@ def _warn(message: str) -> None:
     with _state.lock:
         first, _state.warned = not _state.warned, True
     if first:
-        warnings.warn(message, BrickworkWarning, stacklevel=2)
+        tell(message)

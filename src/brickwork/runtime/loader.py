@@ -10,6 +10,7 @@ import ctypes
 import mmap
 import platform
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from itertools import accumulate
@@ -23,6 +24,8 @@ _REGISTER = "__register_frame"
 """The C++ runtime's function that takes an unwind table."""
 
 
+_MCJIT = threading.Lock()
+"""Held while MCJIT links: its table of symbols is the process's, and two objects mean different things by one name."""
 _MISSING = "symbol {!r} is not to be found in this process"
 
 
@@ -54,7 +57,8 @@ def load(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedObject:
             return _load_elf(object_bytes, symbols)
         except elf.UnsupportedObjectError:
             pass
-    return _load_with_llvm(object_bytes, symbols)
+    with _MCJIT:
+        return _load_with_llvm(object_bytes, symbols)
 
 
 def _found(name: str, symbols: Mapping[str, int]) -> int | None:
@@ -116,7 +120,7 @@ def _register_frames(address: int) -> None:
 
 
 def _load_with_llvm(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedObject:
-    """Link with MCJIT, which keeps one table of symbols for the whole process: calls must not overlap."""
+    """Link with MCJIT, which keeps one table of symbols for the whole process: `_MCJIT` is held."""
     import llvmlite.binding
 
     llvm: Any = llvmlite.binding

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
 from brickwork.config import config
-from brickwork.diagnostics.errors import BrickworkWarning
+from brickwork.diagnostics.warn import tell
 from brickwork.records import dataclass
 
 _FILE = re.compile(r"\d+-(\w+)\.txt")
@@ -64,5 +63,5 @@ def edited_stages(name: str, operator: str) -> dict[str, str]:
     if edited:
         names = ", ".join(f"`{stage}`" for stage in edited)
         message = f"{operator}: {names} of {folder} stand in for what brickwork makes; the cache is left alone"
-        warnings.warn(message, BrickworkWarning, stacklevel=2)
+        tell(message)
     return edited

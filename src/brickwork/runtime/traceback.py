@@ -6,14 +6,12 @@ sets it there does not appear itself. Frames of `brickwork.ops` are the source o
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import TracebackType
 
 from brickwork.config import config
 from brickwork.diagnostics.errors import InternalError
+from brickwork.diagnostics.warn import is_own
 
-_OWN = Path(__file__).parents[1].as_posix() + "/"
-_SHOWN = _OWN + "ops/"
 _BETWEEN = ("/torch/_ops.py", "/contextlib.py")
 """What our frames call on the way to further ones of ours; told from the user's own calls by who called it."""
 
@@ -62,8 +60,3 @@ def _without_own(trace: TracebackType | None) -> TracebackType | None:
     for item in reversed(kept):
         result = TracebackType(result, item.tb_frame, item.tb_lasti, item.tb_lineno)
     return result
-
-
-def is_own(file: str) -> bool:
-    """Return whether a file is part of brickwork, and no source of operators."""
-    return file.startswith(_OWN) and not file.startswith(_SHOWN)
