@@ -10,7 +10,6 @@ import functools
 import importlib
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
@@ -20,9 +19,8 @@ from torch.compiler import is_dynamo_compiling
 from brickwork.codegen.llvm import assembly
 from brickwork.config import config
 from brickwork.diagnostics.diagnostic import Diagnostic
-from brickwork.diagnostics.errors import BrickworkWarning
-from brickwork.diagnostics.render import warning_text
-from brickwork.frontend.captures import probes, rebound
+from brickwork.diagnostics.warn import tell
+from brickwork.frontend.captures import Watch
 from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.source import start_of
 from brickwork.ir.signature import Signature
@@ -135,8 +133,8 @@ class Op:
         self._direct: Any = self._native
         self._plain: Any = None
         sources = (self.definition.source, *self.definition.helpers.values())
-        self._probes = probes(sources) if config.warn else ()
-        if self._probes:
+        self._watch = Watch(sources if config.warn else ())
+        if self._watch:
             self._direct = self._watched
         self._out: Any = None if self._schema.out is None else self._registration.overload(OUT)
         self._outputs = () if self._schema.out is None else self._schema.out.outputs
@@ -174,23 +172,22 @@ class Op:
         return {name: value for name, value in self._schema.unsaid.items() if name not in given} | named
 
     def _watched(self, *arguments: Any) -> Any:
-        """Call an operator that has captured something which may be rebound."""
-        self._tell_rebound()
-        return self._overload(*arguments)
+        """Call an operator that has captured something which may change."""
+        if not self._watch.is_quiet():
+            self._tell_changes()
+        return self._native(*arguments)
 
-    def _tell_rebound(self) -> None:
+    def _tell_changes(self) -> None:
         """Warn once, at the caller of the operator, of captured names that mean something else by now."""
-        names = ", ".join(f"`{name}`" for name in dict.fromkeys(rebound(self._probes)))
-        if names and config.warn:
-            self._probes = ()
-            message = f"{self.name} was decorated before {names} was rebound, and keeps the old value"
-            advice = "decorate the function again"
-            found = Diagnostic(code="BW401", message=message, loc=self.definition.loc, help=advice)
-            warnings.warn(warning_text(found), BrickworkWarning, stacklevel=4)
+        changes = self._watch.changes()
+        if changes and config.warn:
+            self._watch = Watch()
+            message = f"{self.name} was decorated before {changes}, and keeps the old value"
+            tell(Diagnostic(code="BW401", message=message, loc=self.definition.loc, help="decorate the function again"))
 
     def _call_by_name(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if self._probes and not is_dynamo_compiling():
-            self._tell_rebound()
+        if not (is_dynamo_compiling() or self._watch.is_quiet()):
+            self._tell_changes()
         if self._schema.random:
             named = _with_key(self.name, named)
         if OUT not in named or self._out is None:
@@ -257,7 +254,7 @@ class Op:
             )
         if self._python_host is not None and self._derivatives.replaced is None:
             return call_in_order(self._overload, values, self._python_host.run(overload))
-        if not self._probes and self._python_host is None:
+        if not self._watch and self._python_host is None:
             self._plain = self._derivatives.differentiate.plain.function
             self._direct = self._differentiable
         return self._derivatives.differentiate(values)
