@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
@@ -20,7 +19,7 @@ from brickwork.codegen.llvm import assembly
 from brickwork.config import config
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.warn import tell
-from brickwork.frontend.captures import Watch
+from brickwork.frontend.captures import Watch, is_described
 from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.source import start_of
 from brickwork.ir.signature import Signature
@@ -30,11 +29,12 @@ from brickwork.pytorch.devices import devices
 from brickwork.pytorch.explain_gradients import Gradient, as_numbers, gradient_of_call, told_by_user
 from brickwork.pytorch.fusion import fused, fusion_text, may_fuse
 from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order, thunk_name, thunk_object
+from brickwork.pytorch.handle import Handle
 from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.native import DerivedOperators
-from brickwork.pytorch.random_keys import draw_key
-from brickwork.pytorch.register import DEFAULT, Registration, by_name, forget_traces, register
-from brickwork.pytorch.schema import KEY, OUT, checked_name, derive
+from brickwork.pytorch.random_keys import draw_key, with_key
+from brickwork.pytorch.register import DEFAULT, Registration, family_name, forget_traces, register
+from brickwork.pytorch.schema import KEY, OUT, checked_name, derive, own_name
 from brickwork.pytorch.specialise import Specialiser, Tools, complete, place_of
 from brickwork.pytorch.tensor_devices import allocating_like, device_of
 from brickwork.pytorch.user_backward import UserBackward
@@ -100,16 +100,18 @@ class Stats:
     specialisations: tuple[Specialisation, ...]
 
 
-class Op:
+class Op(Handle):
     """An operator made from a Python function. Calls go to `torch.ops.<namespace>.<name>`."""
 
     def __init__(self, name: str, function: Callable[..., Any], *, fast_math: bool = False, fuse: bool = True) -> None:
         """Derive the operator `name` (`ns::name`) from a function and register it."""
         functools.update_wrapper(self, function)
-        self.name = name
         self._fast_math = fast_math
         with surprises(Attempt(operator=name, loc=start_of(function))):
             self.definition: Definition = define(function)
+        sources = (self.definition.source, *self.definition.helpers.values())
+        parts = (self.definition.fingerprint, f"fast_math={fast_math} fuse={fuse}")
+        super().__init__(name, parts, tells_all=is_described(sources))
         self._schema = derive(name.partition("::")[2], self.definition)
         self._specialisations: list[Specialisation] = []
         self._specialiser = Specialiser(self.definition, self._compile, self._note)
@@ -123,22 +125,35 @@ class Op:
         self.interpreted = config.check == "interpret"
         fuse = fuse and not self.interpreted
         self.fusible = self.definition if fuse and may_fuse(self.definition) else None
-        tools = Tools(self._compile, thunks, self._note, self.interpreted, fuse)
-        self._python_host = self._host_in_python(tools) if python else None
-        self._registration: Registration = register(name, self._schema, self, thunks, python=python or self.interpreted)
+        self._tools = Tools(self._compile, thunks, self._note, self.interpreted, fuse)
+        self._python_host = self._host_in_python(self._tools) if python else None
+        self._watch = Watch(sources if config.warn else ())
+        self._outputs = () if self._schema.out is None else self._schema.out.outputs
+        self._register()
+
+    def _connect(self) -> None:
+        python = self._python_host is not None or self.interpreted
+        if self._python_host is not None:
+            self._python_host = self._python_host.named(self.name)
+        self._registration: Registration = register(
+            self.name, self._schema, self, self._thunks, python=python, alone=not self.left
+        )
         self._overload: Any = self._registration.overload(DEFAULT)
-        self._derivatives = DerivedOperators(name, self.definition, self._overload, tools)
+        before = vars(self).get("_derivatives")
+        family = family_name(self.name, self.kept)
+        self._derivatives = DerivedOperators(family, self.kept, self.definition, self._overload, self._tools)
+        self._derivatives.replaced = None if before is None else before.replaced
         # What the OpOverload calls. Compilers know the OpOverload alone.
         self._native: Any = getattr(self._overload, "_op", self._overload)
-        self._direct: Any = self._native
+        self._usual = self._watched if self._watch else self._native
         self._plain: Any = None
-        sources = (self.definition.source, *self.definition.helpers.values())
-        self._watch = Watch(sources if config.warn else ())
-        if self._watch:
-            self._direct = self._watched
         self._out: Any = None if self._schema.out is None else self._registration.overload(OUT)
-        self._outputs = () if self._schema.out is None else self._schema.out.outputs
         self._takes_out = self._outputs == (OUT,) and not self._schema.random
+
+    def leave(self) -> None:
+        """Go by the kept name from now on: another definition takes the name over."""
+        super().leave()
+        self._takes_out = False
 
     # ------------------------------------------------------------ calls
 
@@ -154,7 +169,11 @@ class Op:
                 named = self._filled(arguments, named)
             try:
                 if not named:
-                    return self._overload(*arguments) if is_dynamo_compiling() else self._direct(*arguments)
+                    if not is_dynamo_compiling():
+                        return self._direct(*arguments)
+                    if self.pending:
+                        self.settle()
+                    return self._overload(*arguments)
                 if self._takes_out and OUT in named:
                     self._out(*arguments, **named)
                     return named[OUT]
@@ -186,10 +205,12 @@ class Op:
             tell(Diagnostic(code="BW401", message=message, loc=self.definition.loc, help="decorate the function again"))
 
     def _call_by_name(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if self.pending:
+            self.settle()
         if not (is_dynamo_compiling() or self._watch.is_quiet()):
             self._tell_changes()
         if self._schema.random:
-            named = _with_key(self.name, named)
+            named = with_key(self.name, named)
         if OUT not in named or self._out is None:
             return self._overload(*arguments, **named)
         named = dict(named)
@@ -210,9 +231,9 @@ class Op:
 
     # ------------------------------------------------------------ what the dispatcher asks
 
-    def miss(self, overload: str, values: tuple[object, ...]) -> None:
-        """Compile for these arguments and put the code in front of the overload's chain."""
-        self._specialiser.miss(self._registration.gates[overload], overload, self._kinds(overload), values)
+    def miss(self, overload: str, gate: Gate, values: tuple[object, ...]) -> None:
+        """Compile for these arguments and put the code in front of a chain of the overload's."""
+        self._specialiser.miss(gate, overload, self._kinds(overload), values)
 
     def native_arguments(self) -> tuple[tuple[ArgumentKind, ...], int] | None:
         """Return the kinds of the arguments, and how many results there are; None without native code for any call."""
@@ -222,8 +243,12 @@ class Op:
 
     def gate_of(self, operator: str, answer: OnAutograd) -> Gate:
         """Return a gate of another operator, for code of this one; `answer` serves the calls that no code takes."""
-        miss = functools.partial(self.miss, DEFAULT)
-        return Gate(operator, self._kinds(DEFAULT), miss, answer, self._thunks(), last="bw_serve")
+
+        def miss(values: tuple[object, ...]) -> None:
+            self.link(gate, values)
+
+        gate = Gate(operator, self._kinds(DEFAULT), miss, answer, self._thunks(), last="bw_serve")
+        return gate
 
     def link(self, gate: Gate, values: Sequence[object]) -> None:
         """Put the code for these arguments into a gate's chain."""
@@ -254,7 +279,7 @@ class Op:
             )
         if self._python_host is not None and self._derivatives.replaced is None:
             return call_in_order(self._overload, values, self._python_host.run(overload))
-        if not self._watch and self._python_host is None:
+        if not (self._watch or self.pending) and self._python_host is None:
             self._plain = self._derivatives.differentiate.plain.function
             self._direct = self._differentiable
         return self._derivatives.differentiate(values)
@@ -271,9 +296,9 @@ class Op:
         """Serve a call of the default overload over the samples of torch's older vmap."""
         return self._derivatives.differentiate.batch(values)
 
-    def define(self, suffix: str) -> bool:
-        """Register what is derived under a name that ends so; return whether there is such a thing."""
-        return self._derivatives.define(suffix)
+    def define(self, base: str, suffix: str) -> bool:
+        """Register what is derived as `base__suffix`; return whether there is such a thing."""
+        return self._derivatives.define(base, suffix)
 
     def _host_in_python(self, tools: Tools) -> PythonHost:
         room = importlib.import_module("brickwork.pytorch.python_host")
@@ -451,6 +476,7 @@ class Op:
         Raises:
             AssertionError: A test has failed; the table says which.
         """
+        self.be_registered()
         if self._schema.unsaid:
             more = {name: value for name, value in named.items() if name not in self.__signature__.parameters}
             bound = self.__signature__.bind(*arguments, **{key: named[key] for key in named.keys() - more.keys()})
@@ -466,6 +492,7 @@ class Op:
         """Return the code for these arguments, or what was compiled last."""
         if not arguments and not named:
             return next(reversed(self._artifacts()), None)
+        self.be_registered()
         values, out, device = self._bound(arguments, named)
         place = place_of(values, device)
         if self._python_host is not None:
@@ -515,18 +542,6 @@ class Op:
         """Return the operator's name and place."""
         return f"<brickwork operator {self.name} of {self.definition.loc}>"
 
-    def __reduce__(self) -> tuple[Callable[..., Op], tuple[str, str]]:
-        """Pickle by name."""
-        return by_name, (self.name, cast("Any", self).__module__)
-
-    def __copy__(self) -> Op:
-        """Return the operator itself, as for a function."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Op:
-        """Return the operator itself, as for a function."""
-        return self
-
 
 @overload
 def op(name: Callable[..., Any], /) -> Op: ...
@@ -554,7 +569,7 @@ def op(
     """
     if callable(name):
         with OwnFramesHidden():
-            return Op(_own_name(name), name)
+            return Op(own_name(name), name)
 
     with OwnFramesHidden():
         if name is not None and not isinstance(cast("object", name), str):
@@ -563,29 +578,9 @@ def op(
 
     def decorate(function: Callable[..., Any]) -> Op:
         with OwnFramesHidden():
-            return Op(chosen or _own_name(function), function, fast_math=fast_math, fuse=fuse)
+            return Op(chosen or own_name(function), function, fast_math=fast_math, fuse=fuse)
 
     return decorate
-
-
-def _own_name(function: Callable[..., Any]) -> str:
-    module = re.sub(r"\W+", "_", getattr(function, "__module__", None) or "").strip("_") or "brickwork"
-    namespace = f"m_{module}" if module[0].isdigit() else module
-    return f"{namespace}::{getattr(function, '__name__', 'operator')}"
-
-
-def _with_key(operator: str, named: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with `generator=` or a number as `key=` made into a tensor that holds the key."""
-    named = dict(named)
-    generator = named.pop("generator", None)
-    key = named.get(KEY)
-    if generator is not None:
-        if key is not None:
-            raise ValueError(f"{operator}() takes `generator` or `key`, not both")
-        named[KEY] = draw_key(generator)
-    elif isinstance(key, int):
-        named[KEY] = torch.tensor(key, dtype=torch.int64, device="cpu")
-    return named
 
 
 def _target() -> Target:

@@ -279,7 +279,9 @@ def _check_allocated(host: Host, statement: Allocate, code: str, sizes: list[str
     values = (count, *values) if len(values) < MOST_VALUES else (count,)
     where = f" of shape [{shape}]" if len(values) > 1 else ""
     message = f"can't allocate memory: you tried to allocate {{:.0f}} bytes, for a tensor{where} of {dtype.name}"
-    fail(host, Failure(FailureKind.RUNTIME if host.cuda is None else FailureKind.MEMORY, message), values, statement.loc)
+    fail(
+        host, Failure(FailureKind.RUNTIME if host.cuda is None else FailureKind.MEMORY, message), values, statement.loc
+    )
     writer.place(made)
 
 

@@ -151,6 +151,13 @@ CATALOGUE: dict[str, Rule] = {
         "The iterations of the loop depend on one another, so that they run in order: on a GPU by one thread, which is"
         " far slower than a core of a processor. The result is right.",
     ),
+    "BW403": Rule(
+        "operators of two definitions with one name",
+        "A name that is defined again means the last definition. An operator of the one before that you still hold"
+        " keeps its code, and goes by the name with a hash of its source and captured values behind it, in graphs,"
+        " pickles and profiles. Operators of both are called here: a function makes several of them, or a reference was"
+        " kept when a cell was run again. It is told once for a name.",
+    ),
     "BW501": Rule(
         "a gradient that needs elements which are gone",
         "A gradient goes back through the loops, and needs there what the elements were when they were read. What is"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import cast
 
-from brickwork.frontend.environment import MISSING, constant_items, helper, is_number
+from brickwork.frontend.environment import MISSING, constant_items, helper, intrinsic, is_number, torch_dtype
 from brickwork.frontend.source import SourceFunction, bound_values
 from brickwork.records import dataclass
 
@@ -111,6 +111,26 @@ def originals(source: SourceFunction) -> dict[str, object]:
     return {probe.name: probe.found for probe in _probes(source) if probe.found is not probe.value}
 
 
+def is_described(sources: Sequence[SourceFunction]) -> bool:
+    """Whether the fingerprint of functions tells their captured values apart, or all that they take of them."""
+    functions = {id(source.function) for source in sources}
+    for source in sources:
+        taken = {name.rpartition(".")[0] for name in source.captured}
+        for name, value in source.captured.items():
+            if not (name in taken or id(value) in functions or _has_name(value)):
+                return False
+    return True
+
+
+def _has_name(value: object) -> bool:
+    """Whether a value is written, or has a name that nothing else in any process has."""
+    if value is None or is_number(value) or isinstance(value, str | types.ModuleType) or torch_dtype(value):
+        return True
+    if constant_items(value) is not None or intrinsic(value) is not None:
+        return True
+    return isinstance(value, type) and "<" not in value.__qualname__
+
+
 def _probes(source: SourceFunction) -> Iterator[Probe]:
     function = cast("types.FunctionType", source.around or source.function)
     inner = {item.name for item in source.inner.values()}
@@ -140,7 +160,7 @@ def _probes(source: SourceFunction) -> Iterator[Probe]:
 def _is_stored(owner: object, name: str) -> bool:
     """Whether an attribute is a value that the object holds, not one that code of the user's computes."""
     found = inspect.getattr_static(owner, name, None)
-    return isinstance(found, types.MemberDescriptorType) or not hasattr(type(found), "__get__")
+    return isinstance(found, types.MemberDescriptorType) or getattr(found, "__get__", None) is None
 
 
 def _probe(name: str, space: Mapping[str, object] | types.CellType, key: str, path: str, value: object) -> Probe:

@@ -112,7 +112,12 @@ def offer(overload: Any, definition: Callable[[], Defined | None], fake: Callabl
     `definition` returns what the operator is made of now, None where it is to be called.
     """
     found = definition()
-    if found is None or not _keep_callable(overload) or not _enter_in_keys(overload.name(), found):
+    if found is None:
+        return
+    # What is derived of an operator changes with it and with brickwork.
+    code = "\n".join((found.fingerprint, *versions())) if isinstance(found, Definition) else None
+    name = f"torch.ops.{overload.name().replace('::', '.')}"
+    if not _keep_callable(overload) or not enter_in_keys(name, code):
         return
 
     def decomposed(*arguments: Any, **named: Any) -> Any:
@@ -138,18 +143,14 @@ def _keep_callable(overload: Any) -> bool:
     return True
 
 
-def _enter_in_keys(name: str, definition: Defined) -> bool:
-    """Make what an operator is made of a part of the keys of Inductor's and AOTAutograd's caches, if there is a way to.
-
-    What is derived of an operator changes with it and with brickwork.
-    """
+def enter_in_keys(name: str, code: str | None) -> bool:
+    """Make what a name means a part of the keys of Inductor's and AOTAutograd's caches, if there is a way to."""
     config: Any = importlib.import_module("torch._inductor.config")
     digests = getattr(config, _SETTING, None)
     if digests is None:
         return False
-    if isinstance(definition, Definition):
-        digest = hashlib.sha256("\n".join((definition.fingerprint, *versions())).encode()).hexdigest()
-        setattr(config, _SETTING, {**digests, f"torch.ops.{name.replace('::', '.')}": digest})
+    if code is not None:
+        setattr(config, _SETTING, {**digests, name: hashlib.sha256(code.encode()).hexdigest()})
     return True
 
 

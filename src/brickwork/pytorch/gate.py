@@ -171,6 +171,7 @@ class Gate:
         self._served: dict[tuple[int, int], tuple[int, int]] = {}
         self._unloadable: dict[int, BaseException] = {}
         self._head = (_WORD * 2)()
+        self.clearings = 0
         name = support.PYTHON_ERROR if libtorch.knows_python_error() else support.OTHER_ERROR
         self._type_name = ctypes.create_string_buffer(name)
         table = support.argument_table(
@@ -260,6 +261,7 @@ class Gate:
         """Forget all specialisations: the chain is the miss routine alone (their code stays loaded)."""
         with self._lock:
             self._head[0] = self._last
+            self.clearings += 1
 
     def _missed(self, stack: int, inputs: int, outputs: int) -> int:
         """Answer a miss: 0 to walk the chain again, or the exception to throw."""

@@ -22,7 +22,7 @@ from brickwork.pytorch.arguments import are_in_memory, device_kind, signature_of
 from brickwork.pytorch.autograd import Differentiation
 from brickwork.pytorch.autograd_recipes import Plan
 from brickwork.pytorch.fusion import may_fuse
-from brickwork.pytorch.gate import ArgumentKind
+from brickwork.pytorch.gate import ArgumentKind, Gate
 from brickwork.pytorch.register import DEFAULT, Registration, register
 from brickwork.pytorch.saved_arguments import Values
 from brickwork.pytorch.schema import derive
@@ -37,9 +37,10 @@ from brickwork.transform.derivation import Backward, Batch, Defined, Derivation,
 class NativeOperator:
     """An operator with a native host part that belongs to another operator: a piece, a gradient, a tangent, a batch."""
 
-    def __init__(self, name: str, definition: Defined, tools: Tools) -> None:
-        """Register it under `name`."""
+    def __init__(self, name: str, kept: str, definition: Defined, tools: Tools) -> None:
+        """Register it under `name`, or under `kept`, which is its name in every process, where that is taken."""
         self.definition = definition
+        self.kept = kept
         self.fusible = definition if tools.fuse and may_fuse(definition) else None
         self.specialiser = Specialiser(definition, tools.compile, tools.note)
         self._schema = derive(name.partition("::")[2], definition)
@@ -47,11 +48,11 @@ class NativeOperator:
             name, self._schema, self, tools.thunks, python=tools.interpreted, alone=False
         )
         self.call: Any = self._registration.overload(DEFAULT)
-        self._family = DerivedOperators(name, definition, self.call, tools)
+        self._family = DerivedOperators(name, kept, definition, self.call, tools)
 
-    def miss(self, overload: str, values: tuple[object, ...]) -> None:
+    def miss(self, overload: str, gate: Gate, values: tuple[object, ...]) -> None:
         """Compile for these arguments."""
-        self.specialiser.miss(self._registration.gates[overload], overload, self._schema.default.arguments, values)
+        self.specialiser.miss(gate, overload, self._schema.default.arguments, values)
 
     def fake(self, overload: str) -> Callable[..., Any]:
         """Return the fake implementation; the overload with given results is never called."""
@@ -80,9 +81,9 @@ class NativeOperator:
         """Serve a call over the samples of torch's older vmap."""
         return self._family.differentiate.batch(values)
 
-    def define(self, suffix: str) -> bool:
-        """Register what is derived under a name that ends so; return whether there is such a thing."""
-        return self._family.define(suffix)
+    def define(self, base: str, suffix: str) -> bool:
+        """Register what is derived as `base__suffix`; return whether there is such a thing."""
+        return self._family.define(base, suffix)
 
     def _signature(self, values: tuple[object, ...]) -> Signature:
         return signature_of_call(self.definition, self._schema.default.arguments, values)
@@ -108,14 +109,14 @@ class NativeOperator:
 class DerivedOperators:
     """The operators that are derived from one operator: made when they are first asked for, and kept."""
 
-    def __init__(self, name: str, definition: Defined, overload: Any, tools: Tools) -> None:
-        """Make nothing yet; `name` is `ns::name`."""
+    def __init__(self, name: str, kept: str, definition: Defined, overload: Any, tools: Tools) -> None:
+        """Make nothing yet; `name` is `ns::name`, and `kept` the operator's name in every process."""
         self.definition = definition
         self.overload = overload
         self.replaced: UserBackward | None = None
-        self._name = name
+        self._name, self._kept = name, kept
         self._tools = tools
-        self._made: dict[str, NativeOperator] = {}
+        self._made: dict[tuple[str, str], NativeOperator] = {}
         self._plans: dict[object, Plan] = {}
         self._batched: dict[object, Callable[..., Any] | None] = {}
         self._lock = threading.RLock()
@@ -125,12 +126,12 @@ class DerivedOperators:
         """What serves calls that torch wants to differentiate or to batch."""
         return Differentiation(self)
 
-    def define(self, suffix: str) -> bool:
-        """Register what is derived under a name that ends so; return whether there is such a thing."""
+    def define(self, base: str, suffix: str) -> bool:
+        """Register what is derived as `base__suffix`; return whether there is such a thing."""
         found = derived(self.definition, suffix)
         if found is None:
             return False
-        self._operator(found)
+        self._operator(found, base)
         return True
 
     def derived(self, derivation: Derivation, values: Values, floats: tuple[bool, ...]) -> Callable[..., Any]:
@@ -203,14 +204,15 @@ class DerivedOperators:
         )
         return Derived(self.definition, derivation, floats, counts, (True,) * len(parameters))
 
-    def _operator(self, made: Derived) -> NativeOperator:
-        found = self._made.get(made.suffix)
+    def _operator(self, made: Derived, base: str | None = None) -> NativeOperator:
+        key = (base or self._name, made.suffix)
+        found = self._made.get(key)
         if found is None:
             with self._lock:
-                found = self._made.get(made.suffix)
+                found = self._made.get(key)
                 if found is None:
-                    name = f"{self._name}__{made.suffix}"
-                    found = self._made[made.suffix] = NativeOperator(name, made, self._tools)
+                    kept = f"{self._kept}__{made.suffix}"
+                    found = self._made[key] = NativeOperator("__".join(key), kept, made, self._tools)
         return found
 
 

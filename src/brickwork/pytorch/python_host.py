@@ -7,6 +7,7 @@ are handed out, their memory is compared with that of the arguments: the schema 
 
 from __future__ import annotations
 
+import copy
 import importlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -70,6 +71,14 @@ class PythonHost:
             returned = self._python_body(launcher, *arguments, **named)
             several = isinstance(returned, tuple | list)
             return tuple(map(_cell, cast("Sequence[Any]", returned))) if several else _cell(returned)
+
+    def named(self, name: str) -> PythonHost:
+        """Return the same whose further pieces are made under another name."""
+        if name == self.name:
+            return self
+        other = copy.copy(self)
+        other.name = name
+        return other
 
     def run(self, overload: str) -> Callable[..., Any]:
         """Return the implementation of an overload."""
@@ -172,7 +181,7 @@ class PythonHost:
         while registered(name) is not None:
             count += 1
             name = f"{plain}_{count}"
-        return NativeOperator(name, piece_definition(self.definition, piece, inputs), self._tools)
+        return NativeOperator(name, name, piece_definition(self.definition, piece, inputs), self._tools)
 
     # ------------------------------------------------------------ implementations
 

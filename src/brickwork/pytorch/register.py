@@ -1,13 +1,17 @@
 """Operators as PyTorch's dispatcher knows them: libraries, schemas, gates at their keys, fakes, and redefinition.
 
 What is registered stays: the dispatcher's functions go through a `Registration`, whose `behaviour` is exchanged when an
-operator is defined again with the same schema. With another schema it is registered under a further name
-(`ns::name__2`), which `torch.ops.ns.name` then means; an OpOverload of the old one that somebody holds keeps working.
+operator is defined again with the same schema. With another schema it is registered under its kept name, which
+`torch.ops.ns.name` then means; an OpOverload of the old one that somebody holds keeps working.
+
+The kept name of an operator, `ns::name__<hash>`, means one code in every process. A handle whose name another
+definition takes over goes by it, and so does what is derived of an operator where the shorter name is taken.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import threading
 import time
@@ -20,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 
-from brickwork.pytorch.fusion import LOWERINGS, offer
+from brickwork.pytorch.fusion import LOWERINGS, enter_in_keys, offer
 from brickwork.pytorch.gate import (
     Gate,
     OnAutograd,
@@ -30,6 +34,7 @@ from brickwork.pytorch.gate import (
     schema_arguments,
 )
 from brickwork.pytorch.import_hooks import when_imported
+from brickwork.pytorch.kept_names import Held, KeptNames
 from brickwork.pytorch.libtorch import made_for_cuda, private
 from brickwork.pytorch.overrides.fast_path import Front, StandIn, can_stand, front_of
 from brickwork.pytorch.overrides.inductor import NAMESPACE, Overridden, follow
@@ -64,8 +69,13 @@ class Behaviour(Protocol):
         """The same where graphs may have its code; None where they have to call it."""
         ...
 
-    def miss(self, overload: str, values: tuple[object, ...]) -> None:
-        """Add a specialisation for these arguments to the overload's gate."""
+    @property
+    def kept(self) -> str:
+        """Its name with a hash of all that it is made of: of the same code in every process."""
+        ...
+
+    def miss(self, overload: str, gate: Gate, values: tuple[object, ...]) -> None:
+        """Add a specialisation for these arguments to a gate of the overload."""
         ...
 
     def fake(self, overload: str) -> Callable[..., Any]:
@@ -76,9 +86,13 @@ class Behaviour(Protocol):
         """Serve a call that torch wants to differentiate or, of the default overload, to batch."""
         ...
 
-    def define(self, suffix: str) -> bool:
-        """Register what is derived under a name that ends so; return whether there is such a thing."""
+    def define(self, base: str, suffix: str) -> bool:
+        """Register what is derived as `base__suffix`; return whether there is such a thing."""
         ...
+
+
+class HeldBehaviour(Held, Behaviour, Protocol):
+    """What an operator does that a user holds."""
 
 
 class NativeBehaviour(Behaviour, Protocol):
@@ -112,6 +126,8 @@ class Registration:
     """Whether the implementation is Python's; there are no gates then."""
     devices: tuple[str, ...] = ()
     """The keys of devices that Python implements it at."""
+    operator: str = ""
+    """The dispatcher's name of it: `name` or a kept name."""
 
     def overload(self, name: str) -> Any:
         """Return the OpOverload of that name."""
@@ -125,7 +141,9 @@ class _State:
     lock: threading.RLock = field(default_factory=threading.RLock)
     libraries: dict[str, Any] = field(default_factory=dict[str, Any])
     registrations: dict[str, Registration] = field(default_factory=dict[str, Registration])
-    counts: dict[str, int] = field(default_factory=dict[str, int])
+    defined: set[str] = field(default_factory=set[str])
+    """The dispatcher's names of all operators."""
+    names: KeptNames = field(default_factory=KeptNames)
     defining: set[str] = field(default_factory=set[str])
     """Names that are being defined, which torch looks up before."""
     awaited: set[str] = field(default_factory=set[str])
@@ -156,9 +174,9 @@ def register(
 ) -> Registration:
     """Make `name` (`ns::name`) an operator, or exchange its behaviour; `thunks` gives the code that gates need.
 
-    With `python` the behaviour is a `PythonBehaviour`, which has no gates. One that is not `alone` comes with another
-    operator: nothing is traced anew where it is exchanged, since the other one has been. `devices` are the keys that
-    Python serves, those of all devices unless given.
+    With `python` the behaviour is a `PythonBehaviour`, which has no gates. One that is `alone` is `Held`, and takes the
+    name over. Another one comes with an operator: it is exchanged for the same code only, and nothing is traced anew.
+    `devices` are the keys that Python serves, those of all devices unless given.
     """
     if devices is None:
         devices = ("CPU", "CUDA") if made_for_cuda() else ("CPU",)
@@ -166,18 +184,56 @@ def register(
         known = _state.registrations.get(name)
         if known is not None and alone:
             forget_traces()
-        if known is not None and (known.schema, known.python, known.devices) == (schema, python, devices):
-            registration = known
-            known.behaviour = behaviour
-            for gate in known.gates.values():
-                gate.clear()
-        else:
+        elif known is not None and known.behaviour.kept != behaviour.kept:
+            name = behaviour.kept
+        registration = _fitting(name, (schema, python, devices), behaviour, alone=alone)
+        if alone:
+            _state.names.take_over(name, cast("HeldBehaviour", behaviour))
+        if registration is None:
             registration = _define(name, schema, behaviour, None if python else thunks(), devices)
-            _state.registrations[name] = registration
+        else:
+            registration.behaviour = behaviour
+            for gate in registration.gates.values():
+                gate.clear()
+        _state.registrations[name] = _state.registrations[registration.operator] = registration
+        namespace, _, plain = name.partition("::")
+        setattr(getattr(torch.ops, namespace), plain, registration.packet)
     _share(registration, anew=known is not None)
     if _is_imported(LOWERINGS, _offer_all):
         _offer(registration)
     return registration
+
+
+def _fitting(name: str, kind: tuple[object, ...], behaviour: Behaviour, *, alone: bool) -> Registration | None:
+    """Return the registration that a behaviour can be exchanged in: of the same code, or of a name to take over."""
+    for each in (name, behaviour.kept):
+        known = _state.registrations.get(each)
+        if known is None or (known.schema, known.python, known.devices) != kind:
+            continue
+        if known.behaviour.kept == behaviour.kept or (alone and each == known.operator):
+            return known
+    return None
+
+
+def kept_name(name: str, digest: str, *, tells_all: bool) -> str:
+    """Return the kept name of what is defined; where its hash does not tell all, definitions are counted."""
+    kept = f"{name}__{digest}"
+    with _state.lock:
+        return kept if tells_all else _state.names.count(kept)
+
+
+def note_call(kept: str) -> str | None:
+    """Note that a handle is called of a name that one has left; see `KeptNames.note_call`."""
+    with _state.lock:
+        return _state.names.note_call(kept)
+
+
+def family_name(name: str, kept: str) -> str:
+    """Return what the names of operators that are derived of a handle begin with: those of a name's first definition
+    with that name, others with the kept one. Graphs look names up when they run, also after a name was taken over.
+    """
+    with _state.lock:
+        return name if _state.names.first.get(name) == kept else kept
 
 
 def lock() -> threading.RLock:
@@ -256,17 +312,17 @@ def registered(name: str) -> Registration | None:
 
 def by_name(name: str, module: str) -> Any:
     """Return the behaviour of the operator of that name, importing the module that defines it if need be."""
-    found = registered(name)
+    found = _state.names.find(name) or registered(name)
     if found is None:
         importlib.import_module(module)
-        found = registered(name)
+        found = _state.names.find(name) or registered(name)
     if found is None:
         raise LookupError(f"module {module} does not define the operator {name}")
-    return found.behaviour
+    return found.behaviour if isinstance(found, Registration) else found
 
 
 class _Namespace(type(torch.ops.aten)):
-    """What `torch.ops.ns` is where operators of ours are: a name of something derived is found by deriving it.
+    """What `torch.ops.ns` is where operators of ours are: names of something derived, and kept names, are found.
 
     Such names stand in graphs that another process has compiled.
     """
@@ -275,30 +331,33 @@ class _Namespace(type(torch.ops.aten)):
 
     def __getattr__(self, name: str) -> Any:
         """Return an operator that nobody has asked for yet."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            if not _is_derived(f"{self.name}::{name}"):
-                raise
-            return super().__getattr__(name)
+        if _appears(f"{self.name}::{name}"):
+            return vars(self)[name]
+        return super().__getattr__(name)
 
 
-def _is_derived(name: str) -> bool:
-    """Return whether a name is that of a derived operator, which is registered from then on."""
+def _appears(name: str) -> bool:
+    """Return whether a name is kept for a handle, or that of a derived operator; it is registered from then on."""
     base, mark, suffix = name.rpartition("__")
-    if not mark or name in _state.defining or not (base in _state.registrations or _is_derived(base)):
+    if not mark or name in _state.defining:
         return False
-    return _state.registrations[base].behaviour.define(suffix)
+    handle = _state.names.find(name)
+    if handle is not None:
+        handle.appear()
+        return name in _state.registrations
+    if not (base in _state.registrations or _appears(base)):
+        return False
+    return _state.registrations[base].behaviour.define(base, suffix)
 
 
 def _define(
     name: str, schema: Schema, behaviour: Behaviour, thunks: bytes | None, devices: tuple[str, ...]
 ) -> Registration:
-    namespace, _, plain = name.partition("::")
-    if name not in _state.counts and _is_taken(name):
+    namespace = name.partition("::")[0]
+    if name not in _state.defined and _is_taken(name):
         raise ValueError(f"{name} is an operator of PyTorch or of another library already; choose another name")
-    count = _state.counts[name] = _state.counts.get(name, 0) + 1
-    internal = plain if count == 1 else f"{plain}__{count}"
+    operator = _free_name(name, behaviour.kept)
+    internal = operator.partition("::")[2]
     library: Any = _state.libraries.get(namespace)
     if library is None:
         library = _state.libraries[namespace] = torch.library.Library(namespace, "FRAGMENT")
@@ -307,17 +366,26 @@ def _define(
     if schema.random:
         tags.append(torch.Tag.nondeterministic_seeded)
     overloads = {DEFAULT: schema.default} | ({OUT: schema.out} if schema.out is not None else {})
-    _state.defining.add(f"{namespace}::{internal}")
+    _state.defining.add(operator)
     for overload in overloads.values():
-        library.define(internal + overload.schema.removeprefix(plain), tags=tags)
-    _state.defining.discard(f"{namespace}::{internal}")
+        library.define(re.sub(r"\w+", internal, overload.schema, count=1), tags=tags)
     packet = getattr(getattr(torch.ops, namespace), internal)
-    setattr(getattr(torch.ops, namespace), plain, packet)
-    registration = Registration(name, schema, packet, behaviour, python=thunks is None, devices=devices)
+    _state.defining.discard(operator)
+    _state.defined.add(operator)
+    registration = Registration(name, schema, packet, behaviour, {}, thunks is None, devices, operator)
     for label, overload in overloads.items():
-        full_name = f"{namespace}::{internal}" + ("" if label == DEFAULT else f".{label}")
+        full_name = operator + ("" if label == DEFAULT else f".{label}")
         _implement(registration, label, overload, full_name, thunks)
     return registration
+
+
+def _free_name(name: str, kept: str) -> str:
+    """Return the dispatcher's name for what is to be called `name`; names are never given away again."""
+    count, chosen = 1, name if name not in _state.defined else kept
+    while chosen in _state.defined:
+        count += 1
+        chosen = f"{kept}_{count}"
+    return chosen
 
 
 def _share(registration: Registration, *, anew: bool = False) -> None:
@@ -345,7 +413,13 @@ def _share_all() -> None:
 
 
 def _offer(registration: Registration) -> None:
-    """Let Inductor ask about an operator."""
+    """Let Inductor ask about an operator.
+
+    Where a name was taken over, its graphs are others than those of processes in which it means one code.
+    """
+    kept = registration.behaviour.kept
+    if _state.names.first.get(registration.name, kept) != kept:
+        enter_in_keys(f"{registration.name} is defined again", kept)
 
     def fusible() -> Defined | None:
         return registration.behaviour.fusible
@@ -391,7 +465,7 @@ def _implement(
     """Put the gate (for None: the Python implementation) and the fake of one overload in place."""
 
     def miss(values: tuple[object, ...]) -> None:
-        registration.behaviour.miss(label, values)
+        registration.behaviour.miss(label, registration.gates[label], values)
 
     def fake(*arguments: Any, **named: Any) -> Any:
         return registration.behaviour.fake(label)(*arguments, **named)

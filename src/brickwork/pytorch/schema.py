@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from brickwork.frontend.parameters import Kind, NoDefault, ParameterDeclaration
@@ -75,6 +75,13 @@ def checked_name(name: str) -> str:
                 f"an operator cannot be named {name!r}: {part!r} has a meaning of its own; choose another name"
             )
     return name
+
+
+def own_name(function: Callable[..., object]) -> str:
+    """Return the name of an operator that is given none: of its module and its function."""
+    module = re.sub(r"\W+", "_", getattr(function, "__module__", None) or "").strip("_") or "brickwork"
+    namespace = f"m_{module}" if module[0].isdigit() else module
+    return f"{namespace}::{getattr(function, '__name__', 'operator')}"
 
 
 def derive(name: str, definition: Defined) -> Schema:

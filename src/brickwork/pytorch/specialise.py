@@ -78,7 +78,8 @@ class Specialiser:
     note: Note
     artifacts: dict[_Key, Artifact] = field(default_factory=dict[_Key, Artifact])
     """By overload, signature and architecture, oldest first."""
-    linked: set[tuple[Gate, _Key]] = field(default_factory=set[tuple[Gate, _Key]])
+    linked: set[tuple[Gate, int, _Key]] = field(default_factory=set[tuple[Gate, int, _Key]])
+    """By gate, and by how often that was cleared."""
     told: set[Diagnostic] = field(default_factory=set[Diagnostic])
     """The warnings that were given."""
 
@@ -100,10 +101,10 @@ class Specialiser:
             made = self.compile(self.definition, signature, place.gpu)
             artifact = self.artifacts[key] = made.artifact
             self.note(signature, overload, made)
-        if gate is not None and place.here and (gate, key) not in self.linked:
+        if gate is not None and place.here and (link := (gate, gate.clearings, key)) not in self.linked:
             symbols = None if place.index is None else devices().link(artifact, place.index)
             gate.add(artifact.code, artifact.description, symbols)
-            self.linked.add((gate, key))
+            self.linked.add(link)
         self._tell(artifact)
         return artifact
 

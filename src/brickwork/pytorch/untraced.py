@@ -1,4 +1,4 @@
-"""Functions that Dynamo leaves alone: it calls them, with all that they call, as they are."""
+"""Functions that Dynamo does not look into: it leaves them to be called, or calls them while it traces."""
 
 from __future__ import annotations
 
@@ -17,4 +17,11 @@ def untraced(function: _Function) -> _Function:
     frames.set_code_exec_strategy(marked.__code__, frames._FrameExecStrategy(skip, skip))  # noqa: SLF001  # as above
     marked._torchdynamo_disable = True  # noqa: SLF001  # what tells Dynamo not to look inside
     marked._torchdynamo_disable_msg = "it changes PyTorch's dispatcher, or is called by it"  # noqa: SLF001  # as above
+    return function
+
+
+def run_by_tracers(function: _Function) -> _Function:
+    """Mark a function that Dynamo calls while it traces, as `torch.compiler.assume_constant_result`, which loads it."""
+    marked: Any = function
+    marked._dynamo_marked_constant = True  # noqa: SLF001  # the name that torch gives it
     return function

@@ -7,7 +7,7 @@ made, which is the operator's fake, too. What is launched, and how, is the subcl
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
 from typing import Any, NoReturn, cast
@@ -19,12 +19,12 @@ from brickwork.frontend.text_locations import calling_module
 from brickwork.pytorch.arguments import check_devices, check_written
 from brickwork.pytorch.autograd import Differentiation
 from brickwork.pytorch.declared_schema import Declared, Dtypes, Picker, element_types, picker
-from brickwork.pytorch.gate import schema_arguments
+from brickwork.pytorch.gate import Gate, schema_arguments
+from brickwork.pytorch.handle import Handle
 from brickwork.pytorch.libtorch import in_transform
 from brickwork.pytorch.register import (
     DEFAULT,
     Registration,
-    by_name,
     forget_traces,
     in_order,
     register,
@@ -38,7 +38,7 @@ from brickwork.transform.derivation import Derivation
 _increment_version: Callable[[Any], None] = attrgetter("autograd.graph.increment_version")(torch)
 
 
-class LaunchedOp(ABC):
+class LaunchedOp(Handle):
     """An operator on GPUs that launches something of the user's. Calls go to `torch.ops.<namespace>.<name>`."""
 
     definition = None
@@ -54,7 +54,7 @@ class LaunchedOp(ABC):
         dtypes: Dtypes | None,
     ) -> None:
         """Take what is checked of each call; the subclass calls `_register` once it is ready for calls."""
-        self.name = declared.name
+        super().__init__(declared.name, (type(self).__name__, declared.schema.default.schema), tells_all=False)
         self.declared = declared
         self.__name__ = self.name.partition("::")[2]
         self.__module__ = calling_module()
@@ -75,16 +75,17 @@ class LaunchedOp(ABC):
         self._written = tuple(at for at, each in enumerate(declared.parameters) if each.written)
         self._count = len(declared.parameters)
 
-    def _register(self) -> None:
-        """Make the operator known to torch."""
+    def _connect(self) -> None:
         self._registration: Registration = register(
-            self.name, self.declared.schema, self, bytes, python=True, devices=("CUDA",)
+            self.name, self.declared.schema, self, bytes, python=True, devices=("CUDA",), alone=not self.left
         )
         self._overload: Any = self._registration.overload(DEFAULT)
         # What the OpOverload calls. Compilers know the OpOverload alone.
-        self._direct: Any = getattr(self._overload, "_op", self._overload)
+        self._usual = getattr(self._overload, "_op", self._overload)
         self._arguments = schema_arguments(self._overload)
+        before = vars(self).get("_family")
         self._family = _Family(self.declared, self._overload)
+        self._family.replaced = None if before is None else before.replaced
         self._differentiation = Differentiation(self._family)
 
     # ------------------------------------------------------------ calls
@@ -92,7 +93,11 @@ class LaunchedOp(ABC):
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call the operator."""
         try:
-            return (self._overload if is_dynamo_compiling() else self._direct)(*arguments, **named)
+            if not is_dynamo_compiling():
+                return self._direct(*arguments, **named)
+            if self.pending:
+                self.settle()
+            return self._overload(*arguments, **named)
         except NotImplementedError as error:
             hide_frames(error)
             tensors = tensors_of((*arguments, *named.values()))
@@ -192,9 +197,9 @@ class LaunchedOp(ABC):
 
     # ------------------------------------------------------------ what the dispatcher asks
 
-    def miss(self, overload: str, values: tuple[object, ...]) -> NoReturn:
+    def miss(self, overload: str, gate: Gate, values: tuple[object, ...]) -> NoReturn:
         """Refuse: there is no gate that could miss."""
-        raise AssertionError((overload, values))
+        raise AssertionError((overload, gate, values))
 
     def differentiate(self, overload: str, values: Sequence[Any]) -> Any:
         """Serve a call that torch wants to differentiate or to batch."""
@@ -206,9 +211,9 @@ class LaunchedOp(ABC):
             ]
         return self._differentiation(values)
 
-    def define(self, suffix: str) -> bool:
+    def define(self, base: str, suffix: str) -> bool:
         """Return that nothing is derived of the operator."""
-        del suffix
+        del base, suffix
         return False
 
     def run(self, overload: str) -> Callable[..., Any]:
@@ -253,6 +258,7 @@ class LaunchedOp(ABC):
     def check(self, /, *arguments: Any, **named: Any) -> None:
         """Run PyTorch's `torch.library.opcheck` on these arguments."""
         with OwnFramesHidden():
+            self.be_registered()
             cast("Any", torch.library).opcheck(self._overload, arguments, named)
 
     # ------------------------------------------------------------ refusals
@@ -287,18 +293,6 @@ class LaunchedOp(ABC):
     def __repr__(self) -> str:
         """Return the operator's schema."""
         return f"<brickwork operator {self.name.partition('::')[0]}::{self.declared.schema.default.schema}>"
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
-        """Pickle by name."""
-        return by_name, (self.name, self.__module__)
-
-    def __copy__(self) -> LaunchedOp:
-        """Return the operator itself, as for a function."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> LaunchedOp:
-        """Return the operator itself, as for a function."""
-        return self
 
 
 class _Family:
