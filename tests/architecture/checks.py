@@ -132,6 +132,17 @@ def inner_imports(tree: list[Module]) -> list[str]:
     ]
 
 
+def births(tree: list[Module]) -> list[str]:
+    """Complain of warnings that are given elsewhere than in their one place."""
+    return [
+        f"{module.name}:{node.lineno}: gives a warning; `{rules.WARNS}` does"
+        for module in tree
+        if module.name != rules.WARNS
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"warnings.warn", "warnings.warn_explicit"}
+    ]
+
+
 def long_files(tree: list[Module]) -> list[str]:
     """Complain of files beyond the budget."""
     lengths = ((module.name, module.source.count("\n")) for module in tree)

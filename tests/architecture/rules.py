@@ -55,6 +55,9 @@ NO_TORCH_NEEDED = ("diagnostics", "config", "ir", "target", "language", "fronten
 STATEFUL = frozenset({"runtime.cache", "pytorch.register"})
 """The only modules that keep state."""
 
+WARNS = "diagnostics.warn"
+"""The module that all warnings come from, so that they stand at the user's line."""
+
 FILE_LINES = 600
 FUNCTION_LINES = 60
 ARM_LINES = 4

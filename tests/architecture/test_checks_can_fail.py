@@ -27,6 +27,7 @@ ALL = [
     checks.cycles,
     checks.doors,
     checks.inner_imports,
+    checks.births,
     checks.long_files,
     checks.long_functions,
     checks.suppressions,
@@ -49,6 +50,7 @@ FAULTS = [
     (checks.direction, {"analysis/isl.py": "from ..target import cpu\n"}, "analysis (2) imports target (1)"),
     (checks.direction, {"ir/nodes.py": "def f():\n    from brickwork import op\n"}, "ir (1) imports op (8)"),
     (checks.direction, {"attic/x.py": "import brickwork.ir\n"}, "attic has no layer"),
+    (checks.births, {"ir/a.py": "import warnings\nwarnings.warn('')\n"}, "ir.a:2: gives a warning"),
     (
         checks.cycles,
         {"ir/a.py": "from brickwork.ir import b\n", "ir/b.py": "from brickwork.ir.a import x\n"},

@@ -18,6 +18,7 @@ TREE = checks.modules(ROOT / "src" / "brickwork")
         checks.cycles,
         checks.doors,
         checks.inner_imports,
+        checks.births,
         checks.long_files,
         checks.long_functions,
         checks.suppressions,

@@ -2,18 +2,29 @@
 
 import multiprocessing
 import os
+import pwd
+import tempfile
 import threading
 import time
 import warnings
 
 import pytest
+import torch
 
-from brickwork.config import config
+import brickwork as bw
+from brickwork.config import config, temporary_cache
 from brickwork.diagnostics.errors import BrickworkWarning
 from brickwork.runtime import cache
 from brickwork.runtime.cache import Entry
 
 ENTRY = Entry({"explain": "loop i: parallel", "sites": [1, 2]}, {"object": bytes(range(256)) * 8, "thunk": b""})
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] * 2
+    return out
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +86,45 @@ def test_a_folder_that_cannot_be_written_warns_once(tmp_path):
             warnings.simplefilter("error")
             cache.put("cd" * 32, ENTRY)
         assert cache.get("ab" * 32) is ENTRY
+
+
+def test_a_user_without_a_home_has_a_temporary_cache_of_his_own(tmp_path, monkeypatch):
+    def unknown(_):
+        raise KeyError("no such user")
+
+    for variable in ("HOME", "XDG_CACHE_HOME", "BRICKWORK_CACHE_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    expected = tmp_path / f"brickwork-{os.getuid()}"
+    for others in (False, True):
+        temporary_cache.cache_clear()
+        with config.override(cache_dir=""), warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            operator = bw.op("bwcache::homeless")(doubled)
+            folder = config.cache_path()
+            assert operator(torch.ones(2)).tolist() == [2, 2]
+            assert (folder == expected, folder.is_relative_to(tmp_path)) == (not others, True)
+            assert folder.stat().st_mode & 0o077 == 0
+            assert [*folder.glob("??/*.entry")]
+        (found,) = told
+        assert (found.filename, str(folder) in str(found.message)) == (__file__, True)
+        expected.chmod(0o777)
+        cache.forget()
+    with config.override(cache_dir="~/elsewhere"):
+        assert config.cache_path() == folder
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    temporary_cache.cache_clear()
+    with config.override(cache_dir=""), pytest.warns(BrickworkWarning, match="no home folder"):
+        cache.put("ab" * 32, ENTRY)
+    temporary_cache.cache_clear()
+
+
+def test_an_unwritable_cache_is_told_at_the_users_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with config.override(cache_dir=str(tmp_path / "file")), pytest.warns(BrickworkWarning, match="cannot write") as told:
+        bw.op("bwcache::unwritable")(doubled)(torch.ones(3, dtype=torch.float64))
+    assert [each.filename for each in told] == [__file__]
 
 
 def test_nothing_unfinished_is_left(folder):

@@ -2,6 +2,9 @@ import ctypes
 import struct
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -133,6 +136,31 @@ def test_damaged_objects_raise_and_do_not_end_the_process(symbols):
     for cut in range(64, len(data), 97):
         with pytest.raises((elf.UnsupportedObjectError, ValueError, LookupError, struct.error)):
             elf.link(elf.read(data[:cut]), 1 << 40, lambda name: 1 << 40)
+
+
+def test_threads_that_link_with_llvm_keep_their_symbols_apart(monkeypatch):
+    text = "@cell = external global i64\n@later = external global i64\n"
+    text += "define i64 @read() { %a = load i64, ptr @cell %b = load i64, ptr @later %c = add i64 %a, %b ret i64 %c }"
+    made, meeting = compiled(text), threading.Barrier(4)
+    words = [ctypes.c_int64(number) for number in range(4)]
+
+    class Slow(dict):
+        def get(self, name, default=None):
+            time.sleep(0.01)
+            return super().get(name, default)
+
+    def refuse(*_):
+        raise elf.UnsupportedObjectError("as on another machine")
+
+    def read(word):
+        address = ctypes.addressof(word)
+        meeting.wait()
+        found = load(made, Slow(cell=address, later=address))
+        return ctypes.CFUNCTYPE(ctypes.c_int64)(found.address("read"))()
+
+    monkeypatch.setattr(loader, "_load_elf", refuse)
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(read, words)] == [0, 2, 4, 6]
 
 
 def test_loading_needs_no_llvm():

@@ -15,7 +15,7 @@ from brickwork import ops
 from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_OWNER, RECORD_SITE, RECORD_WORDS
 from brickwork.codegen.entry_description import EntryDescription
-from brickwork.codegen.support import CUDA_DRAW
+from brickwork.codegen.support import CUDA_ALLOCATE, CUDA_DRAW
 from brickwork.diagnostics.location import NOWHERE
 from brickwork.host.driver import Driver
 from brickwork.ir.nodes import Failure, FailureKind
@@ -176,6 +176,7 @@ def test_in_a_forked_child_the_record_is_the_parents(two, monkeypatch):
 
 @pytest.mark.usefixtures("two")
 def test_what_the_driver_refuses_becomes_an_error():
+    assert type(driver_error("ns::op", CUDA_ALLOCATE)) is torch.OutOfMemoryError
     assert type(out_of_memory(MemoryError("400 bytes"))) is torch.OutOfMemoryError
     assert "random key" in str(driver_error("ns::op", CUDA_DRAW))
     said = str(driver_error("ns::op", 222))

@@ -45,6 +45,25 @@ def test_names_that_torch_cannot_take_are_refused(name: str) -> None:
         bw.op(name)(incremented("x"))
 
 
+def test_a_name_that_torch_does_not_take_says_what_to_write() -> None:
+    with pytest.raises(ValueError, match=r"not 'my-lib::2 fast': write 'my_lib::op_2_fast'$"):
+        bw.op("my-lib::2 fast")
+
+
+def test_an_allocation_that_fails_names_operator_line_and_bytes() -> None:
+    @bw.op("names::enormous")
+    def enormous(n: int) -> torch.Tensor:
+        out = torch.empty(n, 3)
+        for i in range(n):
+            out[i, 0] = 1.0
+        return out
+
+    line = enormous.definition.loc.line + 2
+    said = rf"you tried to allocate 13510798882111488 bytes, .*\[1125899906842624, 3\].* \(enormous, .*:{line}\)"
+    with pytest.raises(RuntimeError, match=said):
+        enormous(1 << 50)
+
+
 class Holder:
     factor = 3.0
 

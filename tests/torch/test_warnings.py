@@ -100,6 +100,61 @@ def test_a_closure_is_watched() -> None:
     assert len(told(lambda: operator(torch.ones(3)))) == 1
 
 
+class Settings:
+    """What operators read in the tests below."""
+
+    factor = 2.0
+
+    def __init__(self) -> None:
+        self.weights = [1.0, [2.0, 3.0]]
+        self.offset = 1.0
+
+    @property
+    def computed(self) -> float:
+        raise AssertionError("code of the user's is not run by a check")
+
+
+def test_what_is_changed_in_place_is_told() -> None:
+    items, pairs, long, held = [1.0, 2.0], ((1.0, [2.0]), 3.0), [0.0] * 1000, Settings()
+
+    def mixed(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        for i in range(x.shape[0]):
+            out[i] = x[i] * items[0] + pairs[0][1][0] + long[7] + held.offset + held.weights[1][0] * Settings.factor
+        return out
+
+    def change(name: str) -> None:
+        match name:
+            case "items":
+                items.append(3.0)
+            case "pairs":
+                pairs[0][1][0] = 5.0
+            case "long":
+                long[7] = 1.0
+            case "held.weights":
+                held.weights[1] = [torch.ones(2), 3.0]
+            case "held.offset":
+                held.offset = 5.0
+            case _:
+                Settings.factor = 3.0
+
+    x = torch.ones(3)
+    for name in ("items", "pairs", "long", "held.weights", "held.offset", "Settings.factor"):
+        operator = bw.op(f"bwwarn::in_place_{name.replace('.', '_')}")(mixed)
+        before = operator(x)
+        assert not told(lambda operator=operator: [operator(x) for _ in range(40)])
+        change(name)
+        (found,) = told(lambda operator=operator: [operator(x) for _ in range(40)])
+        assert found.filename == __file__
+        assert f"was decorated before `{name}` was changed, and keeps the old value" in str(found.message)
+        assert torch.equal(operator(x), before)
+        again = bw.op(operator.name)(mixed) if name != "held.weights" else operator
+        held.weights[1] = [2.0, 3.0]
+        assert not told(lambda again=again: [again(x) for _ in range(40)])
+    held.offset = torch.ones(2)  # type: ignore[assignment]  # what cannot be compared is another value
+    Settings.factor = 2.0
+
+
 def test_traced_code_is_not_stopped_by_it(operator: bw.Op) -> None:
     compiled = torch.compile(lambda x: operator(x), fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(torch.ones(3)), operator(torch.ones(3)))

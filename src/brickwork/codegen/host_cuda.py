@@ -149,7 +149,7 @@ def emit_exception(host: Host, cuda: Cuda, number: str) -> str:
 
 
 def refuse(host: Host, cuda: Cuda, error: str) -> None:
-    """End the call with an error of the driver, or `support.CUDA_DRAW`."""
+    """End the call with an error of the driver, or one of `support.CUDA_ALLOCATE`, `CUDA_DRAW`."""
     host.state.writer.store("i64", error, cuda.error)
     host.state.writer.branch(host.failed)
 

@@ -142,9 +142,10 @@ CATALOGUE: dict[str, Rule] = {
     ),
     "BW401": Rule(
         "a captured value that means something else by now",
-        "An operator keeps the numbers and helpers that its source names as they were when it was decorated, as default"
-        " arguments are kept. One of them has another value now, which the operator does not see: decorate the function"
-        " again. It is told once for an operator, at a call through its Python object.",
+        "An operator keeps the numbers, lists and helpers that its source names, and the attributes of objects, as they"
+        " were when it was decorated. One of them has another value now, or was changed in place, which the operator"
+        " does not see: decorate the function again. It is told once for an operator, at a call through its Python"
+        " object; of a long list, at one of the next calls.",
     ),
     "BW402": Rule(
         "a loop that a single thread of a GPU runs",

@@ -20,7 +20,7 @@ import torch
 
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_OWNER, RECORD_WORDS
 from brickwork.codegen.entry_description import EntryDescription
-from brickwork.codegen.support import CUDA_DATA, CUDA_DRAW, kernel_cell
+from brickwork.codegen.support import CUDA_ALLOCATE, CUDA_DATA, CUDA_DRAW, kernel_cell
 from brickwork.diagnostics.errors import DeviceError, InternalError
 from brickwork.host.driver import driver
 from brickwork.host.failure import exception_of
@@ -198,6 +198,8 @@ def driver_error(operator: str, code: int) -> Exception:
         torch.cuda.init()
     except RuntimeError as error:
         return error
+    if code == CUDA_ALLOCATE:
+        return torch.OutOfMemoryError(f"CUDA out of memory: there is none for a random key of {operator}")
     if code == CUDA_DRAW:
         return RuntimeError(f"torch's generator of the device cannot draw a random key for {operator}")
     return RuntimeError(f"CUDA error: {driver().describe(code)} (when launching {operator})")
