@@ -26,7 +26,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.devices import devices
-from brickwork.pytorch.explain_gradients import Gradient, as_numbers, gradient_of_call, told_by_user
+from brickwork.pytorch.explain_gradients import Gradient, as_numbers, gradient_of_call, said_of, told_by_user
 from brickwork.pytorch.fusion import fused, fusion_text, may_fuse
 from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order, thunk_name, thunk_object
 from brickwork.pytorch.handle import Handle
@@ -386,7 +386,7 @@ class Op(Handle):
             return self._python_host.explanation()
         if artifact is None:
             return f"{self.name} is not compiled yet: pass arguments to explain"
-        return artifact.explanation
+        return said_of(artifact, self._numbers(arguments, named))
 
     def _explanation(self, topic: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
         """Say what is known of a topic for these arguments."""

@@ -221,11 +221,15 @@ class Store(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class If(Node):
-    """Two-way branch on a bool."""
+    """Two-way branch on a bool.
+
+    Where a transform chooses between versions of the same statements, `version` names the one that `then` is.
+    """
 
     condition: Expression
     then: Block
     otherwise: Block = ()
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

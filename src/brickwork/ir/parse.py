@@ -256,8 +256,10 @@ class _Reader:
             case ast.Assign(targets=[ast.Name() as name]):
                 return Assign(symbol=self.symbol(name), value=self.expression(node.value))
             case ast.If():
+                name, test = _call(node.test).args if _called(node.test) == "version" else (None, node.test)
                 then, otherwise = self.block(node.body), self.block(node.orelse)
-                return If(condition=self.expression(node.test), then=then, otherwise=otherwise)
+                version = "" if name is None else _text(name)
+                return If(condition=self.expression(test), then=then, otherwise=otherwise, version=version)
             case ast.For():
                 return self._for(node)
             case ast.While(body=[ast.With() as prelude, *body]):

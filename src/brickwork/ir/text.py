@@ -248,7 +248,8 @@ def _statement(node: Statement, depth: int) -> Iterator[str]:
     space = INDENT * depth
     match node:
         case If():
-            yield f"{space}if {print_expression(node.condition)}:"
+            condition = print_expression(node.condition)
+            yield f"{space}if {f'version({node.version!r}, {condition})' if node.version else condition}:"
             yield from _lines(node.then, depth + 1)
             if node.otherwise:
                 yield f"{space}else:"

@@ -46,7 +46,7 @@ class Gradient:
         text = importlib.import_module("brickwork.runtime.explain_gradients").gradients_text(
             made, signature, self.numbers
         )
-        return f"{text}\n{self.artifact.explanation}"
+        return f"{text}\n{said_of(self.artifact, self.numbers)}"
 
 
 def gradient_of_call(
@@ -79,6 +79,14 @@ def gradient_of_call(
     given = cast("Derived", found.definition).results_given
     saved = compress(outputs[len(outputs) - len(given) :], given)
     return Gradient(found, (*bare, *grads, *saved, *key), place)
+
+
+def said_of(artifact: Artifact, numbers: Sequence[Any] | None) -> str:
+    """Return what is said of code; `numbers` are the arguments as sizes and numbers, which choose what a GPU runs."""
+    if numbers is None or not artifact.kernels:
+        return artifact.explanation.text()
+    text: str = importlib.import_module("brickwork.runtime.explain_launches").text_for(artifact, numbers)
+    return text
 
 
 def as_numbers(value: Any) -> Any:

@@ -130,7 +130,7 @@ class PythonHost:
             first, last = piece.statements[0].lineno, piece.statements[-1].end_lineno
             lines.append(f"lines {first} to {last}: compiled, as {self.name}__loop{piece.number}")
             artifacts = [artifact for operator in made for artifact in operator.artifacts]
-            texts = [artifact.explanation.split("\n") for artifact in artifacts[-1:]]
+            texts = [artifact.explanation.text().split("\n") for artifact in artifacts[-1:]]
             lines += [f"  {line}" for text in texts for line in text if not line.startswith("host part:")]
             lines += [] if artifacts else ["  not compiled yet: pass arguments to explain"]
         return "\n".join(lines)

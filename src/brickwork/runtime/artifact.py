@@ -18,6 +18,7 @@ from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.nodes import Failure, FailureKind
 from brickwork.records import dataclass
 from brickwork.runtime.cache import Entry
+from brickwork.transform.explanation import Explanation, from_json, to_json
 
 _CODE = "object"
 
@@ -29,7 +30,7 @@ class Artifact:
     code: bytes
     """A relocatable object, or an archive of some, that defines `description.symbol`."""
     description: EntryDescription
-    explanation: str
+    explanation: Explanation
     """What `op.explain()` says."""
     stages: Mapping[str, str]
     """`ir`, `schedule`, `llvm` and, for a GPU, `pieces` (the program that launches its kernels) and `device` (the
@@ -50,7 +51,7 @@ def to_entry(artifact: Artifact) -> Entry:
         "operator": description.operator,
         "symbol": description.symbol,
         "failures": [_site_to_json(site) for site in description.failures],
-        "explanation": artifact.explanation,
+        "explanation": to_json(artifact.explanation),
         "warnings": [[each.code, each.message, _location_to_json(each.loc), each.help] for each in artifact.warnings],
         "kernels": dict(artifact.kernels),
         "architecture": artifact.architecture,
@@ -66,7 +67,7 @@ def from_entry(entry: Entry) -> Artifact:
     return Artifact(
         code=entry.blobs[_CODE],
         description=EntryDescription(metadata["operator"], metadata["symbol"], failures),
-        explanation=with_cells(metadata["explanation"]),
+        explanation=from_json(metadata["explanation"], with_cells),
         stages=_Stages(entry.blobs),
         warnings=tuple(_warning_from_json(*each) for each in metadata["warnings"]),
         kernels=metadata["kernels"],

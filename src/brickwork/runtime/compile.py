@@ -77,7 +77,7 @@ def compile_operator(
         entry, cached = cache.obtain(cache.key_of((*parts, *more, *environment_key(target))), make)
     artifact = from_entry(entry)
     if config.dump_dir:
-        dump(name, _all_stages(artifact), {"signature": text, "explain": artifact.explanation})
+        dump(name, _all_stages(artifact), {"signature": text, "explain": artifact.explanation.text()})
     return Compilation(artifact, cached, time.perf_counter() - start)
 
 

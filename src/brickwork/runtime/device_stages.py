@@ -24,6 +24,7 @@ from brickwork.runtime.stage_files import StageFiles
 from brickwork.runtime.stages import attempt_of, explained, program_of
 from brickwork.target.target import Target
 from brickwork.transform.derivation import Defined
+from brickwork.transform.explanation import Explanation
 from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import ScheduledKernel, schedule_program
 
@@ -70,4 +71,4 @@ def emit(
     code = compile_module(steps.reach("llvm", entry.text()), host)
     texts = separated(text)
     made = keys_of({name: texts[name] for name in modules}, target)
-    return Artifact(code, description, "", steps.reached, kernels=made, architecture=target.cpu), kernels
+    return Artifact(code, description, Explanation(), steps.reached, kernels=made, architecture=target.cpu), kernels

@@ -79,13 +79,30 @@ MOST_LAUNCHES = 1000
 
 @dataclass(frozen=True, slots=True)
 class LaunchFigures:
-    """One launch: blocks, threads of a block, and what all threads ask for."""
+    """One launch: blocks, threads of a block, and what all threads ask for.
+
+    `form` says what threads take, and `atomic` names the tensors whose elements are updated atomically.
+    """
 
     kernel: str
     blocks: int | None
     threads: int | None
     bytes: int | None
     flops: int | None
+    form: Form = Form.SERIAL
+    atomic: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The launches of a program for some arguments, and the choices on the way to them, by the versions' names.
+
+    If `complete`, there are no others: sizes and numbers told all.
+    """
+
+    launches: list[LaunchFigures]
+    taken: dict[str, bool]
+    complete: bool
 
 
 class _Flow(Enum):
@@ -115,13 +132,21 @@ class _Known:
     sizes: dict[tuple[Tensor, int], int] = field(default_factory=dict[tuple[Tensor, int], int])
     values: dict[Symbol, Number] = field(default_factory=dict[Symbol, Number])
     found: list[LaunchFigures] = field(default_factory=list[LaunchFigures])
+    taken: dict[str, set[bool]] = field(default_factory=dict[str, set[bool]])
+
+
+def followed(program: Program, arguments: Sequence[Argument]) -> Followed:
+    """Return what a program of pieces launches for the arguments of its parameters, and by which choices."""
+    known = _begun(program, arguments)
+    complete = _run(known, program.body) is _Flow.NEXT
+    # What is chosen again and again, now this way and now that, is no choice of the arguments.
+    taken = {name: True in found for name, found in known.taken.items() if len(found) == 1}
+    return Followed(known.found, taken, complete)
 
 
 def launches(program: Program, arguments: Sequence[Argument]) -> list[LaunchFigures]:
     """Return the launches of a program of pieces for the arguments of its parameters."""
-    known = _begun(program, arguments)
-    _run(known, program.body)
-    return known.found
+    return followed(program, arguments).launches
 
 
 def bytes_allocated(program: Program, arguments: Sequence[Argument]) -> dict[Tensor, int]:
@@ -185,9 +210,11 @@ def _step(known: _Known, statement: Statement) -> _Flow:
             _assign(known, statement.symbol, _value(known, statement.value))
         case If():
             condition = _value(known, statement.condition)
-            return (
-                _Flow.STOP if condition is None else _run(known, statement.then if condition else statement.otherwise)
-            )
+            if condition is None:
+                return _Flow.STOP
+            if statement.version:
+                known.taken.setdefault(statement.version, set()).add(bool(condition))
+            return _run(known, statement.then if condition else statement.otherwise)
         case For():
             return _loop(known, statement)
         case While():
@@ -255,17 +282,20 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
     steps = prod(lengths)
     work = _block(known, kernel.body)
     total = (None, None) if work is None else (work.bytes, work.flops)
+    updated = (node.tensor.name for node in statements(kernel.body) if isinstance(node, Store) and node.combine)
+    what = (grid.form, tuple(dict.fromkeys(updated)))
     match grid.form:
         case Form.SERIAL:
-            return LaunchFigures(kernel.name, 1, 1, *total)
+            return LaunchFigures(kernel.name, 1, 1, *total, *what)
         case Form.PARALLEL if grid.table:
-            return LaunchFigures(kernel.name, _table(grid, prod(lengths[:-1]), lengths[-1]), grid.threads, *total)
+            blocks = _table(grid, prod(lengths[:-1]), lengths[-1])
+            return LaunchFigures(kernel.name, blocks, grid.threads, *total, *what)
         case Form.PARALLEL:
-            return LaunchFigures(kernel.name, -(-steps // grid.threads), grid.threads, *total)
+            return LaunchFigures(kernel.name, -(-steps // grid.threads), grid.threads, *total, *what)
         case Form.BLOCK:
             threads = _threads(known, kernel, steps)
             teams = TEAMS if threads == WARP else 1
-            return LaunchFigures(kernel.name, -(-steps // teams), threads * teams, *total)
+            return LaunchFigures(kernel.name, -(-steps // teams), threads * teams, *total, *what)
 
 
 def _table(grid: Grid, rows: int, columns: int) -> int:

@@ -25,6 +25,7 @@ from brickwork.target.target import Target
 from brickwork.transform import derive
 from brickwork.transform.derivation import Defined, origin_of
 from brickwork.transform.explain import explain
+from brickwork.transform.explanation import Explanation, Line
 from brickwork.transform.pipeline import ScheduledKernel, schedule_program
 from brickwork.transform.warn import warnings_of
 
@@ -61,7 +62,7 @@ def emit(program: Program, target: Target, module: Module, steps: StageFiles) ->
     functions = {each.kernel.name: emit_kernel(module, each.kernel, target).removeprefix("@") for each in kernels}
     description = emit_entry(module, program, functions, target)
     code = compile_in_parts(steps.reach("llvm", module.text()), target)
-    return Artifact(code, description, "", steps.reached), kernels
+    return Artifact(code, description, Explanation(), steps.reached), kernels
 
 
 def explained(
@@ -69,9 +70,11 @@ def explained(
 ) -> Artifact:
     """Return an artifact with what `op.explain()` says of it, and what the user is warned of."""
     head = f"{definition.name}{signature_text(signature)}"
-    lines = (head, f"host part: {host_text(definition)}", *(explain(kernel) for kernel in kernels))
+    lines = (Line(head), Line(f"host part: {host_text(definition)}"))
+    said = Explanation((*lines, *(part for kernel in kernels for part in explain(kernel).parts)))
     told = tuple(warning for kernel in kernels for warning in warnings_of(kernel))
-    return replace(artifact, explanation=with_files("\n".join(lines), origin_of(definition).files), warnings=told)
+    files = origin_of(definition).files
+    return replace(artifact, explanation=said.mapped(lambda text: with_files(text, files)), warnings=told)
 
 
 def host_text(definition: Defined) -> str:

@@ -1,4 +1,4 @@
-"""Says in words how a kernel's loops are run and how its accesses are kept in range, with the places in the source.
+"""Says how a kernel's loops are run and how its accesses are kept in range, with the places in the source.
 
 Only reads what the schedule and the analysis hold; nothing is decided here.
 """
@@ -7,41 +7,119 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 
 from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
 from brickwork.diagnostics.location import Location
-from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, For, Role, Statement, Store, Symbol
+from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, For, Role, Statement, Store, Symbol, Tensor
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import rewrite_statements, statements
 from brickwork.records import dataclass
+from brickwork.transform.checked_places import hoisted_checks, place_of
+from brickwork.transform.explanation import GUARDS, Choice, Explanation, Line, Part
+from brickwork.transform.guard import conjunction
 from brickwork.transform.host_device_partition import launched, partition
+from brickwork.transform.persistent import block_version
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.predicate import predicate
+from brickwork.transform.privatise_reductions import copied_version
+from brickwork.transform.replicate_reductions import copies_version
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
-from brickwork.transform.schedule.schedule import CacheTile, Schedule
+from brickwork.transform.schedule.schedule import CacheTile, Schedule, Tile
 from brickwork.transform.spelling import spelled
+from brickwork.transform.split_reductions import split_version
 from brickwork.transform.wavefront import diagonals
 
 _UNUSED_NUMBER = 1 << 40
 """Numbers from here on are those of no variable."""
 
 
-def explain(scheduled: ScheduledKernel) -> str:
+def explain(scheduled: ScheduledKernel) -> Explanation:
     """Return what happens to a kernel, loop by loop and access by access."""
-    lines = [f"kernel {scheduled.kernel.name}"]
-    analysis = scheduled.analysis
-    skewed, blocks = _skewed(scheduled), _blocks(scheduled)
-    alone = _alone(scheduled, blocks)
-    nests = _nests(analysis.model.loops)
-    for loop in analysis.model.loops:
-        lines.extend(_loop_lines(loop, scheduled, nests, alone, skewed, blocks))
-    lines.extend(_access_lines(analysis))
-    return "\n".join(lines)
+    return Explanation(tuple(_parts(scheduled)))
+
+
+def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
+    yield Line(f"kernel {scheduled.kernel.name}")
+    fast = _versions(scheduled)
+    if scheduled.guards and scheduled.careful is not None:
+        schedule, analysis = scheduled.careful
+        slow = (Line("  since what is tested below does not hold:"), *_loops(_view(scheduled, schedule, analysis)))
+        yield Choice(GUARDS, spelled(conjunction(scheduled.guards)), fast, slow, unknown=fast)
+    else:
+        yield from fast
+    yield from map(Line, _access_lines(scheduled))
+
+
+def _versions(scheduled: ScheduledKernel) -> tuple[Part, ...]:
+    """Return the loops as the versions of a kernel run them."""
+    told: tuple[Part, ...] = ()
+    for version in reversed(scheduled.versions):
+        loops = tuple(_loops(_view(scheduled, version.schedule, scheduled.analysis)))
+        if not told or loops == told:
+            told = loops
+        else:
+            told = (Choice(version.name, spelled(conjunction(version.conditions)), loops, told),)
+    return told
+
+
+def _view(scheduled: ScheduledKernel, schedule: Schedule, analysis: Analysis) -> _View:
+    """Return what a version of a kernel is told from."""
+    blocks = _blocks(scheduled)
+    seen = replace(scheduled, schedule=schedule, analysis=analysis)
+    return _View(seen, _nests(analysis.model.loops), _alone(scheduled, blocks), _skewed(scheduled), blocks)
 
 
 # ---------------------------------------------------------------- loops
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A kernel with the schedule of one version, and what is known of its loops.
+
+    `alone` are loops that one thread runs, or one block; `skewed` those of nests that a grid would run along their
+    diagonals. `in_block`: a block of threads runs the loops.
+    """
+
+    scheduled: ScheduledKernel
+    nests: _Nests
+    alone: frozenset[Symbol]
+    skewed: frozenset[Symbol]
+    blocks: _Blocks
+    in_block: bool = False
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule."""
+        return self.scheduled.schedule
+
+
+def _loops(view: _View) -> Iterator[Part]:
+    yield from _nest(view.scheduled.analysis.model.loops, view)
+
+
+def _nest(loops: Sequence[Loop], view: _View) -> Iterator[Part]:
+    """Yield what is said of loops, each with those inside of it."""
+    place = 0
+    while place < len(loops):
+        loop = loops[place]
+        end = next((at for at in range(place + 1, len(loops)) if loops[at].depth <= loop.depth), len(loops))
+        version = block_version(loop.node)
+        if version in view.scheduled.choices and not view.in_block:
+            inner = loops[place + 1 : end]
+            apart = (*_loop_parts(loop, view), *_nest(inner, view))
+            block = replace(view, in_block=True)
+            together = (*_loop_parts(loop, block), *_nest(inner, block))
+            indent = "  " * (loop.depth + 2)
+            either = Line(f"{indent}or one block of threads runs all iterations, if that is little in each")
+            unknown = (*_loop_parts(loop, view), either, *_nest(inner, view))
+            yield Choice(version, "", together, apart, unknown)
+        else:
+            yield from _loop_parts(loop, view)
+            yield from _nest(loops[place + 1 : end], view)
+        place = end
 
 
 def _alone(scheduled: ScheduledKernel, blocks: _Blocks) -> frozenset[Symbol]:
@@ -59,10 +137,9 @@ def _alone(scheduled: ScheduledKernel, blocks: _Blocks) -> frozenset[Symbol]:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """The persistent blocks of a kernel: their `indices`, the loops that each runs, and those shared out in them."""
+    """The persistent blocks of a kernel: their `indices`, and the loops that are shared out in them."""
 
     indices: frozenset[Symbol]
-    outermost: frozenset[Symbol]
     shared: frozenset[Symbol]
 
 
@@ -71,8 +148,7 @@ def _blocks(scheduled: ScheduledKernel) -> _Blocks:
     # The indices of nested loops that are shared out as one are assigned.
     shared = {node.index for node in inside if isinstance(node, For) and node.role is Role.THREAD}
     shared |= {node.symbol for node in inside if isinstance(node, Assign)}
-    outermost = {node.index for block in scheduled.persistent for node in block.body if isinstance(node, For)}
-    return _Blocks(frozenset(block.index for block in scheduled.persistent), frozenset(outermost), frozenset(shared))
+    return _Blocks(frozenset(block.index for block in scheduled.persistent), frozenset(shared))
 
 
 def _skewed(scheduled: ScheduledKernel) -> frozenset[Symbol]:
@@ -109,45 +185,89 @@ def _if_short(loop: Loop, scheduled: ScheduledKernel) -> Iterator[str]:
         yield f"if it has fewer than {FEW_ITERATIONS}, in order{''.join(f', and {each}' for each in lanes)}"
 
 
-def _loop_lines(
-    loop: Loop,
-    scheduled: ScheduledKernel,
-    nests: _Nests,
-    alone: frozenset[Symbol],
-    skewed: frozenset[Symbol],
-    blocks: _Blocks,
-) -> Iterator[str]:
-    analysis, schedule = scheduled.analysis, scheduled.schedule
-    verdict = analysis.loops[loop.node.index]
-    indent = "  " * (loop.depth + 1)
-    how = _how_on_grid(loop, schedule) if scheduled.grid else _how(loop, schedule)
-    kept = how is not None and loop.node.index in alone
-    if kept:
-        how = "shared out among the threads of one block" if loop.node.index in blocks.shared else None
-    kept = kept and how is None
-    yield f"{indent}for {loop.node.index.name} at {loop.node.loc}: {how or 'in order'}"
-    yield from (f"{indent}  {line}" for line in (*_if_short(loop, scheduled), *_moves(loop, nests)))
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a loop runs, in words and as a `Line` has it; None in place of one is in order."""
+
+    text: str
+    role: str
+    lanes: int = 1
+    together: int = 1
+
+
+def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
+    """Yield what is said of one loop."""
+    way, index = _way(loop, view), loop.node.index
+    indent, updated = "  " * (loop.depth + 1), _updated(loop, way, view)
+    first = f"{indent}for {index.name} at {loop.node.loc}: "
+    if way is None:
+        line = Line(f"{first}in order", index.name, Role.SEQUENTIAL.value)
+    else:
+        atomic = tuple(tensor.name for tensor in updated)
+        line = Line(f"{first}{way.text}", index.name, way.role, way.lanes, way.together, atomic)
+    if view.schedule.split(index) and split_version(index) in view.scheduled.choices:
+        how = "in order" if way is None else way.text
+        pieces = replace(line, text=f"{first}{how}, in pieces that are joined afterwards")
+        either = replace(line, text=f"{first}{how}, or in pieces if there are few iterations around it")
+        yield Choice(split_version(index), "", (pieces,), (line,), (either,))
+    else:
+        yield line
+    yield from (Line(f"{indent}  {text}") for text in _more(loop, way, view))
+    for tensor in updated:
+        if (version := copies_version(tensor)) in view.scheduled.choices:
+            copied = Line(f"{indent}  threads update copies of '{tensor.name}', which are summed at the end")
+            either = Line(f"{indent}  if there are many, threads update copies of '{tensor.name}', which are summed at the end")
+            yield Choice(version, "", (copied,), (), (either,))
+
+
+def _way(loop: Loop, view: _View) -> _Way | None:
+    index, schedule = loop.node.index, view.schedule
+    if not view.scheduled.grid:
+        return _how(loop, view)
+    if view.in_block or index in view.alone:
+        if index not in view.blocks.shared:
+            return None
+        return _Way("shared out among the threads of one block", Role.THREAD.value)
+    return _how_on_grid(loop, schedule)
+
+
+def _updated(loop: Loop, way: _Way | None, view: _View) -> tuple[Tensor, ...]:
+    """Return the tensors that iterations of a loop update atomically."""
+    verdict = view.scheduled.analysis.loops[loop.node.index]
+    if way is None or not verdict.independent or view.schedule.copies(loop.node.index):
+        return ()
+    return verdict.updates
+
+
+def _more(loop: Loop, way: _Way | None, view: _View) -> Iterator[str]:
+    """Yield what else is said of a loop: what became of it, what it accumulates, and why it is in order."""
+    scheduled, index = view.scheduled, loop.node.index
+    verdict = scheduled.analysis.loops[index]
+    yield from (*_if_short(loop, scheduled), *_moves(loop, view.nests))
     for reduction in verdict.reductions:
-        if how is not None:
-            yield f"{indent}  partial results of '{reduction.symbol.name}' are joined by {_word(reduction.operator)}"
-    if how is not None and verdict.updates and verdict.independent:
-        names = ", ".join(f"'{tensor.name}'" for tensor in verdict.updates)
-        yield f"{indent}  updates of {names} are atomic, as iterations may meet on an element"
-    copied = bool(schedule.copies(loop.node.index))
-    if (how is None or copied) and verdict.conflict is not None:
-        yield from (f"{indent}  {line}" for line in _conflict_lines(verdict.conflict))
-        if loop.node.index in skewed:
-            yield f"{indent}  its diagonals are independent: on a GPU each of them runs in parallel"
-    elif kept:
-        yield f"{indent}  by one thread, since the host cannot tell whether it runs"
-    elif how is None:
-        yield f"{indent}  {_why_in_order(loop, scheduled, nests)}"
+        if way is not None:
+            yield f"partial results of '{reduction.symbol.name}' are joined by {_word(reduction.operator)}"
+    if updated := _updated(loop, way, view):
+        names = ", ".join(f"'{tensor.name}'" for tensor in updated)
+        yield f"updates of {names} are atomic, as iterations may meet on an element"
+    copied = bool(view.schedule.copies(index))
+    if (way is None or copied) and verdict.conflict is not None:
+        yield from _conflict_lines(verdict.conflict)
+        if index in view.skewed:
+            yield "its diagonals are independent: on a GPU each of them runs in parallel"
+    elif way is None and view.in_block:
+        yield "by all threads of a block in lockstep"
+    elif way is None and index in view.alone:
+        yield "by one thread, since the host cannot tell whether it runs"
+    elif way is None:
+        yield _why_in_order(loop, scheduled, view.nests)
     elif verdict.claimed and verdict.conflict is not None:
-        yield f"{indent}  taken as independent by your word: {verdict.conflict.sentence}"
-    if scheduled.grid and how is None and _launches(loop, schedule, alone):
-        yield f"{indent}  each iteration launches what runs in parallel in it"
-        if loop.node.index in blocks.outermost:
-            yield f"{indent}  or one block of threads runs all iterations, if that is little in each"
+        yield f"taken as independent by your word: {verdict.conflict.sentence}"
+    if scheduled.grid and way is None:
+        if view.in_block and block_version(loop.node) in scheduled.choices:
+            yield "one block of threads runs all iterations"
+        elif not view.in_block and _launches(loop, view.schedule, view.alone):
+            yield "each iteration launches what runs in parallel in it"
 
 
 def _moves(loop: Loop, nests: _Nests) -> Iterator[str]:
@@ -163,59 +283,74 @@ def _moves(loop: Loop, nests: _Nests) -> Iterator[str]:
             yield f"a part of the loop, with what stores at line {', '.join(map(str, lines))}"
 
 
-def _how(loop: Loop, schedule: Schedule) -> str | None:
-    index = loop.node.index
+def _how(loop: Loop, view: _View) -> _Way | None:
+    """Return how a processor runs a loop."""
+    index, schedule = loop.node.index, view.schedule
     parts: list[str] = []
     owner = next((item.loop for item in schedule.directives if index in schedule.flat(item.loop)), None)
     if owner is not None and owner != index:
-        return f"part of the loop over '{owner.name}'"
+        return _Way(f"part of the loop over '{owner.name}'", "")
     if schedule.parallel(index):
         parts.append("in parallel")
     if chunk := schedule.chunk(index):
         parts.append(f"in parallel by chunks of {chunk}")
+    roles = [Role.PARALLEL.value] if parts else []
     tile = next((item for item in schedule.directives if isinstance(item, CacheTile) and index in _sides(item)), None)
     if tile is not None:
         parts.append(f"in tiles of {tile.length if index == tile.across else tile.breadth}")
-    if copies := schedule.copies(index):
+    copies = schedule.copies(index) if copied_version(index) in view.scheduled.choices else ()
+    if copies:
         names = " and ".join(f"'{name}'" for name in sorted({tensor.name for tensor in copies}))
         parts.append(f"in pieces that run in parallel, each with its own copy of {names}, if it is long; else in order")
-    if factors := schedule.jam(index):
+    factors = schedule.jam(index)
+    if factors:
         parts.append(", then ".join((f"{factors[0]} together", *map(str, factors[1:]))))
     if width := schedule.width(index):
         parts.append(f"vectorised by {width}")
+        roles.append(Role.VECTOR.value)
     if owner is not None:
         names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
         parts.append(f"as one loop over {names}")
-    return ", ".join(parts) or None
+    role = " ".join(roles) or Role.SEQUENTIAL.value
+    return _Way(", ".join(parts), role, max(width, 1), factors[0] if factors else 1) if parts else None
 
 
 def _sides(tile: CacheTile) -> tuple[Symbol, Symbol]:
     return tile.across, tile.along
 
 
-def _how_on_grid(loop: Loop, schedule: Schedule) -> str | None:
+def _how_on_grid(loop: Loop, schedule: Schedule) -> _Way | None:
+    """Return how a grid runs a loop."""
     index = loop.node.index
-    parts: list[str] = []
+    parts, roles = list[str](), list[str]()
     owner = next((item.loop for item in schedule.directives if index in schedule.flat(item.loop)), None)
     if owner is not None and owner != index:
-        return f"part of the loop over '{owner.name}'"
+        return _Way(f"part of the loop over '{owner.name}'", "")
+    lanes, together = max(schedule.width(index), 1), _together(index, schedule)
+    taken = f"for {lanes} neighbouring iterations" if lanes > 1 else "an iteration"
+    taken = f"for {together} iterations" if together > 1 else taken
     if schedule.partials(index):
         parts.append("pieces of it for blocks of threads, which a last block joins in order")
+        roles.append(Role.BLOCK.value)
     if schedule.blocks(index):
-        parts.append("a block of threads an iteration")
+        parts.append(f"a block of threads {taken}")
+        roles.append(Role.BLOCK.value)
     if schedule.threads(index):
         parts.append("shared out among the threads of a block")
-    if schedule.split(index) and not schedule.threads(index):
-        parts.append("in order, or in pieces if there are few iterations around it")
+        roles.append(Role.THREAD.value)
     if schedule.parallel(index):
-        width = schedule.width(index)
-        parts.append(f"one thread for {width} neighbouring iterations" if width > 1 else "one thread an iteration")
-    if factors := schedule.jam(index):
-        parts.append(", then ".join((f"{factors[0]} together", *map(str, factors[1:]))))
+        parts.append(f"one thread {taken}")
+        roles.append(Role.PARALLEL.value)
     if owner is not None:
         names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
         parts.append(f"as one loop over {names}")
-    return ", ".join(parts) or None
+    return _Way(", ".join(parts), " ".join(roles), lanes, together) if parts else None
+
+
+def _together(index: Symbol, schedule: Schedule) -> int:
+    """Return how many iterations of a loop a thread, or a block, takes at a time besides lanes."""
+    tiles = [item.factor for item in schedule.directives if isinstance(item, Tile) and item.across == index]
+    return max((1, *schedule.jam(index)[:1], *tiles))
 
 
 def _launches(loop: Loop, schedule: Schedule, alone: frozenset[Symbol]) -> bool:
@@ -261,13 +396,17 @@ def _word(operator: Operator) -> str:
 # ---------------------------------------------------------------- accesses
 
 
-def _access_lines(analysis: Analysis) -> Iterator[str]:
+def _access_lines(scheduled: ScheduledKernel) -> Iterator[str]:
+    analysis = scheduled.analysis
+    hoisted = frozenset[tuple[Location, str]]() if scheduled.grid else hoisted_checks(scheduled.kernel.body)
     guarded: dict[str, None] = {}
     for access in analysis.accesses:
         for axis in range(len(access.axes)):
             verdict = analysis.bounds[access.number, axis]
             what = f"{access.loc}: index {axis} of '{access.tensor.name}'"
-            if verdict.bound is Bound.CHECKED:
+            if verdict.bound is Bound.CHECKED and place_of(access.loc, access.tensor, axis) in hoisted:
+                yield f"  {what} {_verb(access)} is tested before the loop where that is possible, else checked"
+            elif verdict.bound is Bound.CHECKED:
                 yield f"  {what} {_verb(access)} is checked at each execution"
             elif verdict.bound is Bound.GUARDED:
                 conditions = " and ".join(spelled(guard) for guard in verdict.guard)
@@ -275,6 +414,20 @@ def _access_lines(analysis: Analysis) -> Iterator[str]:
     yield from guarded
     if analysis.assumptions:
         yield f"  proofs hold for {_limits(analysis)}; tested once, else all runs in order"
+    elif guarded and (lost := _lost(scheduled)):
+        yield f"  where one of these does not hold, {lost} in order"
+
+
+def _lost(scheduled: ScheduledKernel) -> str:
+    """Return which loops run in order where the guards do not hold, with the verb; nothing if none do."""
+    verdicts = scheduled.analysis.loops
+    if not scheduled.grid:
+        return "all loops run" if verdicts else ""
+    slow = scheduled.careful[1].loops if scheduled.careful is not None else {}
+    names = dict.fromkeys(
+        f"'{index.name}'" for index, verdict in slow.items() if index in verdicts and verdicts[index].independent > verdict.independent
+    )
+    return f"{' and '.join(names)} run{'' if len(names) > 1 else 's'}" if names else ""
 
 
 def _limits(analysis: Analysis) -> str:

@@ -62,11 +62,11 @@ def careful_body(block: Block, analysis: Analysis) -> Block:
     return _check(block, analysis.bounds, lambda verdict: assumed or verdict.bound is not Bound.PROVED)
 
 
-def with_guard(condition: Expression, fast: Block, careful: Block) -> Block:
-    """Return the choice between the two, or the fast one where nothing is to be tested."""
+def with_guard(condition: Expression, fast: Block, careful: Block, version: str = "") -> Block:
+    """Return the choice between the two, or the fast one where nothing is to be tested; `version` names the fast one."""
     if condition == TRUE:
         return fast
-    return (If(condition=condition, then=fast, otherwise=careful),)
+    return (If(condition=condition, then=fast, otherwise=careful, version=version),)
 
 
 # ---------------------------------------------------------------- negative indices

@@ -270,7 +270,7 @@ class _Outliner:
             parts = (found.made, *(self.nest(part, facts) for part in steps))
         else:
             return (whole,)
-        return (If(condition=found.condition, then=parts, otherwise=(whole,), loc=loop.loc),)
+        return (If(condition=found.condition, then=parts, otherwise=(whole,), version=found.version, loc=loop.loc),)
 
     def reduction(self, loop: For, facts: tuple[Expression, ...]) -> tuple[Launch, For]:
         """Return the launch that makes partial results, and the loop that joins them."""

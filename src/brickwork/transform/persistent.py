@@ -73,12 +73,14 @@ NUMBERS = 5_000_000
 class Persistent:
     """A kernel's body in which assignments to new variables stand for loops that a block runs: the `blocks`.
 
-    If the body is one loop, which a block runs under a condition, it stands as it was, and that is the `choice`.
+    If the body is one loop, which a block runs under a condition, it stands as it was, and that is the `choice`, whose
+    name is the `version`.
     """
 
     body: Block
     blocks: Mapping[Symbol, For]
     choice: tuple[Expression, For] | None = None
+    version: str = ""
 
     @property
     def all(self) -> tuple[For, ...]:
@@ -90,7 +92,7 @@ class Persistent:
         if self.choice is None:
             return scheduled
         condition, block = self.choice
-        return (If(condition=condition, then=(block,), otherwise=scheduled, loc=block.loc),)
+        return (If(condition=condition, then=(block,), otherwise=scheduled, version=self.version, loc=block.loc),)
 
     def restored(self, block: Block) -> Block:
         """Return a scheduled copy of the body with its blocks."""
@@ -101,6 +103,11 @@ class Persistent:
             return (statement,)
 
         return rewrite_statements(block, visit) if self.blocks else block
+
+
+def block_version(loop: For | While) -> str:
+    """Return the name of the version in which a block runs a loop in order."""
+    return f"block {loop.index.name} {loop.index.number}" if isinstance(loop, For) else "block"
 
 
 def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: Analysis) -> Persistent:
@@ -114,8 +121,8 @@ def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: 
     finder = _Finder(kernel, analysis, launched, numbers)
     found = tuple(finder.block(body, NONE, Ranges(frozenset(kernel.scalars) - assigned)))
     match found:
-        case (If(condition=condition, then=(Assign(symbol=mark),)),) if mark in finder.blocks:
-            return Persistent(body, {}, (condition, finder.blocks[mark]))
+        case (If(condition=condition, then=(Assign(symbol=mark),), version=version),) if mark in finder.blocks:
+            return Persistent(body, {}, (condition, finder.blocks[mark]), version)
         case _:
             return Persistent(found if finder.blocks else body, finder.blocks)
 
@@ -163,7 +170,8 @@ class _Finder:
             if not launches:
                 return chosen
             sharing.limit(sharing.iterations, sharing.few)
-            return If(condition=conjunction(sharing.conditions), then=(chosen,), otherwise=(loop,), loc=loop.loc)
+            condition, version = conjunction(sharing.conditions), block_version(loop)
+            return If(condition=condition, then=(chosen,), otherwise=(loop,), version=version, loc=loop.loc)
         if not launches:
             return loop
         again = after | live_before((loop,), after)

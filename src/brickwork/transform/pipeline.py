@@ -30,13 +30,14 @@ from functools import cache
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
-from brickwork.ir.nodes import Block, Expression, For, Kernel, Launch, Node, Program, Tensor
+from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Launch, Node, Program, Tensor
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, holds, narrow_conditions
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
+from brickwork.transform.explanation import GUARDS
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
 from brickwork.transform.hoist_checks import hoist_checks
 from brickwork.transform.host_device_partition import launched, partition
@@ -66,11 +67,22 @@ from brickwork.transform.wavefront import wavefront
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """A schedule that runs where its conditions hold, and those of no version before it."""
+
+    name: str
+    conditions: tuple[Expression, ...]
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduledKernel:
     """A kernel ready for code generation, the schedule that was applied, and the facts that it rests on.
 
     The facts are those of `source`, the kernel before it was guarded and scheduled. `grid`: it is for a grid. `short`
     is the schedule where windows are short, if that is another. `persistent` are the blocks that run loops in order.
+    Where all of `guards` hold, the first of the `versions` runs whose conditions do; else the `careful` one, in which
+    other loops are independent. `choices` are the names of all versions of loops in the program.
     """
 
     kernel: Kernel
@@ -80,6 +92,10 @@ class ScheduledKernel:
     grid: bool = False
     short: Schedule | None = None
     persistent: tuple[For, ...] = ()
+    guards: tuple[Expression, ...] = ()
+    versions: tuple[Version, ...] = ()
+    careful: tuple[Schedule, Analysis] | None = None
+    choices: frozenset[str] = frozenset()
 
 
 def schedule_kernel(
@@ -120,22 +136,28 @@ def schedule_kernel(
         conditions = (*conditions, *lane_conditions(kernel.body, analysis, schedule))
         if schedule.directives:
             conditions = (*conditions, *_narrow(kernel, known))
+    versions = [Version("", (), schedule)]
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
-        fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed))
+        versions = [Version("lanes", conditions, schedule), Version("", (), nested)]
+        fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed), "lanes")
     summed, tiled = (find(kernel, analysis, target, schedule, less) for find in (_summed, _tiled))
-    for chosen, needed in filter(None, (summed, tiled)):
-        holding = conjunction((*needed, *_narrow(kernel, known)))
-        fast = with_guard(holding, _fast(body, analysis, chosen, target, fixed), fast)
+    for name, found in (("sums", summed), ("tiles", tiled)):
+        if found is not None:
+            chosen, needed = found[0], (*found[1], *_narrow(kernel, known))
+            versions.insert(0, Version(name, needed, chosen))
+            fast = with_guard(conjunction(needed), _fast(body, analysis, chosen, target, fixed), fast, name)
     schedule = schedule if tiled is None else tiled[0]
     fast = specialise(body.chosen(fast), fixed)
     held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
     if rests and held:
-        careful = _careful(written, believe_claims(written, as_written()), target)
+        careful, *slow = _careful(written, believe_claims(written, as_written()), target)
     else:
-        careful = _careful(kernel, analysis, target)
-    final = replace(kernel, body=with_guard(conjunction(held), fast, careful))
-    return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, body.all)
+        careful, *slow = _careful(kernel, analysis, target)
+    final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS))
+    return ScheduledKernel(
+        final, kernel, schedule, analysis, target.grid, short, body.all, tuple(held), tuple(versions), (slow[0], slow[1])
+    )
 
 
 def _narrow(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ...]:
@@ -235,13 +257,14 @@ def _guarded_less(verdict: BoundVerdict, before: Preconditions) -> BoundVerdict:
     return replace(verdict, guard=guard, bound=verdict.bound if guard else Bound.PROVED)
 
 
-def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> Block:
-    """Return the body for arguments that no proof is made for."""
+def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> tuple[Block, Schedule, Analysis]:
+    """Return the body for arguments that no proof is made for, with its schedule and what that rests on."""
     body = careful_body(kernel.body, analysis)
     if not target.grid or kernel.may_alias:
-        return body
+        return body, Schedule(), analysis
     slow = careful_analysis(analysis)
-    return apply_schedule(body, default_schedule(kernel.body, slow, target, flat=False), slow)
+    schedule = default_schedule(kernel.body, slow, target, flat=False)
+    return apply_schedule(body, schedule, slow), schedule, slow
 
 
 def _in_order(kernel: Kernel, analysis: Analysis, schedule: Schedule, target: Target) -> Persistent:
@@ -287,9 +310,8 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
         for place, kernel in kernels
     }
     if target.grid:
-        return outline_kernels(program, {name: item.kernel for name, item in scheduled.items()}, known), tuple(
-            scheduled.values()
-        )
+        program = outline_kernels(program, {name: item.kernel for name, item in scheduled.items()}, known)
+        return program, tuple(replace(item, choices=_choices(program)) for item in scheduled.values())
 
     def visit(node: Node) -> Node:
         return replace(node, kernel=scheduled[node.kernel.name].kernel) if isinstance(node, Launch) else node
@@ -297,4 +319,9 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
     schedules = {name: item.schedule for name, item in scheduled.items()}
     program = privatise_reductions(rewrite(program, visit), schedules)
     final = {node.kernel.name: node.kernel for node in statements(program.body) if isinstance(node, Launch)}
-    return program, tuple(replace(item, kernel=final[name]) for name, item in scheduled.items())
+    choices = _choices(program)
+    return program, tuple(replace(item, kernel=final[name], choices=choices) for name, item in scheduled.items())
+
+
+def _choices(program: Program) -> frozenset[str]:
+    return frozenset(node.version for node in statements(program.body) if isinstance(node, If)) - {""}

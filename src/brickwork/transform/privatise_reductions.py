@@ -67,6 +67,11 @@ def may_privatise(tensor: Tensor, operator: Operator | None) -> bool:
     return dtype.is_integer and (operator.name == "add" or dtype in VALUE_DTYPES)
 
 
+def copied_version(index: Symbol) -> str:
+    """Return the name of the version in which the loop over an index runs in pieces."""
+    return f"copied {index.name} {index.number}"
+
+
 def privatise_reductions(program: Program, schedules: Mapping[str, Schedule]) -> Program:
     """Return the program with copies for the loops that the schedules of its kernels give some."""
     if not any(isinstance(node, Store) and node.combine is not None for node in statements(program)):
@@ -181,7 +186,8 @@ class _Copier:
         joined = (self.joined(tensor, copy, loop) for tensor, copy in own.items())
         condition = build.apply("gt", Size(tensor=first, axis=0), build.integer(0))
         plain = replace(loop, body=self.block(loop.body, copied=True))
-        return If(condition=condition, then=(parts, *joined), otherwise=(plain,), loc=loop.loc)
+        version = copied_version(loop.index)
+        return If(condition=condition, then=(parts, *joined), otherwise=(plain,), version=version, loc=loop.loc)
 
     def make(self, loop: For) -> dict[Tensor, Tensor]:
         """Return the copies of what a loop updates, which have no elements where it is short."""

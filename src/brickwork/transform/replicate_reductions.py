@@ -52,6 +52,12 @@ class Copies:
     cleared: For
     updated: For
     joined: For
+    version: str
+
+
+def copies_version(tensor: Tensor) -> str:
+    """Return the name of the version in which iterations update copies of a tensor."""
+    return f"copies {tensor.name}"
 
 
 def replicate_reductions(levels: Sequence[For], places: Partition, names: Names) -> Copies | None:
@@ -81,7 +87,7 @@ def replicate_reductions(levels: Sequence[For], places: Partition, names: Names)
     few = build.apply("le", extent, build.integer(FEW_ELEMENTS))
     some = build.apply("ge", extent, build.integer(1))
     condition = build.apply("logical_and", build.apply("logical_and", many, few), some)
-    return Copies(condition, made, _cleared(copy, names), updated, _joined(tensor, copy, names))
+    return Copies(condition, made, _cleared(copy, names), updated, _joined(tensor, copy, names), copies_version(tensor))
 
 
 def _counts(store: Store, loop: For) -> bool:

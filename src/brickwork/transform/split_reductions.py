@@ -76,6 +76,12 @@ class Split:
     parts: For
     joined: For
     facts: tuple[Expression, ...]
+    version: str
+
+
+def split_version(index: Symbol) -> str:
+    """Return the name of the version in which the accumulating loop over an index is in pieces."""
+    return f"pieces {index.name}"
 
 
 def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> Split | None:
@@ -109,7 +115,8 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
     most = 1 if limits.joined is Role.BLOCK else JOINED_LANES
     outer = [replace(level, role=limits.joined, width=min(level.width, most), across=0) for level in levels]
-    return Split(condition, made, cutter.parts(before, tensors), nested(outer, joined), (*cutter.facts(tensors),))
+    parts, facts = cutter.parts(before, tensors), (*cutter.facts(tensors),)
+    return Split(condition, made, parts, nested(outer, joined), facts, split_version(loop.index))
 
 
 def _limits(last: For, loop: For) -> Limits:

@@ -7,6 +7,7 @@ from brickwork.config import config
 from brickwork.host.driver import Driver
 from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact, from_entry, to_entry
+from brickwork.transform.explanation import Explanation
 from brickwork.runtime.cache import decode, encode
 from brickwork.runtime.device_code import Gpu, function_on, load_kernel, machine_code
 from brickwork.runtime.kernel_texts import joined, separated
@@ -21,7 +22,7 @@ def artifact(*kernels, ptx=PTX):
     description = EntryDescription("ns::op", "entry", ())
     stages = {"ptx": joined(dict.fromkeys(kernels, ptx), "//"), "ir": "program"}
     keys = {name: cache.key_of((ptx, name)) for name in kernels}
-    return Artifact(b"object", description, "said", stages, kernels=keys, architecture="sm_90")
+    return Artifact(b"object", description, Explanation(), stages, kernels=keys, architecture="sm_90")
 
 
 @pytest.fixture(autouse=True)

@@ -136,7 +136,7 @@ def test_tiles_run_in_parallel_with_lanes_inside():
     ]
     symbols = tuple(item.node.index for item in scheduled.analysis.model.loops)
     assert deserialise(scheduled.schedule.serialise(), symbols) == scheduled.schedule
-    told = explain(scheduled)
+    told = explain(scheduled).text()
     assert "in parallel, in tiles of 256" in told
     assert "in parallel, in tiles of 16, vectorised by 8" in told
 

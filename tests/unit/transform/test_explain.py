@@ -18,7 +18,7 @@ def told(function):
     """Return what is said of each loop by the name of its index: how it runs, and the line after."""
     signature = Signature((MATRIX,), device="cuda", narrow=True, aligned=True)
     _, (scheduled,) = schedule_program(lower(define(function), signature), cuda_target((9, 0)))
-    lines = [line.strip() for line in explain(scheduled).splitlines()]
+    lines = [line.strip() for line in explain(scheduled).text().splitlines()]
     loops = {
         line.split()[1]: (line.split(": ")[-1], after) for line, after in zip(lines, [*lines[1:], ""], strict=True)
     }
@@ -112,4 +112,4 @@ def smoothed(x: torch.Tensor) -> torch.Tensor:
 def test_small_loops_are_for_one_block():
     signature = Signature((MATRIX,), device="cuda", narrow=True, aligned=True)
     _, (scheduled,) = schedule_program(lower(define(smoothed), signature), cuda_target((9, 0)))
-    assert "or one block of threads runs all iterations, if that is little in each" in explain(scheduled)
+    assert "or one block of threads runs all iterations, if that is little in each" in explain(scheduled).text()

@@ -230,7 +230,7 @@ def test_counting_is_done_by_atomic_updates():
     _, pieces, (scheduled,) = pieces_of(histogram, x, 3)
     assert set(updates(pieces)) == {"add"}
     assert not is_nondeterministic(pieces)
-    assert "updates of 'h' are atomic" in explain(scheduled)
+    assert "updates of 'h' are atomic" in explain(scheduled).text()
     assert agree(histogram, x, 3)[0] == [1, 2, 1]
 
 
@@ -284,7 +284,7 @@ def test_time_steps_are_launches_from_the_host():
     _, pieces, (scheduled,) = pieces_of(heat, *arguments)
     turns = [[type(node) for node in each.body] for each in statements(pieces.body) if isinstance(each, For)]
     assert [Launch, Launch] in turns
-    assert "each iteration launches" in explain(scheduled)
+    assert "each iteration launches" in explain(scheduled).text()
     assert agree(heat, *arguments)[0] == [0.0, 0.0, 4.0, 0.0, 0.0]
 
 

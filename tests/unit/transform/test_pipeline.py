@@ -236,11 +236,11 @@ def test_the_users_word_is_taken_unless_refuted():
 
 def test_explain_names_what_is_in_the_way():
     (launch,) = [node for node in walk(program_of(histogram, memory([0], INT64), 3)) if isinstance(node, Launch)]
-    text = explain(schedule_kernel(launch.kernel, AVX2))
+    text = explain(schedule_kernel(launch.kernel, AVX2)).text()
     assert "in order" in text
     assert "stores into 'h'" in text
     assert "checked at each execution" in text
-    text = explain(schedule_kernel(timex(), AVX2))
+    text = explain(schedule_kernel(timex(), AVX2)).text()
     assert "vectorised by 16" in text
     assert "w.shape[1] >= k.shape[2]" in text
     assert "accumulates" in text

@@ -31,7 +31,7 @@ def test_lanes_of_short_windows_are_those_of_the_loop_around(length):
     scheduled = schedule_kernel(launch.kernel, AVX2)
     assert "vectorise(v, 32)" in str(scheduled.schedule)
     assert "vectorise(f, " in str(scheduled.short)
-    assert "if it has fewer than 16, in order, and f is vectorised by 16" in explain(scheduled)
+    assert "if it has fewer than 16, in order, and f is vectorised by 16" in explain(scheduled).text()
 
 
 def moving(x: torch.Tensor, w: torch.Tensor):
