@@ -67,13 +67,13 @@ def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor
     """
     stored = dict.fromkeys(node.tensor for node in statements(loop.node.body) if isinstance(node, Store))
     updated = [item for item in stored if not item.is_local and update_operator(loop.node, item) is not None]
-    found = tuple(tensor for tensor in updated if not _apart(loop, analysis, solver, {tensor}))
+    found = tuple(tensor for tensor in updated if not apart(loop, analysis, solver, {tensor}))
     rest = stored.keys() - found
-    return found if found and (loop.node.claimed or _apart(loop, analysis, solver, rest)) else ()
+    return found if found and (loop.node.claimed or apart(loop, analysis, solver, rest)) else ()
 
 
-def _apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Tensor]) -> bool:
-    """Whether the accesses to these tensors are no conflict."""
+def apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Tensor]) -> bool:
+    """Whether the accesses to these tensors are no conflict of a loop's iterations."""
     accesses = tuple(access for access in analysis.accesses if access.tensor in tensors)
     facts = Facts(replace(analysis.model, accesses=accesses), solver, analysis.bounds)
     return find_race(facts, loop, may_alias=False) is None

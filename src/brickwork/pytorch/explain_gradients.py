@@ -44,7 +44,7 @@ class Gradient:
         kinds = self.operator.kinds
         signature = signature_of_call(made, kinds, self.values, self.place.kind)
         text = importlib.import_module("brickwork.runtime.explain_gradients").gradients_text(
-            made, signature, self.numbers
+            made, signature, self.numbers, self.place.gpu
         )
         return f"{text}\n{said_of(self.artifact, self.numbers)}"
 

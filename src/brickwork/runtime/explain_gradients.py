@@ -7,18 +7,23 @@ from collections.abc import Iterator, Sequence
 from brickwork.ir.nodes import KeyParameter, parameter_tensors
 from brickwork.ir.signature import Signature
 from brickwork.runtime.launches import Argument, bytes_allocated
+from brickwork.target.cpu import host_target
+from brickwork.target.target import Target
 from brickwork.transform.autodiff.costs import costs
 from brickwork.transform.autodiff.explain_sums import ways_of_summing
 from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.derive import base_signature, program_of
 
 
-def gradients_text(made: Derived, signature: Signature, arguments: Sequence[Argument]) -> str:
-    """Return what the gradients of an operator cost; `signature` and `arguments` are those of the derived operator."""
-    return "\n".join(_lines(made, signature, arguments))
+def gradients_text(made: Derived, signature: Signature, arguments: Sequence[Argument], gpu: Target | None) -> str:
+    """Return what the gradients of an operator cost, on a processor if not on a GPU.
+
+    `signature` and `arguments` are those of the derived operator.
+    """
+    return "\n".join(_lines(made, signature, arguments, gpu or host_target()))
 
 
-def _lines(made: Derived, signature: Signature, arguments: Sequence[Argument]) -> Iterator[str]:
+def _lines(made: Derived, signature: Signature, arguments: Sequence[Argument], target: Target) -> Iterator[str]:
     assert isinstance(made.derivation, Backward), made.name  # noqa: S101  # the caller asks for gradients
     wanted = made.derivation.wanted
     source = program_of(made.base, base_signature(len(made.base.parameters), made.derivation, signature))
@@ -27,7 +32,7 @@ def _lines(made: Derived, signature: Signature, arguments: Sequence[Argument]) -
     asked = parameter_tensors(item for item, chosen in zip(parameters, wanted, strict=True) if chosen)
     names = tuple(tensor.name for tensor in asked)
     yield "gradients"
-    for line in ways_of_summing(source, derived, names, grid=signature.device == "cuda"):
+    for line in ways_of_summing(source, derived, names, target):
         yield f"  {line}"
     found = costs(source, derived)
     yield f"computed again: {', '.join(found.recomputed) or 'nothing'}"

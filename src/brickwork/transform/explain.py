@@ -328,7 +328,7 @@ def _how_on_grid(loop: Loop, schedule: Schedule) -> _Way | None:
         return _Way(f"part of the loop over '{owner.name}'", "")
     lanes, together = max(schedule.width(index), 1), _together(index, schedule)
     taken = f"for {lanes} neighbouring iterations" if lanes > 1 else "an iteration"
-    taken = f"for {together} iterations" if together > 1 else taken
+    taken = f"for up to {together} iterations" if together > 1 else taken
     if schedule.partials(index):
         parts.append("pieces of it for blocks of threads, which a last block joins in order")
         roles.append(Role.BLOCK.value)
