@@ -26,10 +26,10 @@ from brickwork.pytorch.gate import ArgumentKind
 from brickwork.pytorch.specialise import place_named
 from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact
-from brickwork.transform.explanation import Explanation
 from brickwork.runtime.cuda_toolkit import find_libdevice, find_tool
 from brickwork.runtime.kernel_texts import joined
 from brickwork.target.cuda import cuda_target
+from brickwork.transform.explanation import Explanation
 from support.fake_driver import FakeLibrary
 from support.operators import noise, scale_, square
 
@@ -62,7 +62,9 @@ def artifact():
     """An artifact of two kernels, whose PTX stands in for what would be compiled."""
     stages = {"ptx": joined({"first": ".target sm_90", "second": ".target sm_90"}, "//")}
     keys = {"first": cache.key_of(("first",)), "second": cache.key_of(("second",))}
-    return Artifact(b"", EntryDescription("ns::op", "entry", ()), Explanation(), stages, kernels=keys, architecture="sm_90")
+    return Artifact(
+        b"", EntryDescription("ns::op", "entry", ()), Explanation(), stages, kernels=keys, architecture="sm_90"
+    )
 
 
 def test_a_gpu_is_made_ready_when_it_is_first_needed(two):

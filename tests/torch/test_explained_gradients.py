@@ -97,7 +97,13 @@ def test_only_what_requires_grad_is_asked_for():
     assert "on cuda" in text
 
 
-@pytest.mark.parametrize(("device", "how"), [("cpu", "iterations of 'i' in order, or in pieces with copies of it if they are many"), ("sm_90", "atomic additions")])
+@pytest.mark.parametrize(
+    ("device", "how"),
+    [
+        ("cpu", "iterations of 'i' in order, or in pieces with copies of it if they are many"),
+        ("sm_90", "atomic additions"),
+    ],
+)
 def test_a_scatter_says_why(device, how):
     meta = torch.empty(4, 5, device="meta"), torch.empty(3, dtype=torch.int64, device="meta")
     lines = embedding.explain("backward", *meta, device=device).splitlines()
@@ -109,7 +115,9 @@ def test_a_scatter_says_why(device, how):
 
 def test_an_index_that_cannot_be_solved():
     text = products.explain("backward", torch.randn(9), torch.randn(3, 3))
-    assert "  x: scatter, iterations of 'i' in order, or in pieces with copies of it if they are many, since its" in text
+    assert (
+        "  x: scatter, iterations of 'i' in order, or in pieces with copies of it if they are many, since its" in text
+    )
     assert "cannot be solved for the loops" in text
     assert "  y: zero, since no result depends on its elements" in text
 

@@ -1,4 +1,4 @@
-"""What `op.explain()` says of a GPU for given arguments: the versions of loops that they choose, and what is launched."""
+"""What `op.explain()` says of a GPU for given arguments: which versions of loops they choose, and what is launched."""
 
 from __future__ import annotations
 

@@ -216,7 +216,9 @@ def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
     for tensor in updated:
         if (version := copies_version(tensor)) in view.scheduled.choices:
             copied = Line(f"{indent}  threads update copies of '{tensor.name}', which are summed at the end")
-            either = Line(f"{indent}  if there are many, threads update copies of '{tensor.name}', which are summed at the end")
+            either = Line(
+                f"{indent}  if there are many, threads update copies of '{tensor.name}', which are summed at the end"
+            )
             yield Choice(version, "", (copied,), (), (either,))
 
 
@@ -327,24 +329,29 @@ def _how_on_grid(loop: Loop, schedule: Schedule) -> _Way | None:
     if owner is not None and owner != index:
         return _Way(f"part of the loop over '{owner.name}'", "")
     lanes, together = max(schedule.width(index), 1), _together(index, schedule)
-    taken = f"for {lanes} neighbouring iterations" if lanes > 1 else "an iteration"
-    taken = f"for up to {together} iterations" if together > 1 else taken
     if schedule.partials(index):
         parts.append("pieces of it for blocks of threads, which a last block joins in order")
         roles.append(Role.BLOCK.value)
     if schedule.blocks(index):
-        parts.append(f"a block of threads {taken}")
+        several = f"a block of threads for up to {together} iterations"
+        parts.append(several if together > 1 else "a block of threads an iteration")
         roles.append(Role.BLOCK.value)
     if schedule.threads(index):
         parts.append("shared out among the threads of a block")
         roles.append(Role.THREAD.value)
     if schedule.parallel(index):
-        parts.append(f"one thread {taken}")
+        parts.append(_of_thread(lanes, together))
         roles.append(Role.PARALLEL.value)
     if owner is not None:
         names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
         parts.append(f"as one loop over {names}")
     return _Way(", ".join(parts), " ".join(roles), lanes, together) if parts else None
+
+
+def _of_thread(lanes: int, together: int) -> str:
+    if together > 1:
+        return f"one thread for up to {together} iterations"
+    return f"one thread for {lanes} neighbouring iterations" if lanes > 1 else "one thread an iteration"
 
 
 def _together(index: Symbol, schedule: Schedule) -> int:
@@ -423,9 +430,11 @@ def _lost(scheduled: ScheduledKernel) -> str:
     verdicts = scheduled.analysis.loops
     if not scheduled.grid:
         return "all loops run" if verdicts else ""
-    slow = scheduled.careful[1].loops if scheduled.careful is not None else {}
+    slow = verdicts if scheduled.careful is None else scheduled.careful[1].loops
     names = dict.fromkeys(
-        f"'{index.name}'" for index, verdict in slow.items() if index in verdicts and verdicts[index].independent > verdict.independent
+        f"'{index.name}'"
+        for index, verdict in slow.items()
+        if index in verdicts and verdicts[index].independent > verdict.independent
     )
     return f"{' and '.join(names)} run{'' if len(names) > 1 else 's'}" if names else ""
 

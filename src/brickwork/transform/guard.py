@@ -63,7 +63,7 @@ def careful_body(block: Block, analysis: Analysis) -> Block:
 
 
 def with_guard(condition: Expression, fast: Block, careful: Block, version: str = "") -> Block:
-    """Return the choice between the two, or the fast one where nothing is to be tested; `version` names the fast one."""
+    """Return the choice between the two, or the fast one, whose name is `version`, where nothing is to be tested."""
     if condition == TRUE:
         return fast
     return (If(condition=condition, then=fast, otherwise=careful, version=version),)

@@ -23,7 +23,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -64,6 +64,9 @@ from brickwork.transform.specialise import specialise
 from brickwork.transform.unguarded_analysis import careful_analysis
 from brickwork.transform.unswitch import unswitch, unswitch_nests
 from brickwork.transform.wavefront import wavefront
+
+TILES = "tiles"
+"""The version with register tiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,28 +144,44 @@ def schedule_kernel(
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         versions = [Version("lanes", conditions, schedule), Version("", (), nested)]
         fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed), "lanes")
-    summed, tiled = (find(kernel, analysis, target, schedule, less) for find in (_summed, _tiled))
-    for name, found in (("sums", summed), ("tiles", tiled)):
-        if found is not None:
-            chosen, needed = found[0], (*found[1], *_narrow(kernel, known))
-            versions.insert(0, Version(name, needed, chosen))
-            fast = with_guard(conjunction(needed), _fast(body, analysis, chosen, target, fixed), fast, name)
-    schedule = schedule if tiled is None else tiled[0]
+    for version in _for_sizes(kernel, analysis, target, schedule, less):
+        versions.insert(0, replace(version, conditions=(*version.conditions, *_narrow(kernel, known))))
+        needed = conjunction(versions[0].conditions)
+        fast = with_guard(needed, _fast(body, analysis, version.schedule, target, fixed), fast, version.name)
+        schedule = version.schedule if version.name == TILES else schedule
     fast = specialise(body.chosen(fast), fixed)
     held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
     if rests and held:
-        careful, *slow = _careful(written, believe_claims(written, as_written()), target)
+        careful, slow = _careful(written, believe_claims(written, as_written()), target)
     else:
-        careful, *slow = _careful(kernel, analysis, target)
+        careful, slow = _careful(kernel, analysis, target)
     final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS))
     return ScheduledKernel(
-        final, kernel, schedule, analysis, target.grid, short, body.all, tuple(held), tuple(versions), (slow[0], slow[1])
+        final,
+        kernel,
+        schedule,
+        analysis,
+        target.grid,
+        short,
+        body.all,
+        tuple(held),
+        tuple(versions),
+        slow,
     )
 
 
 def _narrow(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ...]:
     """Return what must hold so that the tensors of a kernel are narrow."""
     return () if known is None else tuple(item for each in kernel.tensors for item in narrow_conditions(each, known))
+
+
+def _for_sizes(
+    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
+) -> Iterator[Version]:
+    """Yield the versions of a kernel of a grid that are for some sizes; of two that are, the later one runs."""
+    for name, find in (("sums", _summed), (TILES, _tiled)):
+        if (found := find(kernel, analysis, target, plain, known)) is not None:
+            yield Version(name, found[1], found[0])
 
 
 def _tiled(
@@ -257,14 +276,14 @@ def _guarded_less(verdict: BoundVerdict, before: Preconditions) -> BoundVerdict:
     return replace(verdict, guard=guard, bound=verdict.bound if guard else Bound.PROVED)
 
 
-def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> tuple[Block, Schedule, Analysis]:
+def _careful(kernel: Kernel, analysis: Analysis, target: Target) -> tuple[Block, tuple[Schedule, Analysis]]:
     """Return the body for arguments that no proof is made for, with its schedule and what that rests on."""
     body = careful_body(kernel.body, analysis)
     if not target.grid or kernel.may_alias:
-        return body, Schedule(), analysis
+        return body, (Schedule(), analysis)
     slow = careful_analysis(analysis)
     schedule = default_schedule(kernel.body, slow, target, flat=False)
-    return apply_schedule(body, schedule, slow), schedule, slow
+    return apply_schedule(body, schedule, slow), (schedule, slow)
 
 
 def _in_order(kernel: Kernel, analysis: Analysis, schedule: Schedule, target: Target) -> Persistent:

@@ -7,10 +7,10 @@ from brickwork.config import config
 from brickwork.host.driver import Driver
 from brickwork.runtime import cache
 from brickwork.runtime.artifact import Artifact, from_entry, to_entry
-from brickwork.transform.explanation import Explanation
 from brickwork.runtime.cache import decode, encode
 from brickwork.runtime.device_code import Gpu, function_on, load_kernel, machine_code
 from brickwork.runtime.kernel_texts import joined, separated
+from brickwork.transform.explanation import Explanation
 from support.fake_driver import FakeLibrary
 
 PTX = ".version 7.8\n.target sm_90\n"

@@ -109,7 +109,9 @@ class _Sums:
         for kernel in self.scheduled:
             verdict = kernel.analysis.loops.get(loop.index)
             if verdict is not None and any(item.symbol.name == tensor.name for item in verdict.reductions):
-                shared = any(item.loop == loop.index for item in kernel.schedule.directives if not isinstance(item, Split))
+                shared = any(
+                    item.loop == loop.index for item in kernel.schedule.directives if not isinstance(item, Split)
+                )
                 return f"partial sums of {name}" if shared else f"{name} in order"
             if kernel.schedule.copies(loop.index) and copied_version(loop.index) in kernel.choices:
                 return f"{name} in order, or in pieces with copies of it if they are many"
