@@ -189,3 +189,36 @@ def test_nothing_to_explain():
         timex.explain("backward", ids[None], ids[None, None], 0.1)
     with pytest.raises(ValueError, match="there are: backward, fusion, sharding"):
         timex.explain("backwards", ids)
+
+
+@bw.op("bwexplained::heated")
+def heated(x: Tensor) -> Tensor:
+    a, b = torch.empty_like(x), torch.empty_like(x)
+    for i in range(x.shape[0]):
+        a[i] = x[i]
+        b[i] = x[i]
+    for t in range(5):
+        for i in range(1, x.shape[0] - 1):
+            b[i] = (a[i - 1] + a[i + 1]) / 2
+        for i in range(1, x.shape[0] - 1):
+            a[i] = b[i]
+    return a
+
+
+def test_additions_never_meet_only_where_nothing_is_atomic():
+    x = torch.empty(300, device="meta")
+    text = heated.explain("backward", x, device="sm_90")
+    assert "never meet" not in text
+    assert "  x: in place, iterations of 't' in order; it is made of 'a_adjoint', summed by atomic additions\n" in text
+    assert "\n  heated_1: 1 block of 320 threads, updates of 'a_adjoint' are atomic\n" in text
+
+
+def test_launches_are_those_of_the_arguments():
+    few, many = (heated.explain(torch.empty(size, device="meta"), device="sm_90") for size in (300, 1 << 20))
+    assert few.endswith(
+        "launches for these arguments\n  heated_0: 1 block of 256 threads\n  heated_1: 1 block of 320 threads"
+    )
+    assert "one block of threads runs all iterations" in few
+    assert many.endswith("  heated_3: 5 times, 1024 blocks of 256 threads")
+    assert "each iteration launches" in many
+    assert "or one block of threads runs all iterations, if that is little" in heated.explain()

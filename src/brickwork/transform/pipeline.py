@@ -134,19 +134,15 @@ def schedule_kernel(
         short = default_schedule(kernel.body, analysis, target, short=frozenset(each.index for each in windows))
         few = conjunction(few_iterations(windows))
         fast = with_guard(few, _fast(body, analysis, short, target, fixed), fast)
-    conditions = flat_conditions(kernel.body, analysis, schedule)
-    if target.grid:
-        conditions = (*conditions, *lane_conditions(kernel.body, analysis, schedule))
-        if schedule.directives:
-            conditions = (*conditions, *_narrow(kernel, known))
+    conditions = _conditions(kernel, analysis, target, schedule, known)
     versions = [Version("", (), schedule)]
     if conditions:
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         versions = [Version("lanes", conditions, schedule), Version("", (), nested)]
         fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed), "lanes")
     for version in _for_sizes(kernel, analysis, target, schedule, less):
-        versions.insert(0, replace(version, conditions=(*version.conditions, *_narrow(kernel, known))))
-        needed = conjunction(versions[0].conditions)
+        versions.insert(0, version)
+        needed = conjunction(version.conditions)
         fast = with_guard(needed, _fast(body, analysis, version.schedule, target, fixed), fast, version.name)
         schedule = version.schedule if version.name == TILES else schedule
     fast = specialise(body.chosen(fast), fixed)
@@ -156,18 +152,8 @@ def schedule_kernel(
     else:
         careful, slow = _careful(kernel, analysis, target)
     final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS))
-    return ScheduledKernel(
-        final,
-        kernel,
-        schedule,
-        analysis,
-        target.grid,
-        short,
-        body.all,
-        tuple(held),
-        tuple(versions),
-        slow,
-    )
+    rest = (tuple(held), tuple(versions), slow)
+    return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, body.all, *rest)
 
 
 def _narrow(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ...]:
@@ -181,7 +167,18 @@ def _for_sizes(
     """Yield the versions of a kernel of a grid that are for some sizes; of two that are, the later one runs."""
     for name, find in (("sums", _summed), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
-            yield Version(name, found[1], found[0])
+            yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
+
+
+def _conditions(
+    kernel: Kernel, analysis: Analysis, target: Target, schedule: Schedule, known: ArgumentFacts | None
+) -> tuple[Expression, ...]:
+    """Return what must hold for a schedule that runs nests as one loop, and lanes of a grid."""
+    flat = flat_conditions(kernel.body, analysis, schedule)
+    if not target.grid:
+        return flat
+    narrow = _narrow(kernel, known) if schedule.directives else ()
+    return (*flat, *lane_conditions(kernel.body, analysis, schedule), *narrow)
 
 
 def _tiled(

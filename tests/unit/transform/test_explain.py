@@ -1,5 +1,8 @@
 """What is said of loops on a grid of threads."""
 
+import re
+
+import pytest
 import torch
 
 from brickwork.frontend.definition import define
@@ -9,7 +12,9 @@ from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import Signature
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.explain import explain
+from brickwork.transform.explanation import from_json, to_json
 from brickwork.transform.pipeline import schedule_program
+from support.scheduling import AVX2
 
 MATRIX = TensorType(DTYPES["float32"], 2, contiguous=True, unit_axis=1)
 
@@ -20,7 +25,9 @@ def told(function):
     _, (scheduled,) = schedule_program(lower(define(function), signature), cuda_target((9, 0)))
     lines = [line.strip() for line in explain(scheduled).text().splitlines()]
     loops = {
-        line.split()[1]: (line.split(": ")[-1], after) for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        line.split()[1]: (line.split(": ")[-1], after)
+        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        if line.startswith("for ")
     }
     return {name: text for name, text in loops.items() if len(name) == 1}
 
@@ -113,3 +120,68 @@ def test_small_loops_are_for_one_block():
     signature = Signature((MATRIX,), device="cuda", narrow=True, aligned=True)
     _, (scheduled,) = schedule_program(lower(define(smoothed), signature), cuda_target((9, 0)))
     assert "or one block of threads runs all iterations, if that is little in each" in explain(scheduled).text()
+
+
+def on_processor(function, *tensors):
+    """Return what is said of a function on a processor, without the file."""
+    _, (scheduled,) = schedule_program(lower(define(function), Signature(tensors)), AVX2)
+    return re.sub(r" at \S+:\d+| \S+:\d+:", "", explain(scheduled).text())
+
+
+VECTOR = TensorType(DTYPES["float32"], 1, contiguous=True, unit_axis=0)
+PLACES = TensorType(DTYPES["int64"], 1, contiguous=True, unit_axis=0)
+
+
+def counted(ptr: torch.Tensor, at: torch.Tensor, x: torch.Tensor, h: torch.Tensor) -> None:
+    s = 0.0
+    for r in range(x.shape[0]):
+        s = s * 0.5 + x[r]
+        x[r] = s
+        for e in range(ptr[r], ptr[r + 1]):
+            h[at[e]] += s
+
+
+def test_copies_are_told_of_where_they_are_made_and_checks_where_they_stand():
+    """No copies are made where the host cannot tell how long a loop is."""
+    said = on_processor(counted, PLACES, PLACES, VECTOR, VECTOR)
+    assert "own copy" not in said
+    assert "for e: in order\n" in said
+    assert "index 0 of 'at' read is tested before the loop where that is possible, else checked" in said
+    assert "index 0 of 'h' stored into is checked at each execution" in said
+    assert said.endswith("where one of these does not hold, all loops run in order")
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    out = a.new_empty(a.shape[0], b.shape[1])
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+@pytest.mark.parametrize(
+    ("taken", "marks"),
+    [
+        ({}, ["", "", ""]),
+        ({"tiles": True}, [" (taken)", " (not taken)", " (not taken)"]),
+        ({"tiles": False}, [" (not taken)", "", ""]),
+        ({"tiles": False, "lanes": True}, [" (not taken)", " (taken)", " (not taken)"]),
+        ({"tiles": False, "lanes": False}, [" (not taken)", " (not taken)", " (taken)"]),
+    ],
+)
+def test_each_version_stands_under_its_condition(taken, marks):
+    signature = Signature((MATRIX, MATRIX), device="cuda", narrow=True, aligned=True)
+    _, (scheduled,) = schedule_program(lower(define(product), signature), cuda_target((9, 0)))
+    told = explain(scheduled)
+    assert from_json(to_json(told)) == told
+    text = told.text(taken)
+    assert re.findall(r"^  (?:else )?(?:if .*?|else)( \(.*taken\))?:$", text, re.MULTILINE) == marks
+    assert re.findall(r"for j at .*: (.*)", text) == [
+        "one thread for 8 neighbouring iterations",
+        "one thread for 4 neighbouring iterations",
+        "one thread an iteration",
+    ]
+    assert text.count("inside each thread") == 3 - marks.count(" (not taken)")
