@@ -31,8 +31,8 @@ from brickwork.codegen.host_cuda import (
 from brickwork.codegen.host_program import emit_statements, given_tensors, prepare
 from brickwork.codegen.host_state import Cuda, Held, Host, fail, scalar, store_scalar
 from brickwork.codegen.lane_values import scalar_type
-from brickwork.codegen.support import FUNCTIONS, NEXT, TABLE, block_words, type_word
-from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
+from brickwork.codegen.support import DTYPE_NUMBERS, FUNCTIONS, NEXT, TABLE, block_words, type_word
+from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
 from brickwork.ir.nodes import (
     AbsentParameter,
     Failure,
@@ -79,12 +79,14 @@ def emit_entry(
     device: Target | None = None,
     *,
     nondeterministic: bool = False,
+    default_dtype: DType | None = None,
 ) -> EntryDescription:
     """Write the entry of `program` into `module`, after its kernels; `kernels` maps Kernel.name to the function.
 
     For a program whose device is CUDA, `device` is the GPU's target, `kernels` maps to the symbols of the kernels'
     cells (`support.kernel_cell`), and the module begins with the failures of the module of the device kernels, whose
     numbers stay valid. `nondeterministic` says that results depend on the order of threads: atomic updates of floats.
+    `default_dtype` is what torch's default dtype must be for the code to fit; None where it does not matter.
 
     The stack holds the parameters in order, then, for an out variant, one tensor for each `given` allocation in the
     order of `Return`. Results that are the caller's tensors are returned only if the schema has outputs.
@@ -101,6 +103,9 @@ def emit_entry(
     if host.cuda is not None:
         emit_pending(host)
     miss = writer.label("miss")
+    if default_dtype is not None:
+        number = DTYPE_NUMBERS[default_dtype.name]
+        _require(host, writer.emit(f"icmp eq i64 {writer.call('i64', '@bw_default_dtype', ())}, {number}"), miss)
     _match_all(host, miss)
     _refuse_enormous(host)
     _refuse_unwritable(host)

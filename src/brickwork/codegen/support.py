@@ -10,6 +10,7 @@ from brickwork.ir.nodes import TensorType
 
 FUNCTIONS = {
     "bw_inspect": ("i1", ("ptr", "i64", "ptr")),
+    "bw_default_dtype": ("i64", ()),
     "bw_inspect_key": ("i1", ("ptr",)),
     "bw_read_key": ("i64", ("ptr",)),
     "bw_inspect_list": ("i1", ("ptr", "i64", "ptr")),

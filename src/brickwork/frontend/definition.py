@@ -16,7 +16,17 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location, in_any_session
 from brickwork.frontend.aliases import follow
 from brickwork.frontend.check import find_helpers, inner_returns, refusals, uncompiled_calls
-from brickwork.frontend.environment import DRAWS, MISSING, constant_items, intrinsic, resolve, torch_dtype
+from brickwork.frontend.environment import (
+    ALLOCATIONS,
+    DRAWS,
+    MISSING,
+    NEW_METHODS,
+    constant_items,
+    default_dtype,
+    intrinsic,
+    resolve,
+    torch_dtype,
+)
 from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
@@ -26,6 +36,7 @@ from brickwork.frontend.parameters import ParameterDeclaration, declare
 from brickwork.frontend.shape_annotations import with_shapes
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import stored_names, stored_parameters
+from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.records import dataclass
 
 
@@ -50,6 +61,8 @@ class Definition:
     split: Split
     whole: SourceFunction | None = None
     """The function that this one is a piece of: random draws are numbered in it."""
+    reads_default_dtype: bool = False
+    """Whether native code makes tensors, results that are numbers too, whose dtype the source does not name."""
 
     @property
     def name(self) -> str:
@@ -60,6 +73,11 @@ class Definition:
     def loc(self) -> Location:
         """Where the function begins."""
         return self.source.location(self.source.node)
+
+    @property
+    def default_dtype(self) -> DType:
+        """The default dtype that code is made for now; FLOAT32 where it does not matter."""
+        return default_dtype() if self.reads_default_dtype else FLOAT32
 
     @property
     def files(self) -> frozenset[str]:
@@ -115,7 +133,30 @@ def define(function: Callable[..., object]) -> Definition:
         fingerprint=_fingerprint((source, *helpers.values())),
         helpers=helpers,
         split=split,
+        reads_default_dtype=not reason and reads_default_dtype(source, split),
     )
+
+
+def reads_default_dtype(source: SourceFunction, split: Split) -> bool:
+    """Return whether a function makes tensors without naming their dtype, or may return numbers as tensors."""
+    local = local_names(source.node)
+
+    def allocation(node: ast.AST) -> str:
+        name = intrinsic(resolve(node.func, source.captured, local)) if isinstance(node, ast.Call) else None
+        return name if name in ALLOCATIONS else ""
+
+    def is_unnamed(node: ast.AST) -> bool:
+        made = allocation(node)
+        named = isinstance(node, ast.Call) and any(word.arg == "dtype" for word in node.keywords)
+        return bool(made) and not made.endswith("_like") and not named
+
+    def is_tensor(node: ast.expr) -> bool:
+        is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in NEW_METHODS
+        return is_method or bool(allocation(node)) or (isinstance(node, ast.Name) and node.id in tensors)
+
+    tensors = split.tensors - split.device - split.arrays
+    returned = (item for node in _returns(source) for item in _result_expressions(node))
+    return not all(map(is_tensor, returned)) or any(map(is_unnamed, ast.walk(source.node)))
 
 
 def _returns(source: SourceFunction) -> list[ast.Return]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import cast
 
+from brickwork.ir.dtypes import DTYPES, DType
 from brickwork.language.math import FORMULAS, METHODS, POWER_MODULO
 
 LANGUAGE = frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint", "require"})
@@ -100,6 +101,11 @@ def torch_dtype(value: object) -> str | None:
     if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
         return str(value).removeprefix("torch.")
     return None
+
+
+def default_dtype() -> DType:
+    """Return torch's default dtype, which new float tensors have; whoever runs a function has imported torch."""
+    return DTYPES[str(sys.modules["torch"].get_default_dtype()).removeprefix("torch.")]
 
 
 def is_number(value: object) -> bool:

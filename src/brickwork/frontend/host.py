@@ -25,7 +25,7 @@ from brickwork.frontend.rules import FailedAssertError, error
 from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
 from brickwork.frontend.typing import ElementType, Items, Operand, Value, View
 from brickwork.ir.build import apply, cast, integer, read
-from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType, value_dtype
+from brickwork.ir.dtypes import INT64, DType, value_dtype
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -198,7 +198,7 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
     else:
         sizes = _sizes(arguments, keywords)
     expressions = tuple(_size(state, item, loc) for item in sizes)
-    element = _element_type(keywords.get("dtype"), like, fill if kind == "full" else None, loc)
+    element = _element_type(host, keywords.get("dtype"), like, fill if kind == "full" else None, loc=loc)
     same_layout = like if name.endswith("_like") else None
     layout = _layout(element, len(expressions), same_layout)
     tensor = _new_tensor(state, host, target, layout, position, loc=loc)
@@ -255,16 +255,21 @@ def _size(state: State, found: Operand, loc: Location) -> Expression:
     return size
 
 
-def _element_type(dtype: Operand | None, like: View | None, fill: Value | None, loc: Location) -> DType:
+def _element_type(
+    host: Host, dtype: Operand | None, like: View | None, fill: Value | None, *, loc: Location
+) -> DType:
     if isinstance(dtype, ElementType):
         return dtype.dtype
     if dtype is not None:
         raise error("BW101", "a dtype is needed here", loc, "write `dtype=x.dtype` or `dtype=torch.float32`")
     if like is not None:
         return like.tensor.type.dtype
-    if fill is None or fill.weak is False:
-        return FLOAT32 if fill is None else fill.dtype
-    return FLOAT32 if fill.dtype.is_float else fill.dtype
+    return host.signature.default_dtype if fill is None else _stored_type(host, fill)
+
+
+def _stored_type(host: Host, value: Value) -> DType:
+    """Return the dtype of a tensor made of a number: a Python float has torch's default dtype."""
+    return host.signature.default_dtype if value.weak and value.dtype.is_float else value.dtype
 
 
 def _new_tensor(
@@ -364,14 +369,7 @@ def _cell(state: State, host: Host, node: ast.expr, result: Value, loc: Location
     """Make a tensor of rank 0 for a scalar that a loop computes."""
     if not host.kernel:
         raise error("BW009", "an operator returns tensors, not Python numbers", loc, "return a tensor")
-    dtype = (
-        result.dtype
-        if result.dtype is BOOL or not result.weak
-        else FLOAT32
-        if result.dtype is FLOAT64
-        else result.dtype
-    )
     name = node.id if isinstance(node, ast.Name) else "result"
-    tensor = _new_tensor(state, host, name, TensorType(dtype, 0, contiguous=True), len(host.results), loc=loc)
+    tensor = _new_tensor(state, host, name, TensorType(_stored_type(host, result), 0, contiguous=True), len(host.results), loc=loc)
     host.block.append(Allocate(tensor=tensor, sizes=(), given=bool(host.signature.out), loc=loc))
     return tensor

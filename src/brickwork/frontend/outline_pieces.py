@@ -161,6 +161,7 @@ def piece_definition(definition: Definition, piece: Piece, inputs: Sequence[Inpu
         helpers=helpers,
         split=split,
         whole=definition.source,
+        reads_default_dtype=bool(piece.outputs),
     )
 
 

@@ -73,7 +73,8 @@ def _with_defaults(
 
 def _result_types(definition: Definition, values: Sequence[Any]) -> list[DType]:
     """Return the element types that the results have for these arguments."""
-    program = lower(definition, Signature(tuple(map(_argument_type, values))))
+    types = tuple(map(_argument_type, values))
+    program = lower(definition, Signature(types, default_dtype=definition.default_dtype))
     return [tensor.type.dtype for node in program.body if isinstance(node, Return) for tensor in node.tensors]
 
 

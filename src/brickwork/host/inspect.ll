@@ -165,3 +165,10 @@ yes:
 no:
   ret i1 false
 }
+
+; The number of torch's default dtype (codegen/support.py).
+define i64 @bw_default_dtype() {
+  %dtype = call i8 @_ZN3c1031get_default_dtype_as_scalartypeEv()
+  %number = zext i8 %dtype to i64
+  ret i64 %number
+}

@@ -75,11 +75,12 @@ CPLUSPLUS = (
     NativeFunction("_ZNK3c1010TensorImpl13requires_gradEv", "zeroext i1", ("ptr",)),
     NativeFunction("_ZNK3c1010TensorImpl8_fw_gradEmRKN2at10TensorBaseE", "ptr", ("ptr", "i64", "ptr")),
     NativeFunction("_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE", "zeroext i1", ("i16 zeroext",)),
+    NativeFunction("_ZN3c1031get_default_dtype_as_scalartypeEv", "i8", ()),
     NativeFunction("_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE", "void", ("ptr",)),
     NativeFunction("_ZN2at6native12is_inferenceERKNS_6TensorE", "zeroext i1", ("ptr",)),
 )
 """c10::TensorImpl::requires_grad and _fw_grad, c10::impl::tls_is_dispatch_key_included,
-torch::autograd::impl::bump_version, at::native::is_inference."""
+c10::get_default_dtype_as_scalartype, torch::autograd::impl::bump_version, at::native::is_inference."""
 
 CUDA_CPLUSPLUS = (
     NativeFunction("_ZN2at13globalContextEv", "ptr", ()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from brickwork.ir.dtypes import DType
+from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import TensorType
 from brickwork.records import dataclass
 
@@ -57,7 +57,8 @@ class Signature:
     the places of its elements, counted from the first, and the product of its sizes (but for zeros) are below
     NARROW_EXTENT, so that a dense tensor of its shape is narrow too, and that every int argument (items of lists too)
     is nearer to 0 than NARROW_SIZE, as it may be the size of a new tensor; `aligned` that every tensor argument begins
-    at a multiple of ALIGNMENT bytes.
+    at a multiple of ALIGNMENT bytes. `default_dtype` is torch's, for operators that make float tensors without naming a
+    dtype; for all others it is FLOAT32.
     """
 
     arguments: tuple[ArgumentType, ...]
@@ -66,3 +67,4 @@ class Signature:
     device: str = "cpu"
     narrow: bool = False
     aligned: bool = False
+    default_dtype: DType = FLOAT32

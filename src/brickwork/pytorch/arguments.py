@@ -57,7 +57,8 @@ def signature_of_call(
     names = ["out"] if len(outputs) == 1 else [f"out{number}" for number in range(len(outputs))]
     out = [_tensor(definition, name, value, None) for name, value in zip(names, outputs, strict=True)]
     kind = device or device_kind(tensors)
-    return signature_of(arguments, written, out, device=kind, integers=_integers(kinds[:count], values))
+    integers, default = _integers(kinds[:count], values), definition.default_dtype
+    return signature_of(arguments, written, out, device=kind, integers=integers, default_dtype=default)
 
 
 def device_kind(tensors: Sequence[torch.Tensor]) -> str:

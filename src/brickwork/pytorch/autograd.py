@@ -51,7 +51,8 @@ class Differentiation:
         """Return what is done with calls like this one, outside of transforms; None if there was none yet."""
         lengths, flat = flattened_arguments(values)
         needs = (isinstance(item, torch.Tensor) and item.requires_grad for item in flat)
-        return self._recipes.get((lengths.items, (False, *needs), *map(_kind, flat)))
+        default = self._family.definition.default_dtype
+        return self._recipes.get((default, lengths.items, (False, *needs), *map(_kind, flat)))
 
     def __call__(self, values: Values) -> Any:
         """Call the operator so that torch can differentiate and batch the call."""
@@ -126,7 +127,7 @@ class Differentiation:
             ctx.mark_non_differentiable(*(output for output in outputs if not output.is_floating_point()))
             self._remember_for_user(ctx, ctx.replaced, lengths, flat, outputs)
             return
-        key = lengths.items, ctx.needs_input_grad, *map(_kind, flat)
+        key = self._family.definition.default_dtype, lengths.items, ctx.needs_input_grad, *map(_kind, flat)
         found = self._recipes.get(key)
         if found is None:
             found = self._recipes[key] = recipe(self._family, ctx.needs_input_grad[1:], lengths, flat, outputs)

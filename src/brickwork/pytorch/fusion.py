@@ -82,7 +82,8 @@ def _results(
 ) -> tuple[torch.Tensor, ...]:
     if any(from_torch(tensor.dtype) is None for tensor in tensors_of(values)):
         raise OpaqueError("there is a type that brickwork does not compute with", definition.loc)
-    code = _code(definition, Signature(tuple(map(argument_type, definition.parameters, values))))
+    types = tuple(map(argument_type, definition.parameters, values))
+    code = _code(definition, Signature(types, default_dtype=definition.default_dtype))
     if isinstance(code, OpaqueError):
         raise code
     room = importlib.import_module("brickwork.pytorch.decomposition")

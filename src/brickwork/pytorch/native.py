@@ -17,7 +17,7 @@ import torch
 
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.parameters import argument_type
-from brickwork.ir.signature import Signature
+from brickwork.ir.signature import ArgumentType, Signature
 from brickwork.pytorch.arguments import are_in_memory, device_kind, signature_of_call
 from brickwork.pytorch.autograd import Differentiation
 from brickwork.pytorch.autograd_recipes import Plan
@@ -140,7 +140,7 @@ class DerivedOperators:
 
     def batched(self, given: tuple[bool, ...], values: Values, *, keys: bool) -> Callable[..., Any] | None:
         """Return the operator over samples for arguments like these; None where there is none."""
-        key = given, keys, *map(_kind, values)
+        key = given, keys, self.definition.default_dtype, *map(_kind, values)
         if key not in self._batched:
             self._batched[key] = self._over_samples(Batch(given, keys), values)
         return self._batched[key]
@@ -149,14 +149,14 @@ class DerivedOperators:
         made = self._derived(derivation, values, ())
         types = tuple(map(argument_type, made.parameters, values))
         try:
-            elements_read(made, Signature(types, device=device_kind(tensors_of(values))))
+            elements_read(made, _types_signature(made, types, values))
         except CompileError:
             return None
         return self._operator(made).call
 
     def plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
         """Return how gradients are computed for arguments and outputs like these."""
-        key = wanted, *map(_kind, values), *map(_kind, outputs)
+        key = wanted, self.definition.default_dtype, *map(_kind, values), *map(_kind, outputs)
         found = self._plans.get(key)
         if found is None:
             found = self._plans[key] = self._plan(wanted, values, outputs)
@@ -171,7 +171,8 @@ class DerivedOperators:
         """Return the operator for gradients, derived to know what it reads; calling it says why there is none."""
         floats = tuple(output.is_floating_point() for output in outputs)
         results = self._results(outputs)
-        made = self._derived(Backward(wanted, (True,) * len(results)), values, floats)
+        default = self.definition.default_dtype
+        made = self._derived(Backward(wanted, (True,) * len(results), default), values, floats)
         grads = [output for output, is_float in zip(outputs, floats, strict=True) if is_float]
         count = len(self.definition.parameters)
         taken = (*values[:count], *grads, *results)
@@ -180,10 +181,10 @@ class DerivedOperators:
         call = (*taken, *key)
         laid = _signature_of(made, call) if are_in_memory(call) else None
         try:
-            read = elements_read(made, Signature(types, device=device_kind(tensors_of(values))), laid)
+            read = elements_read(made, _types_signature(made, types, values), laid)
         except CompileError:
             read = made.read
-        derivation = Backward(wanted, read[count:] if any(read[count:]) else ())
+        derivation = Backward(wanted, read[count:] if any(read[count:]) else (), default)
         return self._operator(replace(made, read=read[:count], derivation=derivation))
 
     def _results(self, outputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
@@ -219,6 +220,11 @@ class DerivedOperators:
 def _signature_of(definition: Defined, values: Sequence[object]) -> Signature:
     """Return the signature of a call with the values of all arguments."""
     return signature_of_call(definition, derive(definition.name, definition).default.arguments, values)
+
+
+def _types_signature(definition: Defined, types: tuple[ArgumentType, ...], values: Values) -> Signature:
+    """Return the signature of a call of which only the types count."""
+    return Signature(types, device=device_kind(tensors_of(values)), default_dtype=definition.default_dtype)
 
 
 def _kind(value: Any) -> object:

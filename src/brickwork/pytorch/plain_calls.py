@@ -60,6 +60,7 @@ class PlainCalls:
         self._written = [place for place, each in enumerate(arguments) if each.alias_info is not None]
         self._kinds: dict[tuple[type, ...], _Kinds | None] = {}
         self._are_plain = plain_call_test()
+        self._reads_default = family.definition.reads_default_dtype
 
     def function(self, values: Values) -> _Served | None:
         """Return what serves a call with a gradient; None for one that the dispatcher would not bring here as it is.
@@ -77,7 +78,7 @@ class PlainCalls:
         tensors = values if kinds.all_tensors else [*compress(values, kinds.are_tensors)]
         if not self._are_plain(tensors):
             return None
-        kind = (*map(_facts, tensors),)
+        kind = (*map(_facts, tensors), torch.get_default_dtype()) if self._reads_default else (*map(_facts, tensors),)
         served = kinds.served.get(kind)
         if served is None:
             found = self._recipe(values)

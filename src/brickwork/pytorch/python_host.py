@@ -366,7 +366,7 @@ def _cell(value: Any) -> Any:
         case int() | torch.SymInt():
             dtype = torch.int64
         case float() | torch.SymFloat():
-            dtype = torch.float32
+            dtype = torch.get_default_dtype()
         case _:
             return value
     known = isinstance(value, bool | int | float)

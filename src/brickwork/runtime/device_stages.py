@@ -12,6 +12,7 @@ from brickwork.codegen.device import emit_device_kernel
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.llvm import compile_module
 from brickwork.codegen.support import kernel_cell
+from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
@@ -21,7 +22,7 @@ from brickwork.runtime.crash import surprises
 from brickwork.runtime.device_ptx import keys_of, ptx_of
 from brickwork.runtime.kernel_texts import joined, separated
 from brickwork.runtime.stage_files import StageFiles
-from brickwork.runtime.stages import attempt_of, explained, program_of
+from brickwork.runtime.stages import attempt_of, explained, program_of, required_default
 from brickwork.target.target import Target
 from brickwork.transform.derivation import Defined
 from brickwork.transform.explanation import Explanation
@@ -42,14 +43,21 @@ def build(
     steps = StageFiles(edited or {})
     with surprises(attempt_of(definition, signature, (target, host), steps, fast_math=fast_math)):
         program = program_of(definition, signature, steps)
-        artifact, kernels = emit(program, target, host, steps, fast_math=fast_math)
+        default = required_default(definition, signature)
+        artifact, kernels = emit(program, target, host, steps, fast_math=fast_math, default_dtype=default)
         if edited:
             ptx_of(artifact)
         return explained(definition, signature, artifact, kernels)
 
 
 def emit(
-    program: Program, target: Target, host: Target, steps: StageFiles, *, fast_math: bool = False
+    program: Program,
+    target: Target,
+    host: Target,
+    steps: StageFiles,
+    *,
+    fast_math: bool = False,
+    default_dtype: DType | None = None,
 ) -> tuple[Artifact, Sequence[ScheduledKernel]]:
     """Run the stages after the IR: the kernels of all launches, and the entry; failures have one numbering."""
     program, kernels = schedule_program(program, target)
@@ -67,7 +75,10 @@ def emit(
         text = steps.reach("ptx", "")
     entry = Module(failures=failures)
     cells = {kernel.name: kernel_cell(number) for number, kernel in enumerate(launches)}
-    description = emit_entry(entry, program, cells, host, target, nondeterministic=is_nondeterministic(program))
+    varies = is_nondeterministic(program)
+    description = emit_entry(
+        entry, program, cells, host, target, nondeterministic=varies, default_dtype=default_dtype
+    )
     code = compile_module(steps.reach("llvm", entry.text()), host)
     texts = separated(text)
     made = keys_of({name: texts[name] for name in modules}, target)

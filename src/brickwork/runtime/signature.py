@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import TypeAlias, assert_never
 
 from brickwork.host.layout import Placement, is_aligned, is_narrow, may_alias, tensor_type
-from brickwork.ir.dtypes import DType
+from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
 from brickwork.records import dataclass
@@ -46,6 +46,7 @@ def signature_of(
     *,
     device: str = "cpu",
     integers: Sequence[int] = (),
+    default_dtype: DType = FLOAT32,
 ) -> Signature:
     """Return the signature of a call on a kind of device.
 
@@ -64,6 +65,7 @@ def signature_of(
         device=device,
         narrow=on_grid and is_narrow(placements, integers),
         aligned=on_grid and is_aligned(placements),
+        default_dtype=default_dtype,
     )
 
 
@@ -102,6 +104,7 @@ def signature_text(signature: Signature) -> str:
         f"on {signature.device}": signature.device != "cpu",
         "narrow": signature.narrow,
         "aligned": signature.aligned,
+        f"default {signature.default_dtype}": signature.default_dtype is not FLOAT32,
     }
     return " ".join((text, *(word for word, holds in words.items() if holds)))
 

@@ -13,6 +13,7 @@ from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.kernel import emit_kernel
 from brickwork.codegen.llvm import compile_in_parts
 from brickwork.diagnostics.location import with_files
+from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Program
 from brickwork.ir.parse import parse_program
 from brickwork.ir.signature import Signature
@@ -42,7 +43,9 @@ def build(
     steps = StageFiles(edited or {})
     with surprises(attempt_of(definition, signature, (target,), steps, fast_math=fast_math)):
         program = program_of(definition, signature, steps)
-        artifact, kernels = emit(program, target, Module(fast_math=fast_math), steps)
+        artifact, kernels = emit(
+            program, target, Module(fast_math=fast_math), steps, default_dtype=required_default(definition, signature)
+        )
         return explained(definition, signature, artifact, kernels)
 
 
@@ -53,14 +56,21 @@ def program_of(definition: Defined, signature: Signature, steps: StageFiles) -> 
     return parse_program(text) if "ir" in steps.edited else program
 
 
-def emit(program: Program, target: Target, module: Module, steps: StageFiles) -> tuple[Artifact, list[ScheduledKernel]]:
-    """Run the stages after the IR."""
+def required_default(definition: Defined, signature: Signature) -> DType | None:
+    """Return the default dtype of torch that calls must have been made under; None where it does not matter."""
+    return signature.default_dtype if definition.reads_default_dtype else None
+
+
+def emit(
+    program: Program, target: Target, module: Module, steps: StageFiles, *, default_dtype: DType | None = None
+) -> tuple[Artifact, list[ScheduledKernel]]:
+    """Run the stages after the IR; `default_dtype` as in `emit_entry`."""
     program, scheduled = schedule_program(program, target)
     kernels = [*scheduled]
     texts = [text for each in kernels for text in (str(each.schedule), print_kernel(each.kernel))]
     steps.reach("schedule", "\n".join(texts))
     functions = {each.kernel.name: emit_kernel(module, each.kernel, target).removeprefix("@") for each in kernels}
-    description = emit_entry(module, program, functions, target)
+    description = emit_entry(module, program, functions, target, default_dtype=default_dtype)
     code = compile_in_parts(steps.reach("llvm", module.text()), target)
     return Artifact(code, description, Explanation(), steps.reached), kernels
 

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, assert_never
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.parameters import NO_DEFAULT, ParameterDeclaration
+from brickwork.ir.dtypes import DTYPES, FLOAT32, DType
 from brickwork.records import dataclass
 
 
@@ -28,11 +29,13 @@ class Backward:
     tensor that is stored into (in the order of the parameters) and each float result, are added to the parameters.
     A parameter that the operator stores into is given with its elements from before that, and is not written.
     `results` has an item for each result of the operator: whether it is given, too, as a parameter `result_<i>` behind
-    them; it may be empty where none is.
+    them; it may be empty where none is. `default_dtype` is torch's at the operator's call; a gradient may be computed
+    under another one.
     """
 
     wanted: tuple[bool, ...]
     results: tuple[bool, ...] = ()
+    default_dtype: DType = FLOAT32
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,19 @@ class Derived:
         text += "" if all(self.floats) else f"_to_{_bits(self.floats)}"
         read = [self.read[place] for place in tensors]
         text += "" if all(read) else f"_with_{_bits(read)}"
-        return f"{text}_from_{_bits(self.results_given)}" if any(self.results_given) else text
+        text += f"_from_{_bits(self.results_given)}" if any(self.results_given) else ""
+        kept = self.derivation.default_dtype if isinstance(self.derivation, Backward) else FLOAT32
+        return text if kept is FLOAT32 else f"{text}_of_{kept.name}"
+
+    @property
+    def reads_default_dtype(self) -> bool:
+        """Whether native code depends on torch's default dtype of the moment; that of a gradient is part of its name."""
+        return not isinstance(self.derivation, Backward) and self.base.reads_default_dtype
+
+    @property
+    def default_dtype(self) -> DType:
+        """The default dtype that code is made for now; FLOAT32 where it does not matter."""
+        return self.derivation.default_dtype if isinstance(self.derivation, Backward) else self.base.default_dtype
 
     @property
     def results_given(self) -> tuple[bool, ...]:
@@ -192,10 +207,10 @@ def derived(base: Defined, suffix: str) -> Derived | None:
     """Return what is made of `base` under a name that ends in `suffix`; None if it is no such name."""
     found = re.fullmatch(
         r"(backward|forward|batch)_(keys_)?((?:[01a]|[ln]\d+x)*)(?:_to_([01]+))?(?:_with_([01]+))?"
-        r"(?:_from_([01]+))?",
+        r"(?:_from_([01]+))?(?:_of_(float64|float16|bfloat16))?",
         suffix,
     )
-    if found is None or (found[2] and found[1] != "batch") or (found[6] and found[1] != "backward"):
+    if found is None or (found[2] and found[1] != "batch") or ((found[6] or found[7]) and found[1] != "backward"):
         return None
     letters = re.findall(r"[01a]|[ln]\d+x", found[3])
     places = [place for place, item in enumerate(base.parameters) if item.kind in _TENSORS]
@@ -209,7 +224,8 @@ def derived(base: Defined, suffix: str) -> Derived | None:
     floats = tuple(bit == "1" for bit in found[4] or "1" * (written + base.results))
     bits = tuple(chosen)
     given = tuple(bit == "1" for bit in found[6] or "")
-    made = {"backward": functools.partial(Backward, results=given), "forward": Forward}
+    kept = DTYPES[found[7] or "float32"]
+    made = {"backward": functools.partial(Backward, results=given, default_dtype=kept), "forward": Forward}
     derivation = made.get(found[1], functools.partial(Batch, keys=bool(found[2])))
     return Derived(base, derivation(bits), floats, tuple(counts), tuple(read))
 
