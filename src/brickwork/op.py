@@ -36,7 +36,7 @@ from brickwork.pytorch.random_keys import draw_key, with_key
 from brickwork.pytorch.register import DEFAULT, Registration, family_name, forget_traces, register
 from brickwork.pytorch.schema import KEY, OUT, checked_name, derive, own_name
 from brickwork.pytorch.specialise import Specialiser, Tools, complete, place_of
-from brickwork.pytorch.tensor_devices import allocating_like, device_of
+from brickwork.pytorch.tensor_devices import at_default_device, device_of, made_like_arguments
 from brickwork.pytorch.user_backward import UserBackward
 from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
@@ -145,7 +145,9 @@ class Op(Handle):
         self._derivatives.replaced = None if before is None else before.replaced
         # What the OpOverload calls. Compilers know the OpOverload alone.
         self._native: Any = getattr(self._overload, "_op", self._overload)
-        self._usual = self._watched if self._watch else self._native
+        self._traced: Any = at_default_device(self.definition, self._overload)
+        self._placed: Any = at_default_device(self.definition, self._native)
+        self._usual = self._watched if self._watch else self._placed
         self._plain: Any = None
         self._out: Any = None if self._schema.out is None else self._registration.overload(OUT)
         self._takes_out = self._outputs == (OUT,) and not self._schema.random
@@ -173,7 +175,7 @@ class Op(Handle):
                         return self._direct(*arguments)
                     if self.pending:
                         self.settle()
-                    return self._overload(*arguments)
+                    return self._traced(*arguments)
                 if self._takes_out and OUT in named:
                     self._out(*arguments, **named)
                     return named[OUT]
@@ -194,7 +196,7 @@ class Op(Handle):
         """Call an operator that has captured something which may change."""
         if not self._watch.is_quiet():
             self._tell_changes()
-        return self._native(*arguments)
+        return self._placed(*arguments)
 
     def _tell_changes(self) -> None:
         """Warn once, at the caller of the operator, of captured names that mean something else by now."""
@@ -212,7 +214,7 @@ class Op(Handle):
         if self._schema.random:
             named = with_key(self.name, named)
         if OUT not in named or self._out is None:
-            return self._overload(*arguments, **named)
+            return self._traced(*arguments, **named)
         named = dict(named)
         out = named.pop(OUT)
         given = (out,) if self._outputs == (OUT,) else out
@@ -361,14 +363,15 @@ class Op(Handle):
             device, generator = device_of((*arguments, *named.values())), named.get("generator")
             if generator is not None or (device is not None and device.type != "cpu"):
                 named = {**named, KEY: draw_key(named.pop("generator", None), device=device)}
-        with OwnFramesHidden(), allocating_like((*arguments, *named.values())):
+        with OwnFramesHidden():
             return self._reference(*arguments, **named)
 
     @functools.cached_property
     def _reference(self) -> Callable[..., Any]:
         if self._python_host is not None:
-            return self._python_host.reference
-        return importlib.import_module("brickwork.frontend.reference").python_function(self.definition)
+            return at_default_device(self.definition, self._python_host.reference)
+        room = importlib.import_module("brickwork.frontend.reference")
+        return at_default_device(self.definition, made_like_arguments(room.python_function(self.definition)))
 
     def explain(self, /, *arguments: Any, **named: Any) -> str:
         """Say how each loop runs and why, and which accesses are checked.

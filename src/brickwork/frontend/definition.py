@@ -80,9 +80,14 @@ class Definition:
         return default_dtype() if self.reads_default_dtype else FLOAT32
 
     @property
+    def sources(self) -> tuple[SourceFunction, ...]:
+        """The function and its helpers."""
+        return (self.source, *self.helpers.values())
+
+    @property
     def files(self) -> frozenset[str]:
         """The files that the function and its helpers stand in."""
-        return frozenset(source.file for source in (self.source, *self.helpers.values()))
+        return frozenset(source.file for source in self.sources)
 
 
 def define(function: Callable[..., object]) -> Definition:

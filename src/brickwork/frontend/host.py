@@ -21,9 +21,9 @@ from brickwork.frontend.iterables import is_listed, item, trips
 from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
 from brickwork.frontend.loops import bind_target, head_of
 from brickwork.frontend.lowering_state import Frame, LoopLevel, State, Variable, describe
-from brickwork.frontend.rules import FailedAssertError, error
+from brickwork.frontend.rules import FailedAssertError, error, other_device
 from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
-from brickwork.frontend.typing import ElementType, Items, Operand, Value, View
+from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
 from brickwork.ir.build import apply, cast, integer, read
 from brickwork.ir.dtypes import INT64, DType, value_dtype
 from brickwork.ir.nodes import (
@@ -186,6 +186,7 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
     for keyword in keywords:
         if keyword not in ALLOCATION_KEYWORDS:
             raise error("BW004", f"`{name}` takes no `{keyword}` in an operator", loc, "leave it out")
+    _refuse_other_device(host, keywords.get("device"), loc)
     like: View | None = None
     if name.endswith("_like") and arguments:
         like = _tensor(arguments.pop(0), loc)
@@ -217,6 +218,12 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
         apply("eq", Size(tensor=tensor, axis=axis, loc=loc), size, loc=loc) for axis, size in enumerate(expressions)
     )
     return View(tensor)
+
+
+def _refuse_other_device(host: Host, found: Operand | None, loc: Location) -> None:
+    """Refuse a device that is named and is not the arguments'."""
+    if isinstance(found, Opaque) and found.text and found.text != host.signature.device:
+        raise other_device(found.text, host.signature.device, loc)
 
 
 def _tensor(found: Operand, loc: Location) -> View:

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, cast
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.lower import lower
+from brickwork.frontend.named_devices import DEVICE, named_device, with_devices
 from brickwork.frontend.parameters import argument_type
 from brickwork.frontend.source import Frozen, local_names
 from brickwork.ir.nodes import Return
@@ -43,11 +44,13 @@ def host_function(definition: Definition) -> Callable[..., object]:
     tree.args.defaults = []
     tree.args.kw_defaults = [None for _ in tree.args.kwonlyargs]
     Frozen(definition.source).visit(tree)
+    with_devices(tree, definition.source)
     module = ast.fix_missing_locations(ast.Module(body=[tree], type_ignores=[]))
     namespace: dict[str, object] = {
         "__builtins__": builtins,
         **definition.source.captured,
         CELLS: functools.partial(_cell, definition),
+        DEVICE: named_device(definition.source),
     }
     exec(compile(module, definition.source.file, "exec"), namespace)  # noqa: S102 (the user's own source)
     function = cast("types.FunctionType", namespace[definition.name])

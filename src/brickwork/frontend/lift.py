@@ -73,6 +73,7 @@ class Splitter:
         self.tensors: set[str] = set(tensors)
         self.lists: set[str] = set(lists)
         self.arrays = arrays
+        self.takes_tensors = bool(self.tensors or self.lists)
         self.ranks = least_ranks(source.node, self._is_pointwise_call)
         self.rows: set[str] = set()
         """Names that `x[i]` was assigned to: elements, or views of lower rank."""
@@ -375,6 +376,8 @@ class Splitter:
                 for word in item.keywords:
                     if word.arg not in ALLOCATION_KEYWORDS:
                         yield f"line {line} passes `{word.arg}` to {ast.unparse(item.func)}"
+                    elif word.arg == "device" and (device := self._foreign_device(word.value)):
+                        yield f"line {line} makes a tensor on {device!r}"
                 if any(map(self.touches_elements, (*item.args, *(word.value for word in item.keywords)))):
                     yield f"line {line} makes a tensor of what loops compute"
                 continue
@@ -389,6 +392,15 @@ class Splitter:
                 if item.func.attr in SHAPE_METHODS | METHODS.keys() | {"item"}:
                     continue
                 yield f"line {line} calls the method `{item.func.attr}` of a tensor"
+
+
+    def _foreign_device(self, node: ast.expr) -> str:
+        """Return the device that is named where native code makes no tensors; empty if it may be the arguments'."""
+        found = node.value if isinstance(node, ast.Constant) else resolve(node, self.source.captured, self.local)
+        if not isinstance(found, str) and type(found).__name__ != "device":
+            return ""
+        own = {"cpu", "cuda"} if self.takes_tensors else {"cpu"}
+        return "" if str(found) in own else str(found)
 
 
 def _leaves(node: ast.expr) -> Iterator[ast.expr]:

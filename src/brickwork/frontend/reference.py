@@ -19,6 +19,7 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import LOOPS, is_tensor
 from brickwork.frontend.loop_heads import PARTS, head_name
 from brickwork.frontend.lower import lower
+from brickwork.frontend.named_devices import DEVICE, makes_tensor, named_device, with_device
 from brickwork.frontend.parameters import NO_DEFAULT
 from brickwork.frontend.random_sites import draw_sites, place
 from brickwork.frontend.reference_execution import Execution, finish
@@ -111,7 +112,7 @@ def _compiled(
     node.args.defaults = [ast.Constant(value=None) for _ in node.args.defaults]
     node.args.kw_defaults = [None if item is None else ast.Constant(value=None) for item in node.args.kw_defaults]
     module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
-    space: dict[str, Any] = dict(source.captured)
+    space: dict[str, Any] = {**source.captured, DEVICE: named_device(source)}
     exec(compile(module, source.file, "exec"), space)  # noqa: S102  # the user's own function, rewritten
     function: types.FunctionType = space[source.name]
     function.__defaults__ = source.function.__defaults__
@@ -221,7 +222,7 @@ class _Rewriter(ast.NodeTransformer):
         position = ast.Tuple(elts=[ast.Constant(value=number) for number in place(node)], ctx=ast.Load())
         made = self._run("call", node, self._visited(node.func), position, *map(self._visited, node.args))
         made.keywords = [ast.keyword(arg=item.arg, value=self._visited(item.value)) for item in node.keywords]
-        return made
+        return with_device(made, node) if makes_tensor(node, self.source, self.local) else made
 
     def visit_For(self, node: ast.For) -> ast.stmt:
         node.iter = self.loop(node.iter)

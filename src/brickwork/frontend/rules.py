@@ -83,6 +83,12 @@ def error(code: str, message: str, loc: Location, advice: str) -> CompileError:
     return CompileError(Diagnostic(code=code, message=message, loc=loc, help=advice))
 
 
+def other_device(named: str, device: str, loc: Location) -> CompileError:
+    """Return the refusal of a tensor that is made elsewhere than the arguments are."""
+    message = f"a tensor is made on {named!r} here, and the arguments are on {device!r}"
+    return error("BW301", message, loc, "write `device=x.device` of an argument, or leave it out")
+
+
 def unsupported(message: str, loc: Location, advice: str) -> CompileError:
     """Return the refusal of something that the language has, but not in this place."""
     return error("BW901", message, loc, advice)
