@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from brickwork.diagnostics.diagnostic import Diagnostic, in_order
+from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location, in_any_session
 from brickwork.frontend.aliases import follow
@@ -33,6 +33,7 @@ from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.moved_tensors import with_tensors_moved
 from brickwork.frontend.parameters import ParameterDeclaration, declare
+from brickwork.frontend.results import result_count, result_expressions, returns_of, wrong_results
 from brickwork.frontend.shape_annotations import with_shapes
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import stored_names, stored_parameters
@@ -120,18 +121,17 @@ def define(function: Callable[..., object]) -> Definition:
     else:
         wrong.extend(inner_returns(source))
         wrong.extend(diagnostic for item in (source, *helpers.values()) for diagnostic in uncompiled_calls(item))
-    returns = _returns(source)
-    wrong.extend(_wrong_returns(source, returns, () if reason else parameters))
+    own = frozenset(() if reason else (item.name for item in parameters))
+    wrong.extend(wrong_results(source, own, split.tensors - split.device - split.arrays, native=not reason))
     if wrong:
         raise CompileError(in_order(wrong))
-    results = _result_expressions(returns[0]) if returns else ()
-    returned = returns[0].value if returns else None
+    results = result_count(source, native=not reason)
     return Definition(
         source=source,
         parameters=parameters,
         mutated=mutated,
-        results=len(results),
-        returns_tuple=isinstance(returned, ast.Tuple | ast.List),
+        results=results,
+        returns_tuple=results > 1 or any(isinstance(node.value, ast.Tuple | ast.List) for node in returns_of(source)),
         draws_random=draws((source, *helpers.values())),
         host="python" if split.reason else "native",
         reason=split.reason,
@@ -156,50 +156,14 @@ def reads_default_dtype(source: SourceFunction, split: Split) -> bool:
         return bool(made) and not made.endswith("_like") and not named
 
     def is_tensor(node: ast.expr) -> bool:
-        is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in NEW_METHODS
-        return is_method or bool(allocation(node)) or (isinstance(node, ast.Name) and node.id in tensors)
+        if isinstance(node, ast.Name):
+            return node.id in tensors
+        method = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+        return method in NEW_METHODS or bool(allocation(node))
 
     tensors = split.tensors - split.device - split.arrays
-    returned = (item for node in _returns(source) for item in _result_expressions(node))
+    returned = (item for node in returns_of(source) for item in result_expressions(node))
     return not all(map(is_tensor, returned)) or any(map(is_unnamed, ast.walk(source.node)))
-
-
-def _returns(source: SourceFunction) -> list[ast.Return]:
-    return [node for node in ast.walk(source.node) if isinstance(node, ast.Return)]
-
-
-def _result_expressions(node: ast.Return) -> tuple[ast.expr, ...]:
-    """Return the expressions that a `return` hands out."""
-    if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
-        return ()
-    return tuple(node.value.elts) if isinstance(node.value, ast.Tuple | ast.List) else (node.value,)
-
-
-def _wrong_returns(
-    source: SourceFunction, returns: list[ast.Return], parameters: tuple[ParameterDeclaration, ...]
-) -> list[Diagnostic]:
-    wrong: list[Diagnostic] = []
-
-    def refuse(message: str, node: ast.AST, advice: str) -> None:
-        wrong.append(Diagnostic(code="BW009", message=message, loc=source.location(node), help=advice))
-
-    annotation = source.node.returns
-    if annotation is not None and ast.unparse(annotation).strip("'\"") in {"int", "float", "bool"}:
-        advice = "annotate it as `-> torch.Tensor`: a number that is returned becomes a tensor without dimensions"
-        refuse("an operator returns tensors, not Python numbers", annotation, advice)
-    promised = annotation is not None and not (isinstance(annotation, ast.Constant) and annotation.value is None)
-    if annotation is not None and promised and not any(_result_expressions(node) for node in returns):
-        message = f"`{source.name}` returns nothing, but is annotated as `-> {ast.unparse(annotation)}`"
-        refuse(message, annotation, "return the result, or annotate it as `-> None`")
-    names = {item.name for item in parameters}
-    counts = {len(_result_expressions(node)) for node in returns}
-    if len(counts) > 1:
-        refuse("the returns differ in how many tensors they give", returns[-1], "return the same number everywhere")
-    for node in returns:
-        for item in _result_expressions(node):
-            if isinstance(item, ast.Name) and item.id in names:
-                refuse(f"`{item.id}` is an argument and cannot be returned", item, "return nothing, or a new tensor")
-    return wrong
 
 
 def draws(sources: Iterable[SourceFunction]) -> bool:

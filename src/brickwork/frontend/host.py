@@ -21,6 +21,7 @@ from brickwork.frontend.iterables import is_listed, item, trips
 from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
 from brickwork.frontend.loops import bind_target, head_of
 from brickwork.frontend.lowering_state import Frame, LoopLevel, State, Variable, describe
+from brickwork.frontend.results import repeated_result
 from brickwork.frontend.rules import FailedAssertError, error, other_device
 from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
@@ -262,9 +263,7 @@ def _size(state: State, found: Operand, loc: Location) -> Expression:
     return size
 
 
-def _element_type(
-    host: Host, dtype: Operand | None, like: View | None, fill: Value | None, *, loc: Location
-) -> DType:
+def _element_type(host: Host, dtype: Operand | None, like: View | None, fill: Value | None, *, loc: Location) -> DType:
     if isinstance(dtype, ElementType):
         return dtype.dtype
     if dtype is not None:
@@ -344,7 +343,10 @@ def _return(state: State, frame: Frame, host: Host, node: ast.Return) -> None:
         return
     parts = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else [node.value]
     for part in parts:
-        host.results.append(_result(state, frame, host, part))
+        result = _result(state, frame, host, part)
+        if result in host.results:
+            raise repeated_result(frame.source, part)
+        host.results.append(result)
 
 
 def _result(state: State, frame: Frame, host: Host, node: ast.expr) -> Tensor:
@@ -377,6 +379,7 @@ def _cell(state: State, host: Host, node: ast.expr, result: Value, loc: Location
     if not host.kernel:
         raise error("BW009", "an operator returns tensors, not Python numbers", loc, "return a tensor")
     name = node.id if isinstance(node, ast.Name) else "result"
-    tensor = _new_tensor(state, host, name, TensorType(_stored_type(host, result), 0, contiguous=True), len(host.results), loc=loc)
+    kind = TensorType(_stored_type(host, result), 0, contiguous=True)
+    tensor = _new_tensor(state, host, name, kind, len(host.results), loc=loc)
     host.block.append(Allocate(tensor=tensor, sizes=(), given=bool(host.signature.out), loc=loc))
     return tensor

@@ -393,7 +393,6 @@ class Splitter:
                     continue
                 yield f"line {line} calls the method `{item.func.attr}` of a tensor"
 
-
     def _foreign_device(self, node: ast.expr) -> str:
         """Return the device that is named where native code makes no tensors; empty if it may be the arguments'."""
         found = node.value if isinstance(node, ast.Constant) else resolve(node, self.source.captured, self.local)

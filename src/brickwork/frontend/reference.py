@@ -25,6 +25,7 @@ from brickwork.frontend.random_sites import draw_sites, place
 from brickwork.frontend.reference_execution import Execution, finish
 from brickwork.frontend.reference_scalar import dtype_of, scalar
 from brickwork.frontend.regular_loops import changing_names, is_regular
+from brickwork.frontend.results import check_results
 from brickwork.frontend.source import SourceFunction, local_names
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
 from brickwork.ir.nodes import Return, TensorType
@@ -48,6 +49,8 @@ def python_function(definition: Definition) -> Callable[..., Any]:
         execution = Execution(source.name, helpers, sites, given.get("key"), given.get("generator"))
         arguments, named = _with_defaults(definition, arguments, named)
         returned = body(execution, *arguments, **named)
+        if isinstance(returned, list | tuple):
+            check_results(source, cast("Sequence[object]", returned), definition.results)
 
         def types() -> list[DType]:
             rest = (named[item.name] for item in definition.parameters[len(arguments) :])

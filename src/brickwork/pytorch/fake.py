@@ -9,6 +9,7 @@ import torch
 
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.host_python import host_function
+from brickwork.frontend.results import check_results
 from brickwork.pytorch.arguments import check_devices
 from brickwork.pytorch.schema import KEY
 from brickwork.pytorch.tensor_devices import allocating_like, tensors_of
@@ -25,7 +26,10 @@ def fake_default(definition: Defined) -> Callable[..., Any]:
         tensors = tensors_of((*arguments, *named.values()))
         check_devices(definition.name, tensors)
         with allocating_like(tensors):
-            return host(*arguments, **named)
+            results = host(*arguments, **named)
+        if isinstance(definition, Definition) and definition.results > 1:
+            check_results(definition.source, results, definition.results)
+        return results
 
     return fake
 

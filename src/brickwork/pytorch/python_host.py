@@ -27,6 +27,7 @@ from brickwork.frontend.outline_pieces import (
     scalar_names,
     stores_into_computed,
 )
+from brickwork.frontend.results import check_results
 from brickwork.frontend.rules import error
 from brickwork.ir.dtypes import value_dtype
 from brickwork.pytorch.arguments import check_devices, check_written
@@ -244,9 +245,10 @@ class PythonHost:
 
     def _checked(self, returned: Any) -> list[torch.Tensor]:
         """Return the results as a list; an operator returns tensors."""
-        results = [*_sequence(returned)]
         if not self.definition.results:
             return []
+        results = [*_sequence(returned)]
+        check_results(self.definition.source, results, self.definition.results)
         for result in results:
             if not isinstance(result, torch.Tensor):
                 message = f"`{self.definition.name}` returns a value of type {type(result).__name__}, not a tensor"

@@ -58,10 +58,10 @@ def made_like_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
 def at_default_device(definition: Definition, call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call of an operator, with its results on torch's default device if it counts.
 
-    That is where no argument is a tensor and the source names no device. The CPU computes the results. The default device is a mode of torch's on functions, which is out of force while such
-    a mode serves a call of an operator: so it counts before `torch.ops` is reached.
+    That is where no argument is a tensor and the source names no device. The CPU computes the results. The default
+    device is a mode of torch's on functions, and torch switches such a mode off while it serves a call of `torch.ops`:
+    so it counts for calls of the operator's handle.
     """
-
     kinds = {item.kind for item in definition.parameters}
     if kinds & {"tensor", "list[tensor]"} or names_device(definition.source):
         return call

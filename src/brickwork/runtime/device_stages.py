@@ -76,9 +76,7 @@ def emit(
     entry = Module(failures=failures)
     cells = {kernel.name: kernel_cell(number) for number, kernel in enumerate(launches)}
     varies = is_nondeterministic(program)
-    description = emit_entry(
-        entry, program, cells, host, target, nondeterministic=varies, default_dtype=default_dtype
-    )
+    description = emit_entry(entry, program, cells, host, target, nondeterministic=varies, default_dtype=default_dtype)
     code = compile_module(steps.reach("llvm", entry.text()), host)
     texts = separated(text)
     made = keys_of({name: texts[name] for name in modules}, target)

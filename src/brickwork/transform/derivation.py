@@ -110,7 +110,7 @@ class Derived:
 
     @property
     def reads_default_dtype(self) -> bool:
-        """Whether native code depends on torch's default dtype of the moment; that of a gradient is part of its name."""
+        """Whether native code follows torch's default dtype; that of a gradient is a part of its name."""
         return not isinstance(self.derivation, Backward) and self.base.reads_default_dtype
 
     @property
