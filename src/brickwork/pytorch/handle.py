@@ -16,6 +16,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import NOWHERE
 from brickwork.diagnostics.warn import tell
 from brickwork.pytorch.register import by_name, kept_name, lock, note_call
+from brickwork.pytorch.scripted import hide_from_scripts
 from brickwork.pytorch.untraced import run_by_tracers
 
 _DIGITS = 12
@@ -55,6 +56,7 @@ class Handle(ABC):
     def leave(self) -> None:
         """Go by the kept name from now on: another definition takes the name over."""
         self.name, self.left = self.kept, True
+        hide_from_scripts(self)
         self.expect()
 
     def expect(self) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from brickwork.records import dataclass
 
 
+@runtime_checkable
 class Held(Protocol):
     """What a user holds: it keeps its code when its name is taken over."""
 

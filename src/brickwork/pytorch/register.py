@@ -41,6 +41,7 @@ from brickwork.pytorch.overrides.inductor import NAMESPACE, Overridden, follow
 from brickwork.pytorch.overrides.kernel_stack import Kernel, Layer, Registered, kernel_at, put_in_front, take_out
 from brickwork.pytorch.overrides.overloads import Member
 from brickwork.pytorch.schema import OUT, Overload, Schema
+from brickwork.pytorch.scripted import let_scripts_call
 from brickwork.pytorch.tensor_devices import tensors_of
 from brickwork.records import dataclass
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
@@ -199,6 +200,8 @@ def register(
         namespace, _, plain = name.partition("::")
         setattr(getattr(torch.ops, namespace), plain, registration.packet)
     _share(registration, anew=known is not None)
+    if isinstance(behaviour, Held):
+        let_scripts_call(behaviour, registration.operator)
     if _is_imported(LOWERINGS, _offer_all):
         _offer(registration)
     return registration
