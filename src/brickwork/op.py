@@ -376,8 +376,8 @@ class Op(Handle):
     def explain(self, /, *arguments: Any, **named: Any) -> str:
         """Say how each loop runs and why, and which accesses are checked.
 
-        The arguments are those of a call, and `device=` is as in `warmup`; nothing is run. Without arguments it tells
-        of the code that was compiled last. A topic may stand first: "backward" tells how the gradients are summed, what
+        The arguments are those of a call, as in `warmup`, and so is `device=`. Without arguments it tells of the code
+        that was compiled last. A topic may stand first: "backward" tells how the gradients are summed, what
         they compute again and what they keep, and then of their loops; "fusion" whether Inductor calls the operator,
         and why; "sharding" on which placements of DTensors it runs.
         """
@@ -456,7 +456,7 @@ class Op(Handle):
         raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")
 
     def warmup(self, /, *arguments: Any, **named: Any) -> None:
-        """Compile for arguments like these; nothing is run.
+        """Compile for arguments like these; nothing is run, but a host part in Python that asks for values, on copies.
 
         Tensors may be real, meta or fake. Code is made for the device that they are on; `device=` names another one
         ("cpu", "cuda", "cuda:1"), or an architecture of GPUs that need not be here ("sm_90"). From then on calls with

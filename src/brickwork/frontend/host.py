@@ -21,7 +21,7 @@ from brickwork.frontend.iterables import is_listed, item, trips
 from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
 from brickwork.frontend.loops import bind_target, head_of
 from brickwork.frontend.lowering_state import Frame, LoopLevel, State, Variable, describe
-from brickwork.frontend.results import repeated_result
+from brickwork.frontend.results import miscounted_results, repeated_result
 from brickwork.frontend.rules import FailedAssertError, error, other_device
 from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
@@ -343,24 +343,31 @@ def _return(state: State, frame: Frame, host: Host, node: ast.Return) -> None:
         return
     parts = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else [node.value]
     for part in parts:
-        result = _result(state, frame, host, part)
-        if result in host.results:
-            raise repeated_result(frame.source, part)
-        host.results.append(result)
+        _add_result(state, frame, host, part)
+    if len(host.results) != host.definition.results:
+        raise miscounted_results(frame.source, node, len(host.results))
 
 
-def _result(state: State, frame: Frame, host: Host, node: ast.expr) -> Tensor:
+def _add_result(state: State, frame: Frame, host: Host, node: ast.expr) -> None:
+    """Lower an expression that is returned, and its items if it is a tuple of numbers."""
     loc = frame.loc(node)
     if isinstance(node, ast.Call) and _allocation_name(frame, node) is not None:
-        return _allocate(state, frame, host, node, target="result", position=len(host.results)).tensor
+        made = _allocate(state, frame, host, node, target="result", position=len(host.results))
+        host.results.append(made.tensor)
+        return
     with state.into(host.kernel):
         found = operand(state, frame, node)
-        if isinstance(found, View) and not found.is_element:
-            return _returned_tensor(state, host, found, loc)
-        result = scalar(state, found, loc)
-        cell = _cell(state, host, node, result, loc)
-        store(state, View(cell), result, loc)
-    return cell
+        for item in found.items if isinstance(found, Items) else (found,):
+            if isinstance(item, View) and not item.is_element:
+                tensor = _returned_tensor(state, host, item, loc)
+                if tensor in host.results:
+                    raise repeated_result(frame.source, node)
+                host.results.append(tensor)
+                continue
+            result = scalar(state, item, loc)
+            cell = _cell(state, host, node, result, loc)
+            store(state, View(cell), result, loc)
+            host.results.append(cell)
 
 
 def _returned_tensor(state: State, host: Host, found: View, loc: Location) -> Tensor:

@@ -106,11 +106,14 @@ class _Results(ast.NodeTransformer):
         self.local = local_names(definition.source.node)
         self.split = definition.split
         self.parameters = parameters
+        self.count = definition.results
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
         """Rewrite the results of one return."""
         if isinstance(node.value, ast.Tuple | ast.List):
             node.value = ast.Tuple([self._result(*item) for item in enumerate(node.value.elts)], ast.Load())
+        elif node.value is not None and self.count > 1:
+            node.value = ast.Tuple([self._cell(place) for place in range(self.count)], ast.Load())
         elif node.value is not None:
             node.value = self._result(0, node.value)
         return node
@@ -118,6 +121,9 @@ class _Results(ast.NodeTransformer):
     def _result(self, position: int, node: ast.expr) -> ast.expr:
         if self._is_tensor(node) or (isinstance(node, ast.Constant) and node.value is None):
             return node
+        return self._cell(position)
+
+    def _cell(self, position: int) -> ast.expr:
         arguments = ast.Tuple([ast.Name(name, ast.Load()) for name in self.parameters], ast.Load())
         return ast.Call(ast.Name(CELLS, ast.Load()), [ast.Constant(position), arguments], [])
 

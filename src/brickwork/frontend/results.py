@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -99,6 +100,11 @@ def _miscounted(source: SourceFunction, node: ast.Return, count: int) -> Diagnos
     return Diagnostic(code="BW009", message=message, loc=loc, help=f"annotate it as `-> {kind}`")
 
 
+def miscounted_results(source: SourceFunction, node: ast.Return, count: int) -> CompileError:
+    """Return the refusal of a `return` that gives `count` tensors, and not as many as the operator has results."""
+    return CompileError((_miscounted(source, node, count),))
+
+
 def repeated_result(source: SourceFunction, node: ast.expr) -> CompileError:
     """Return the refusal of a result that is the same tensor as one before it."""
     return CompileError((_repeated(source, node),))
@@ -163,8 +169,15 @@ def _count(source: SourceFunction, node: ast.Return, *, native: bool) -> int | N
     """Return how many tensors a `return` gives; None where the source does not show it."""
     if not result_expressions(node):
         return 0
-    if native or isinstance(node.value, ast.Tuple | ast.List):
-        return len(result_expressions(node))
+    if isinstance(node.value, ast.Tuple | ast.List):
+        return len(node.value.elts)
+    if native:
+        found = (
+            resolve(node.value.func, source.captured, local_names(source.node))
+            if isinstance(node.value, ast.Call)
+            else None
+        )
+        return None if isinstance(found, types.FunctionType) and intrinsic(found) is None else 1
     return _given(source, cast("ast.expr", node.value))
 
 

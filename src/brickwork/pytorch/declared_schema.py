@@ -13,6 +13,7 @@ import torch
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.source import start_of
+from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.pytorch import libtorch
 from brickwork.pytorch.schema import OUT, Overload, Schema, checked_name
 from brickwork.records import dataclass
@@ -54,6 +55,8 @@ class Declared:
     results: tuple[str, ...]
     """The names that functions know the results by."""
     draws_random: bool = False
+    reads_default_dtype: bool = False
+    default_dtype: DType = FLOAT32
 
     @property
     def mutated(self) -> frozenset[str]:

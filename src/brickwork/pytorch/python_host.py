@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import torch
 
+from brickwork.diagnostics.errors import BrickworkError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lift import Piece
 from brickwork.frontend.lift_python import exchanged_names
@@ -30,7 +31,8 @@ from brickwork.frontend.outline_pieces import (
 from brickwork.frontend.results import check_results
 from brickwork.frontend.rules import error
 from brickwork.ir.dtypes import value_dtype
-from brickwork.pytorch.arguments import check_devices, check_written
+from brickwork.pytorch.arguments import are_in_memory, check_devices, check_written
+from brickwork.pytorch.batching import clones
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.fake import check_result
 from brickwork.pytorch.host_vmap import by_sample, made_by_sample, under_vmap
@@ -108,20 +110,34 @@ class PythonHost:
         return tuple(results) if self.definition.returns_tuple else results[0]
 
     def dry_run(self, values: Sequence[object], place: Place) -> None:
-        """Compile the pieces for arguments like these at a place, up to where the host waits for a value.
+        """Compile the pieces for arguments like these at a place.
 
-        Nothing is computed.
+        Nothing is computed, unless the host part asks for values, as `nonzero` does: then it runs on the arguments, or
+        copies of those that it stores into. Without data pieces are compiled up to there.
         """
-        arguments = [without_data(value) for value in values]
-        split = [item.keyword_only for item in self.definition.parameters]
-        positional = [value for value, keyword in zip(arguments, split, strict=True) if not keyword]
-        names = [item.name for item in self.definition.parameters]
-        named = {name: value for name, value, keyword in zip(names, arguments, split, strict=True) if keyword}
+        with_data = are_in_memory(values)
         try:
-            self._body(_DryRun(self, place), *positional, **named)
-        except RuntimeError as error:
-            if "cannot be called on meta tensors" not in str(error):
+            self._run_body(_DryRun(self, place), [without_data(value) for value in values])
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            asks = isinstance(error, NotImplementedError) or "meta tensors" in str(error).lower()
+            if isinstance(error, BrickworkError) or not (with_data or asks):
                 raise
+            if not with_data:
+                return
+            tensors = tensors_of(values)
+            with torch.random.fork_rng([tensor.device for tensor in tensors[:1] if tensor.is_cuda]), torch.no_grad():
+                names = (item.name for item in self.definition.parameters)
+                written = self.definition.mutated
+                copied = [
+                    clones(value) if name in written else value for name, value in zip(names, values, strict=True)
+                ]
+                self._run_body(_CompilingRun(self, place, copied), copied)
+
+    def _run_body(self, launcher: _Launcher, values: Sequence[object]) -> None:
+        """Run the body on the values of all parameters."""
+        pairs = [*zip(self.definition.parameters, values, strict=True)]
+        positional = [value for item, value in pairs if not item.keyword_only]
+        self._body(launcher, *positional, **{item.name: value for item, value in pairs if item.keyword_only})
 
     def explanation(self) -> str:
         """Say why the host part is Python, and of each piece how its loops run."""
@@ -358,6 +374,21 @@ class _DryRun(_Launcher):
         operator, arguments = self.host.piece(number, values)
         operator.prepare(arguments, self._place)
         return self.results(number, operator.call(*arguments))
+
+
+class _CompilingRun(_Run):
+    """A run on real tensors that compiles the pieces for a place, and runs them for what the host part asks."""
+
+    def __init__(self, host: PythonHost, place: Place, values: Sequence[object]) -> None:
+        named = dict(zip((item.name for item in host.definition.parameters), values, strict=True))
+        super().__init__(host, torch.tensor(0, device="cpu"), named)
+        self._place = place
+
+    def __call__(self, number: int, values: dict[str, Any]) -> tuple[Any, ...]:
+        """Compile a piece and run it."""
+        operator, arguments = self.host.piece(number, values)
+        operator.prepare(arguments, self._place)
+        return super().__call__(number, values)
 
 
 def _cell(value: Any) -> Any:
