@@ -16,6 +16,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from brickwork.codegen.llvm import assembly
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.config import config
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.warn import tell
@@ -27,7 +28,8 @@ from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
 from brickwork.pytorch.devices import devices
 from brickwork.pytorch.explain_gradients import Gradient, as_numbers, gradient_of_call, said_of, told_by_user
-from brickwork.pytorch.fusion import fused, fusion_text, may_fuse
+from brickwork.pytorch.fusion import fused as written_out
+from brickwork.pytorch.fusion import fusion_text, may_fuse
 from brickwork.pytorch.gate import ArgumentKind, Gate, OnAutograd, call_in_order, thunk_name, thunk_object
 from brickwork.pytorch.handle import Handle
 from brickwork.pytorch.libtorch import private
@@ -103,14 +105,16 @@ class Stats:
 class Op(Handle):
     """An operator made from a Python function. Calls go to `torch.ops.<namespace>.<name>`."""
 
-    def __init__(self, name: str, function: Callable[..., Any], *, fast_math: bool = False, fuse: bool = True) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], *, rounding: Rounding = SOURCE, fuse: bool = True
+    ) -> None:
         """Derive the operator `name` (`ns::name`) from a function and register it."""
         functools.update_wrapper(self, function)
-        self._fast_math = fast_math
+        self._rounding = rounding
         with surprises(Attempt(operator=name, loc=start_of(function))):
             self.definition: Definition = define(function)
         sources = (self.definition.source, *self.definition.helpers.values())
-        parts = (self.definition.fingerprint, f"fast_math={fast_math} fuse={fuse}")
+        parts = (self.definition.fingerprint, f"{rounding} fuse={fuse}")
         super().__init__(name, parts, tells_all=is_described(sources))
         self._schema = derive(name.partition("::")[2], self.definition)
         self._specialisations: list[Specialisation] = []
@@ -123,7 +127,7 @@ class Op(Handle):
         self._thunks = thunks
         python = self.definition.host == "python"
         self.interpreted = config.check == "interpret"
-        fuse = fuse and not self.interpreted
+        fuse = fuse and rounding.fused and not self.interpreted  # Inductor's kernels fuse multiply-adds.
         self.fusible = self.definition if fuse and may_fuse(self.definition) else None
         self._tools = Tools(self._compile, thunks, self._note, self.interpreted, fuse)
         self._python_host = self._host_in_python(self._tools) if python else None
@@ -258,7 +262,7 @@ class Op(Handle):
 
     def written(self, arguments: tuple[Any, ...], named: dict[str, Any], original: Callable[[], Any]) -> Any:
         """Return what a call returns, by PyTorch's operators, if it is like what `original` returns."""
-        return fused(self.definition, self.fake(DEFAULT), self._bound(arguments, named)[0], original)
+        return written_out(self.definition, self.fake(DEFAULT), self._bound(arguments, named)[0], original)
 
     def fake(self, overload: str) -> Callable[..., Any]:
         """Return the fake implementation of an overload."""
@@ -307,7 +311,7 @@ class Op(Handle):
         return room.PythonHost(self.name, self.definition, self._schema, tools)
 
     def _compile(self, definition: Defined, signature: Signature, gpu: Target | None) -> Compilation:
-        return compile_operator(definition, signature, gpu or _target(), fast_math=self._fast_math, host=_target())
+        return compile_operator(definition, signature, gpu or _target(), rounding=self._rounding, host=_target())
 
     def _note(self, signature: Signature, overload: str, made: Compilation) -> None:
         text = signature_text(signature)
@@ -550,10 +554,10 @@ class Op(Handle):
 def op(name: Callable[..., Any], /) -> Op: ...
 @overload
 def op(
-    name: str | None = None, /, *, fast_math: bool = False, fuse: bool = True
+    name: str | None = None, /, *, fast_math: bool = False, fused: bool = True, fuse: bool = True
 ) -> Callable[[Callable[..., Any]], Op]: ...
 def op(
-    name: str | Callable[..., Any] | None = None, /, *, fast_math: bool = False, fuse: bool = True
+    name: str | Callable[..., Any] | None = None, /, *, fast_math: bool = False, fused: bool = True, fuse: bool = True
 ) -> Op | Callable[[Callable[..., Any]], Op]:
     """Make a PyTorch operator of a Python function with loops: `@bw.op` or `@bw.op("ns::name")`.
 
@@ -562,6 +566,8 @@ def op(
             its module's name.
         fast_math: Allow what changes the last digits of floats: reassociation, reciprocals, approximate functions, no
             signed zeros.
+        fused: Let a product and a sum become one operation, which rounds once. False forbids it: each operation rounds
+            by itself, as in Python, also in gradients, and Inductor calls the operator.
         fuse: Let Inductor make a pointwise operator a part of its own kernels, instead of calling it.
 
     Returns:
@@ -581,7 +587,7 @@ def op(
 
     def decorate(function: Callable[..., Any]) -> Op:
         with OwnFramesHidden():
-            return Op(chosen or own_name(function), function, fast_math=fast_math, fuse=fuse)
+            return Op(chosen or own_name(function), function, rounding=Rounding(fast_math, fused), fuse=fuse)
 
     return decorate
 

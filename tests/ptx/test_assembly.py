@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import support.gpu_operators as gpu_operators
+from brickwork.codegen.rounding import Rounding
 from brickwork.diagnostics.errors import CompileError
 from brickwork.ops import sample_normal, sin, timex, timex_padded
 from brickwork.ops.brick_pad import brick_pad_colour, brick_pad_plane
@@ -65,7 +66,7 @@ def test_careful_code_assembles_for_the_oldest(tmp_path):
 
 
 def test_fast_math_assembles(tmp_path):
-    ptx = ptx_of(ready_made(), NEWEST_TESTED, fast_math=True)
+    ptx = ptx_of(ready_made(), NEWEST_TESTED, rounding=Rounding(fast_math=True))
     assert "sin.approx" in ptx
     assert assemble(ptx, NEWEST_TESTED, tmp_path)
 

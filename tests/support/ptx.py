@@ -15,6 +15,7 @@ import pytest
 from brickwork.codegen.builder import Module
 from brickwork.codegen.device import emit_device_kernel
 from brickwork.codegen.llvm import compile_device, device_functions
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.diagnostics.errors import DeviceError, RaceError
 from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.lower import lower
@@ -53,12 +54,12 @@ def add_program(module: Module, program: Program, target: Target) -> list[str]:
     return [emit_device_kernel(module, kernel, target) for kernel in kernels]
 
 
-def ptx_of(programs: Iterable[Program], target: Target, *, fast_math: bool = False) -> str:
+def ptx_of(programs: Iterable[Program], target: Target, *, rounding: Rounding = SOURCE) -> str:
     """Return the PTX of all kernels of some programs but those with claims that are refuted.
 
     Skips the test if it needs libdevice and there is none.
     """
-    module = Module(fast_math=fast_math)
+    module = Module(rounding=rounding)
     for program in programs:
         with suppress(RaceError):
             add_program(module, program, target)

@@ -14,6 +14,7 @@ import torch
 
 from brickwork.bench.device_timers import measure as measure_device
 from brickwork.bench.timers import Call, measure
+from brickwork.codegen.rounding import Rounding
 from brickwork.op import Op
 
 _BYTES = {"cpu": 1 << 27, "cuda": 1 << 28}
@@ -47,7 +48,7 @@ def roof(moved: float, flops: float, found: dict[str, float]) -> float:
 @functools.cache
 def _chains() -> Any:
     """Return the operator whose every element goes through eight independent chains of FMA."""
-    return Op("brickwork_bench::fma_chains", _fma_chains, fast_math=True)
+    return Op("brickwork_bench::fma_chains", _fma_chains, rounding=Rounding(fast_math=True))
 
 
 def _fma_chains(out: torch.Tensor, factor: float) -> None:

@@ -35,7 +35,7 @@ _SIGN = -(1 << 31)
 
 def polar(state: State, first: str, second: str) -> tuple[str, str]:
     """Return the odd and the even normal number that two words (i32) make."""
-    if state.module.fast_math:
+    if state.module.rounding.fast_math:
         radius, sine, cosine = _fast_radius(state, first), *_fast_sine_and_cosine(state, second)
     else:
         radius, sine, cosine = _signed_radius(state, first, second), *_half_turn(state, second)

@@ -10,13 +10,14 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.diagnostics.location import Location
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Failure
 from brickwork.records import dataclass
 
 _ARITHMETIC = ("fadd ", "fsub ", "fmul ", "fdiv ", "frem ", "fneg ")
-_FAST = "reassoc nsz arcp contract afn"
+_FAST = "reassoc nsz arcp afn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,7 @@ class Module:
     globals: dict[str, str] = field(default_factory=dict[str, str])
     functions: list[str] = field(default_factory=list[str])
     failures: list[FailureSite] = field(default_factory=list[FailureSite])
-    fast_math: bool = False
-    """Whether floating-point arithmetic may be rewritten in ways that change its last digits."""
+    rounding: Rounding = SOURCE
     _names: int = 0
     _shared: dict[str, str] = field(default_factory=dict[str, str])
     """The names of strings and of metadata nodes, by their text."""
@@ -123,9 +123,10 @@ class FunctionWriter:
 
     def emit(self, text: str) -> str:
         """Append an instruction with a result; return the result's name."""
-        if self.module.fast_math and text.startswith(_ARITHMETIC):
+        rounding = self.module.rounding
+        if rounding.fast_math and text.startswith(_ARITHMETIC):
             operation, _, operands = text.partition(" ")
-            text = f"{operation} {_FAST} {operands}"
+            text = f"{operation} {_FAST}{' contract' * rounding.fused} {operands}"
         name = f"%{self.fresh()}"
         self._lines.append(f"  {name} = {text}")
         return name

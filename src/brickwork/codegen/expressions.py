@@ -8,7 +8,7 @@ from brickwork.analysis.scalars import MIRRORED
 from brickwork.codegen import lanes, memory
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, Wrapped, scalar_type, vector_type
-from brickwork.codegen.operators import apply, cast, constant, fused, without_jump
+from brickwork.codegen.operators import apply, cast, constant, fused, whole_power, without_jump
 from brickwork.codegen.random import draw
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
@@ -80,6 +80,8 @@ def _apply(state: State, expression: Apply) -> Value:
     name = expression.operator.name
     if (contracted := _contracted(state, expression)) is not None:
         return contracted
+    if (exponent := _whole_exponent(state, expression)) is not None:
+        return _whole_power(state, expression, exponent)
     values = emit_all(state, expression.operands)
     operand = expression.operands[0].dtype
     if all(isinstance(value, Uniform) for value in values):
@@ -122,9 +124,9 @@ def _without_vectors(state: State, name: str, values: tuple[Value, ...]) -> Valu
 
 
 def _contracted(state: State, expression: Apply) -> Value | None:
-    """Emit a * b + c, a * b - c or c - a * b of floats as one fused operation; None if it is not that."""
+    """Emit a * b + c, a * b - c or c - a * b of floats as one fused operation; None if it is not that, or not to be."""
     name = expression.operator.name
-    if name not in {"add", "sub"} or not expression.dtype.is_float:
+    if name not in {"add", "sub"} or not (expression.dtype.is_float and state.module.rounding.fused):
         return None
     left, right = expression.operands
     if product := _product(left):
@@ -148,6 +150,28 @@ def _contracted(state: State, expression: Apply) -> Value | None:
         texts[place] = apply(state, "neg", expression.dtype, (texts[place],), width)
     text = fused(state, expression.dtype, texts, width)
     return Uniform(text, expression.dtype) if width == 1 else Varying(text, expression.dtype)
+
+
+MOST_FACTORS = 64
+"""The greatest power that is written out as products: at most 11 of them, where a general power costs some 40."""
+
+
+def _whole_exponent(state: State, expression: Apply) -> int | None:
+    """Return the literal exponent of a power that products give; of floats they round more often than `pow` does."""
+    if expression.operator.name != "pow" or not (expression.dtype.is_integer or state.module.rounding.fast_math):
+        return None
+    exponent = expression.operands[1]
+    if not isinstance(exponent, Constant) or exponent.value == 0 or not abs(exponent.value) <= MOST_FACTORS:
+        return None
+    return int(exponent.value) if exponent.value == int(exponent.value) else None
+
+
+def _whole_power(state: State, expression: Apply, exponent: int) -> Value:
+    base = emit_expression(state, expression.operands[0])
+    if isinstance(base, Uniform):
+        return Uniform(whole_power(state, expression.dtype, base.text, exponent, 1), expression.dtype)
+    text = whole_power(state, expression.dtype, lanes.vector(state, base), exponent, state.width)
+    return Varying(text, expression.dtype)
 
 
 def _product(expression: Expression) -> Apply | None:

@@ -19,9 +19,9 @@ _FAST = frozenset({"sin", "cos", "tan", "exp", "log", "log2", "log10", "pow"})
 
 def call_function(state: State, name: str, scalar: str, operands: Sequence[str], width: int) -> str:
     """Return a function of operands of `width` lanes of `scalar` (`float` or `double`), one lane at a time."""
-    if scalar == "float" and name in device_trigonometry.FUNCTIONS and not state.module.fast_math:
+    if scalar == "float" and name in device_trigonometry.FUNCTIONS and not state.module.rounding.fast_math:
         return device_trigonometry.call_function(state, name, operands[0], width)
-    emit, symbol = state.writer.emit, _symbol(name, scalar, fast=state.module.fast_math)
+    emit, symbol = state.writer.emit, _symbol(name, scalar, fast=state.module.rounding.fast_math)
     function = state.module.declare(symbol, scalar, [scalar] * len(operands), "nounwind willreturn memory(none)")
     if width == 1:
         return state.writer.call(scalar, function, [f"{scalar} {item}" for item in operands])

@@ -75,6 +75,18 @@ def fused(state: State, dtype: DType, operands: Sequence[str], width: int) -> st
     return state.writer.emit(f"fadd {kind} {state.writer.emit(f'fmul {kind} {left}, {right}')}, {addend}")
 
 
+def whole_power(state: State, dtype: DType, base: str, exponent: int, width: int) -> str:
+    """Return `base` to a whole power other than 0 as products, by repeated squaring; of a negative one the reciprocal."""
+    left, square, result = abs(exponent), base, ""
+    while left:
+        if left & 1:
+            result = apply(state, "mul", dtype, (result, square), width) if result else square
+        left >>= 1
+        if left:
+            square = apply(state, "mul", dtype, (square, square), width)
+    return result if exponent > 0 else apply(state, "truediv", dtype, (_literal(dtype, 1.0, width), result), width)
+
+
 def without_jump(state: State, name: str, dtype: DType, operands: Sequence[str]) -> str:
     """Return the smaller or greater of two scalar integers; a processor guesses wrongly which of two elements it is.
 

@@ -11,7 +11,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.lowering_state import State
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import Value, ValueType, floating, join, number
-from brickwork.ir.build import apply, cast, constant, is_constant
+from brickwork.ir.build import apply, cast, constant, is_constant, power
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind, Load, Read, Select, Size
 from brickwork.ir.walk import walk
@@ -124,10 +124,11 @@ def _power(state: State, left: Value, right: Value, kind: ValueType, loc: Locati
     if kind.dtype.is_integer and isinstance(exponent, Constant) and exponent.value < 0:
         kind = ValueType(FLOAT64, weak=True)
     base = cast(left.expression, kind.dtype, loc)
-    if is_constant(exponent, 2) or (is_constant(exponent, 3) and kind.dtype.is_float):
-        base = base if isinstance(base, Constant | Read) else state.pin(base)
-        square = apply("mul", base, base, loc=loc)
-        return Value(square if is_constant(exponent, 2) else apply("mul", square, base, loc=loc), kind.weak)
+    if isinstance(exponent, Constant) and (kind.dtype.is_float or exponent.value == 2):
+        repeated = exponent.value in {2, 3, -2} and not isinstance(base, Constant | Read)
+        written_out = power(state.pin(base) if repeated else base, exponent.value, loc)
+        if written_out is not None:
+            return Value(written_out, kind.weak)
     exponent = cast(exponent, kind.dtype, loc)
     if kind.dtype.is_integer:
         natural = apply("ge", exponent, constant(0, kind.dtype, loc), loc=loc)

@@ -382,7 +382,7 @@ def _returned_tensor(state: State, host: Host, found: View, loc: Location) -> Te
 
 
 def _cell(state: State, host: Host, node: ast.expr, result: Value, loc: Location) -> Tensor:
-    """Make a tensor of rank 0 for a scalar that a loop computes."""
+    """Make a tensor of rank 0 for a scalar that a loop computes: a Python float is a float64, as in Python."""
     if not host.kernel:
         raise error("BW009", "an operator returns tensors, not Python numbers", loc, "return a tensor")
     name = node.id if isinstance(node, ast.Name) else "result"

@@ -161,10 +161,28 @@ def _power(values: tuple[Scalar, Scalar], kind: ValueType) -> Any:
         if not exponent.weak:
             raise ValueError("a negative power of an integer; write float(...) around the base")
         kind = ValueType(FLOAT64, weak=True)
-    if kind.dtype.is_float and exponent.value == 3:
-        factor = result(convert(base, kind.dtype), kind.dtype, weak=kind.weak)
-        return binary("mul", binary("mul", factor, factor), factor)
+    if kind.dtype.is_float and exponent.weak:
+        written_out = _written_out(result(convert(base, kind.dtype), kind.dtype, weak=kind.weak), exponent.value)
+        if written_out is not None:
+            return written_out
     return _apply("pow", (base, exponent), kind)
+
+
+def _written_out(base: Any, exponent: Number) -> Any:
+    """Return a float to one of the powers that `torch.pow` computes without a general power; None of others."""
+    match exponent:
+        case 1:
+            return base
+        case 2:
+            return binary("mul", base, base)
+        case 3:
+            return binary("mul", binary("mul", base, base), base)
+        case 0.5:
+            return _real("sqrt", [base])
+        case -0.5 | -1 | -2:
+            return binary("truediv", 1.0, _written_out(base, -exponent))
+        case _:
+            return None
 
 
 def compare(name: str, left: Any, right: Any) -> Any:

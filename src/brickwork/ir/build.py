@@ -255,6 +255,27 @@ def product(factors: Sequence[Expression]) -> Expression:
     return reduce(mul, factors)
 
 
+def power(base: Expression, exponent: Number, loc: Location = NOWHERE) -> Expression | None:
+    """Return a float to the power of a literal in the form that `torch.pow` computes; None where that is a general power.
+
+    The base is repeated.
+    """
+    match exponent:
+        case 1:
+            return base
+        case 2:
+            return mul(base, base, loc)
+        case 3:
+            return mul(mul(base, base, loc), base, loc)
+        case 0.5:
+            return apply("sqrt", base, loc=loc)
+        case -0.5 | -1 | -2:
+            divisor = power(base, -exponent, loc)
+            return None if divisor is None else apply("truediv", constant(1.0, base.dtype, loc), divisor, loc=loc)
+        case _:
+            return None
+
+
 def logical_not(operand: Expression, loc: Location = NOWHERE) -> Expression:
     """Return the negation of a bool."""
     return apply("logical_not", operand, loc=loc)

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.config import config
 from brickwork.ir.signature import Signature
 from brickwork.records import dataclass
@@ -48,7 +49,7 @@ def compile_operator(
     signature: Signature,
     target: Target,
     *,
-    fast_math: bool = False,
+    rounding: Rounding = SOURCE,
     host: Target | None = None,
 ) -> Compilation:
     """Return the code of an operator for a signature, from the cache or made now.
@@ -65,14 +66,14 @@ def compile_operator(
         with _uncollected():
             build = _device_stages().build if target.grid else _stages().build
             machines = (target, host) if target.grid else (target,)
-            made = build(definition, signature, *machines, fast_math=fast_math, edited=edited)
+            made = build(definition, signature, *machines, rounding=rounding, edited=edited)
             return to_entry(cast("Artifact", made))
 
     edited = edited_stages(name, definition.name)
     if edited:
         entry, cached = make(edited), False
     else:
-        parts = ("operator", definition.fingerprint, definition.name, f"{text} fast_math={fast_math}")
+        parts = ("operator", definition.fingerprint, definition.name, f"{text} {rounding}")
         more = (host.identity, libdevice_identity()) if target.grid else ()
         entry, cached = cache.obtain(cache.key_of((*parts, *more, *environment_key(target))), make)
     artifact = from_entry(entry)

@@ -18,6 +18,7 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.config import config, settings
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import BrickworkError, CompileError, InternalError
@@ -38,7 +39,7 @@ class Attempt:
     """The functions, each with its place in a comment before it."""
     targets: tuple[Target, ...] = ()
     """The machine; for a GPU also the processor that launches."""
-    fast_math: bool = False
+    rounding: Rounding = SOURCE
     stages: dict[str, str] = field(default_factory=dict[str, str])
     edited: tuple[str, ...] = ()
     """The stages that the user puts in place of ours."""
@@ -90,7 +91,7 @@ def _write(attempt: Attempt, error: Exception) -> str | None:
         "traceback": "".join(traceback.format_exception(error)),
         "sources": [*attempt.sources],
         "targets": [asdict(target) for target in attempt.targets],
-        "fast_math": attempt.fast_math,
+        "rounding": asdict(attempt.rounding),
         "stages": attempt.stages,
         "versions": [f"python {platform.python_version()}", platform.platform(), *versions()],
         "settings": {name: getattr(config, name) for name in settings()},

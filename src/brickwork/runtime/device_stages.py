@@ -11,6 +11,7 @@ from brickwork.codegen.builder import FailureSite, Module
 from brickwork.codegen.device import emit_device_kernel
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.llvm import compile_module
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.codegen.support import kernel_cell
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Launch, Program
@@ -36,15 +37,15 @@ def build(
     target: Target,
     host: Target,
     *,
-    fast_math: bool = False,
+    rounding: Rounding = SOURCE,
     edited: Mapping[str, str] | None = None,
 ) -> Artifact:
     """Run all stages; `host` is the processor that launches. `edited` stages stand in for ours."""
     steps = StageFiles(edited or {})
-    with surprises(attempt_of(definition, signature, (target, host), steps, fast_math=fast_math)):
+    with surprises(attempt_of(definition, signature, (target, host), steps, rounding=rounding)):
         program = program_of(definition, signature, steps)
         default = required_default(definition, signature)
-        artifact, kernels = emit(program, target, host, steps, fast_math=fast_math, default_dtype=default)
+        artifact, kernels = emit(program, target, host, steps, rounding=rounding, default_dtype=default)
         if edited:
             ptx_of(artifact)
         return explained(definition, signature, artifact, kernels)
@@ -56,7 +57,7 @@ def emit(
     host: Target,
     steps: StageFiles,
     *,
-    fast_math: bool = False,
+    rounding: Rounding = SOURCE,
     default_dtype: DType | None = None,
 ) -> tuple[Artifact, Sequence[ScheduledKernel]]:
     """Run the stages after the IR: the kernels of all launches, and the entry; failures have one numbering."""
@@ -67,7 +68,7 @@ def emit(
     failures: list[FailureSite] = []
     modules: dict[str, str] = {}
     for kernel in launches:
-        module = Module(failures=failures, fast_math=fast_math)
+        module = Module(failures=failures, rounding=rounding)
         name = emit_device_kernel(module, kernel, target)
         modules[name] = module.text()
     text = steps.reach("device", joined(modules, ";"))

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from brickwork.codegen.builder import Module
+from brickwork.codegen.rounding import Rounding
 from brickwork.diagnostics.errors import BrickworkError
 from brickwork.ir.parse import parse_program
 from brickwork.runtime import device_ptx, device_stages, stages
@@ -34,7 +35,7 @@ def replay(path: str) -> tuple[str, bool]:
         why = "it failed before there was IR, and cannot be repeated from the bundle; this is what was seen:"
         return f"{head}: {why}\n{bundle['traceback']}", True
     with _Caught() as caught:
-        _run(text, targets, fast_math=bundle["fast_math"])
+        _run(text, targets, Rounding(**bundle["rounding"]))
     if caught.error is None:
         return f"{head}: no failure any more; it was '{bundle['failure']}'", False
     again = "the same failure"
@@ -43,14 +44,14 @@ def replay(path: str) -> tuple[str, bool]:
     return f"{head}: {again}\n{''.join(traceback.format_exception(caught.error))}", True
 
 
-def _run(text: str, targets: tuple[Target, ...], *, fast_math: bool) -> None:
+def _run(text: str, targets: tuple[Target, ...], rounding: Rounding) -> None:
     program = parse_program(text)
     if targets[0].grid:
-        artifact, _ = device_stages.emit(program, targets[0], targets[-1], StageFiles(), fast_math=fast_math)
+        artifact, _ = device_stages.emit(program, targets[0], targets[-1], StageFiles(), rounding=rounding)
         for name in artifact.kernels:
             device_ptx.compiled(artifact, name)
     else:
-        stages.emit(program, targets[0], Module(fast_math=fast_math), StageFiles())
+        stages.emit(program, targets[0], Module(rounding=rounding), StageFiles())
 
 
 class _Caught:

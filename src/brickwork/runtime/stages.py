@@ -12,6 +12,7 @@ from brickwork.codegen.builder import Module
 from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.kernel import emit_kernel
 from brickwork.codegen.llvm import compile_in_parts
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.diagnostics.location import with_files
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Program
@@ -36,15 +37,15 @@ def build(
     signature: Signature,
     target: Target,
     *,
-    fast_math: bool = False,
+    rounding: Rounding = SOURCE,
     edited: Mapping[str, str] | None = None,
 ) -> Artifact:
     """Run all stages for the CPU; those for GPUs are in `device_stages.py`. `edited` stages stand in for ours."""
     steps = StageFiles(edited or {})
-    with surprises(attempt_of(definition, signature, (target,), steps, fast_math=fast_math)):
+    with surprises(attempt_of(definition, signature, (target,), steps, rounding=rounding)):
         program = program_of(definition, signature, steps)
         artifact, kernels = emit(
-            program, target, Module(fast_math=fast_math), steps, default_dtype=required_default(definition, signature)
+            program, target, Module(rounding=rounding), steps, default_dtype=required_default(definition, signature)
         )
         return explained(definition, signature, artifact, kernels)
 
@@ -93,7 +94,7 @@ def host_text(definition: Defined) -> str:
 
 
 def attempt_of(
-    definition: Defined, signature: Signature, targets: tuple[Target, ...], steps: StageFiles, *, fast_math: bool
+    definition: Defined, signature: Signature, targets: tuple[Target, ...], steps: StageFiles, *, rounding: Rounding
 ) -> Attempt:
     """Return what is told of a compilation that fails for no fault of the user's."""
     origin = origin_of(definition)
@@ -104,7 +105,7 @@ def attempt_of(
         signature=signature_text(signature),
         sources=tuple(f"# {each.location(each.node)}\n{each.text}" for each in functions),
         targets=targets,
-        fast_math=fast_math,
+        rounding=rounding,
         stages=steps.reached,
         edited=tuple(steps.edited),
     )

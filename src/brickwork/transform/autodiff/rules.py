@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from typing import TypeAlias
 
-from brickwork.ir.build import apply, constant, is_constant, logical_not, select
+from brickwork.ir.build import apply, constant, is_constant, logical_not, power, select
 from brickwork.ir.nodes import Constant, Expression
 from brickwork.ir.operators import OPERATORS
 from brickwork.records import dataclass
@@ -172,10 +172,9 @@ def _of_base(outer: Expression, point: Point) -> Expression:
     base, exponent = point.operands
     if is_constant(exponent, 1.0):
         return outer
-    if is_constant(exponent, 2.0):
-        return _times(outer, _times(exponent, base))
     less = _minus(exponent, _number(1.0, exponent))
-    return _times(outer, _times(exponent, apply("pow", base, less)))
+    short = power(base, less.value) if isinstance(less, Constant) else None
+    return _times(outer, _times(exponent, short or apply("pow", base, less)))
 
 
 def _exponent_counts(point: Point) -> Expression:
