@@ -111,6 +111,12 @@ CATALOGUE: dict[str, Rule] = {
         "Elements are numbered by integers. A float index is refused even where its value is whole: write `int(...)`,"
         " which also says how to round.",
     ),
+    "BW104": Rule(
+        "a literal that the elements cannot hold",
+        "A literal that is stored is converted as torch converts a Python number: what the element type cannot hold is"
+        " an error, which is a RuntimeError, too. Arguments and numbers of the host part are tested so when the operator"
+        " is called. What is computed in the loops wraps instead: write `int(...)` around a literal to have that.",
+    ),
     "BW201": Rule(
         "iterations called parallel that collide",
         "`bw.prange` promises that no iteration reads or writes what another one writes. The message names two"
@@ -158,6 +164,11 @@ CATALOGUE: dict[str, Rule] = {
         " keeps its code, and goes by the name with a hash of its source and captured values behind it, in graphs,"
         " pickles and profiles. Operators of both are called here: a function makes several of them, or a reference was"
         " kept when a cell was run again. It is told once for a name.",
+    ),
+    "BW404": Rule(
+        "a fraction that a store drops",
+        "A float is stored into a tensor of integers, which cuts its fraction off, as torch does. Write `int(...)` around"
+        " it if that is meant, which also says how to round; else make the tensor of a floating-point type.",
     ),
     "BW501": Rule(
         "a gradient that needs elements which are gone",

@@ -6,6 +6,7 @@ import ast
 import difflib
 import types
 from collections.abc import Sequence
+from functools import partial
 
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
@@ -21,6 +22,7 @@ from brickwork.frontend.environment import (
     resolve,
     torch_dtype,
 )
+from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.indexing import attribute, index, load, method, scalar
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, truth
@@ -123,8 +125,10 @@ def _number(found: object, loc: Location) -> Value:
     if isinstance(found, int):
         if not -(1 << 63) <= found < 1 << 63:
             raise error("BW003", f"{found} does not fit in 64 bits", loc, "write it as a float")
-        return Value(constant(found, INT64, loc), weak=True)
-    return Value(constant(found, FLOAT64, loc), weak=True) if isinstance(found, float) else Value(constant(0, INT64))
+        return Value(constant(found, INT64, loc), weak=True, given=True)
+    if isinstance(found, float):
+        return Value(constant(found, FLOAT64, loc), weak=True, given=True)
+    return Value(constant(0, INT64))
 
 
 def _name(state: State, frame: Frame, node: ast.Name, loc: Location) -> Operand:
@@ -556,5 +560,11 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     source = state.helpers[found] if (found := helper(found)) is not None else frame.source
     if source in state.calls:
         raise error("BW004", f"`{source.name}` calls itself", loc, "write a loop instead of the recursion")
-    keywords = {item.arg: operand(state, frame, item.value) for item in node.keywords if item.arg is not None}
+    keywords = {
+        item.arg: as_given(frame, item.value, operand(state, frame, item.value))
+        for item in node.keywords
+        if item.arg is not None
+    }
+    if not any(isinstance(item, ast.Starred) for item in node.args):
+        arguments = tuple(map(partial(as_given, frame), node.args, arguments))
     return state.inline(state, source, Arguments(arguments, keywords, node), frame)

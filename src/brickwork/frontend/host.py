@@ -16,6 +16,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.expressions import condition, operand
+from brickwork.frontend.given_numbers import refuse_overflow
 from brickwork.frontend.indexing import list_name, scalar, shape
 from brickwork.frontend.iterables import is_listed, item, trips
 from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
@@ -201,6 +202,8 @@ def _allocate(state: State, frame: Frame, host: Host, node: ast.Call, *, target:
         sizes = _sizes(arguments, keywords)
     expressions = tuple(_size(state, item, loc) for item in sizes)
     element = _element_type(host, keywords.get("dtype"), like, fill if kind == "full" else None, loc=loc)
+    if kind == "full" and fill is not None:
+        refuse_overflow(state, fill, element, loc)
     same_layout = like if name.endswith("_like") else None
     layout = _layout(element, len(expressions), same_layout)
     tensor = _new_tensor(state, host, target, layout, position, loc=loc)

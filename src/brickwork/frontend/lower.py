@@ -12,6 +12,7 @@ from functools import partial
 from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.given_numbers import taken_out
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
 from brickwork.frontend.lists import make_list
@@ -86,6 +87,7 @@ def _lower_once(
         rebound=rebound_names(source.node),
         several=several_names(source.node),
         changing=changing_names(source, definition.split.device),
+        given=local_names(source.node) - definition.split.device,
     )
     parameters = _parameters(state, frame, definition, signature)
     state.parameters.add(key)
@@ -101,6 +103,8 @@ def _lower_once(
     if len(host.results) != definition.results:
         raise error("BW009", "not every path returns", definition.loc, "end the function with one `return`")
     give_places(state, Draft(host.block, host.kernel, host.facts, host.results), definition.loc)
+    host.kernel, tests = taken_out(host.kernel)
+    host.block += tests
     if definition.draws_random:
         parameters.append(KeyParameter(key))
     return _program(host, parameters), state.changed

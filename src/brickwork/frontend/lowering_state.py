@@ -11,7 +11,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from brickwork.diagnostics.diagnostic import Diagnostic
@@ -89,6 +89,8 @@ class Frame:
     """How many `if`s of this function are around the statement that is being lowered."""
     changing: frozenset[str] = frozenset()
     """Names whose values may change from turn to turn, as the text says."""
+    given: frozenset[str] = frozenset()
+    """Names that no lifted statement assigns: in loops they are what the call or the host part made them."""
 
     def is_regular(self, iterable: ast.expr) -> bool:
         """Return whether the text says that a loop over this has equally many turns wherever it is run."""
@@ -337,11 +339,14 @@ class State:
         binding = frame.bindings.get(name)
         if isinstance(binding, Variable):
             if binding.key in self.assigned:
-                return Value(read(self.variable(binding.key), loc), self.types[binding.key].weak)
+                weak = self.types[binding.key].weak
+                return Value(read(self.variable(binding.key), loc), weak, given=name in frame.given)
         elif isinstance(binding, Together):
             if all(key in self.assigned for key in binding.keys):
                 pairs = [(self.variable(key), self.types[key].weak) for key in binding.keys]
                 return Items(tuple(Value(read(symbol, loc), weak) for symbol, weak in pairs), binding.site)
+        elif isinstance(binding, Value) and name in frame.given:
+            return replace(binding, given=True)
         elif binding is not None:
             return binding
         if name in self.either and binding is None:

@@ -17,6 +17,7 @@ from typing import Any, cast
 from brickwork.frontend.arithmetic import BINARY, COMPARE
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import LOOPS, is_tensor
+from brickwork.frontend.given_numbers import is_literal
 from brickwork.frontend.loop_heads import PARTS, head_name
 from brickwork.frontend.lower import lower
 from brickwork.frontend.named_devices import DEVICE, makes_tensor, named_device, with_device
@@ -105,7 +106,7 @@ def _compiled(
     node = copy.deepcopy(source.node)
     pairs = list(zip(ast.walk(source.node), ast.walk(node), strict=True))
     chosen = None if lifted is None else frozenset(id(twin) for original, twin in pairs if id(original) in lifted)
-    rewriter = _Rewriter(source, changing_names(source, device))
+    rewriter = _Rewriter(source, changing_names(source, device), device)
     node.body = [_rewritten(statement, rewriter, chosen) for statement in node.body]
     node.decorator_list, node.returns = [], None
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
@@ -139,11 +140,15 @@ def _rewritten(node: ast.stmt, rewriter: _Rewriter, lifted: frozenset[int] | Non
 class _Rewriter(ast.NodeTransformer):
     """Turns Python's operators on elements into calls of the execution."""
 
-    def __init__(self, source: SourceFunction, changing: frozenset[str]) -> None:
-        """Take what names mean, and those that may change from iteration to iteration."""
+    def __init__(self, source: SourceFunction, changing: frozenset[str], device: frozenset[str] | None) -> None:
+        """Take what names mean, those that may change from iteration to iteration, and those that loops assign.
+
+        What a helper is given is known where it is called.
+        """
         self.source, self.changing = source, changing
         self.captured = source.captured
         self.local = local_names(source.node)
+        self.given = frozenset[str]() if device is None else self.local - device
         self.temporaries = 0
 
     def _run(self, method: str, node: ast.AST, *arguments: ast.expr) -> ast.Call:
@@ -153,6 +158,20 @@ class _Rewriter(ast.NodeTransformer):
 
     def _visited(self, node: ast.expr) -> ast.expr:
         return self.visit(node)
+
+    def _marked(self, node: ast.expr) -> ast.expr:
+        """Return an expression that is rewritten, marked where it is a number as the operator was given it."""
+        if isinstance(node, ast.Tuple):
+            return ast.copy_location(ast.Tuple([self._marked(item) for item in node.elts], ast.Load()), node)
+        named = isinstance(node, ast.Name) and node.id in self.given
+        found = self._visited(node)
+        return self._run("given", node, found) if named or is_literal(node, self.captured, self.local) else found
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        stores = any(isinstance(item, ast.Subscript) for target in node.targets for item in ast.walk(target))
+        node.value = self._marked(node.value) if stores else self._visited(node.value)
+        node.targets = [self._visited(target) for target in node.targets]
+        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         found = self.captured.get(ast.unparse(node))
@@ -223,8 +242,8 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
             return self._run("item", node, self._visited(node.func.value))
         position = ast.Tuple(elts=[ast.Constant(value=number) for number in place(node)], ctx=ast.Load())
-        made = self._run("call", node, self._visited(node.func), position, *map(self._visited, node.args))
-        made.keywords = [ast.keyword(arg=item.arg, value=self._visited(item.value)) for item in node.keywords]
+        made = self._run("call", node, self._visited(node.func), position, *map(self._marked, node.args))
+        made.keywords = [ast.keyword(arg=item.arg, value=self._marked(item.value)) for item in node.keywords]
         return with_device(made, node) if makes_tensor(node, self.source, self.local) else made
 
     def visit_For(self, node: ast.For) -> ast.stmt:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from brickwork.frontend import reference_scalar as numbers
 from brickwork.frontend.environment import DRAWS, helper, intrinsic, is_tensor
+from brickwork.frontend.given_numbers import fits, overflow_text
 from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path, Place
 from brickwork.frontend.reference_loops import Nest, Turns, backward, counted, joined, turns_of
 from brickwork.frontend.reference_scalar import Scalar, convert, dtype_of, is_scalar, result, scalar
@@ -54,6 +55,8 @@ class Element:
             self.owner[self.indices] = value
             return
         dtype = dtype_of(self.owner)
+        if isinstance(value, numbers.GivenInt | numbers.GivenFloat) and not fits(value, dtype):
+            raise RuntimeError(overflow_text(dtype))
         stored: Any = narrow(convert(scalar(value), value_dtype(dtype)), dtype)
         if dtype is UINT64 and stored >= _KEY_LIMIT:
             signed = self.owner[self.indices].view(sys.modules["torch"].int64)
@@ -163,6 +166,10 @@ class Execution:
     def held(self, owner: Any, indices: Any, name: str) -> Held:
         """Return an element to update."""
         return Held(owner, indices, name)
+
+    def given(self, value: Any) -> Any:
+        """Return a number marked as one that the operator was given."""
+        return numbers.given(value)
 
     def item(self, value: Any) -> Any:
         """Return `value.item()`: the number itself, in its type; of anything else, what its method gives."""

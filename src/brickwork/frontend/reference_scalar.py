@@ -71,6 +71,21 @@ class Scalar:
         return str(self.value)
 
 
+class GivenInt(int):
+    """An int as the operator was given it: a literal, an argument or a number of the host part, not computed since."""
+
+
+class GivenFloat(float):
+    """A float as the operator was given it."""
+
+
+def given(value: Any) -> Any:
+    """Return a Python number marked as one that the operator was given; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(map(given, cast("tuple[Any, ...]", value)))
+    return GivenInt(value) if type(value) is int else GivenFloat(value) if type(value) is float else value
+
+
 def dtype_of(tensor: Any) -> DType:
     """Return the element type of a tensor."""
     return DTYPES[str(tensor.dtype).removeprefix("torch.")]
@@ -90,7 +105,7 @@ def scalar(value: Any) -> Scalar:
     if isinstance(value, int):
         return Scalar(scalar_semantics.wrap(value, 64, signed=True), INT64, weak=True)
     if isinstance(value, float):
-        return Scalar(value, FLOAT64, weak=True)
+        return Scalar(float(value), FLOAT64, weak=True)
     if isinstance(value, Integral):
         return scalar(int(value))
     if isinstance(value, Real):

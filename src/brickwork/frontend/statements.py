@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from brickwork.diagnostics.location import NOWHERE, Location
@@ -15,6 +16,7 @@ from brickwork.frontend.expressions import (
     operand,
     value,
 )
+from brickwork.frontend.given_numbers import as_given, refuse_overflow
 from brickwork.frontend.indexing import index, load, scalar
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.list_rebinding import is_array, moves, rebind, settle_names, store_rows
@@ -130,7 +132,7 @@ def _assign(state: State, frame: Frame, targets: list[ast.expr], source: ast.exp
     if isinstance(first, ast.Name) and is_list(source, frame.source.captured, frame.local):
         found = state.make_list(state, frame, source, first.id)
     else:
-        found = operand(state, frame, source)
+        found = as_given(frame, source, operand(state, frame, source))
     if len(targets) > 1:
         found = settle(state, found)
     for target in targets:
@@ -141,7 +143,7 @@ def settle(state: State, found: Operand) -> Operand:
     """Return the operand with its values as they are now."""
     match found:
         case Value():
-            return Value(state.fix(found.expression), found.weak)
+            return replace(found, expression=state.fix(found.expression))
         case View() if found.is_element:
             return settle(state, load(state, found, found.indices[0].loc if found.indices else NOWHERE))
         case Items():
@@ -330,7 +332,10 @@ def store(state: State, view: View, stored: Value, loc: Location) -> None:
     """Write an element."""
     if view.tensor in state.lists:
         state.widen(state.lists[view.tensor].key, stored.type, view.tensor.name, loc)
-    dtype = value_dtype(view.tensor.type.dtype)
+    element = view.tensor.type.dtype
+    if stored.given and view.tensor not in state.lists:
+        refuse_overflow(state, stored, element, loc)
+    dtype = value_dtype(element)
     state.emit(
         Store(
             tensor=view.tensor,

@@ -6,6 +6,7 @@ they take its type. Division of integers gives a weak float64.
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TypeAlias
 
 from brickwork.frontend.random_sites import Path
@@ -37,6 +38,8 @@ class Value:
 
     expression: Expression
     weak: bool = False
+    given: bool = field(default=False, compare=False)
+    """Whether this is a number as the operator was given it: a literal, an argument, a number of the host part."""
 
     @property
     def dtype(self) -> DType:
