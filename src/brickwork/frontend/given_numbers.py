@@ -2,8 +2,7 @@
 
 torch converts such a Python number to the element type and refuses one that the type cannot hold, so they are tested
 here: literals when they are lowered, the others once before the loops. What is computed in the loops, of elements, loop
-indices or draws, is stored as `ir/scalar_semantics.py` says: integers wrap. Which names stay as they were given is in
-`lowering_state.py`.
+indices or draws, is stored as `ir/scalar_semantics.py` says: integers wrap.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import is_number, resolve
 from brickwork.frontend.lowering_state import Frame, State
+from brickwork.frontend.source import SourceFunction, local_names
 from brickwork.frontend.typing import Items, Operand, Value
 from brickwork.ir.build import apply, constant, logical_not
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT32, DType, Kind
@@ -90,6 +90,13 @@ def is_literal(node: ast.expr, captured: Mapping[str, object], local: frozenset[
             return is_literal(node.left, captured, local) and is_literal(node.right, captured, local)
         case _:
             return False
+
+
+def given_names(source: SourceFunction, lifted: frozenset[int]) -> frozenset[str]:
+    """Return the names that no lifted statement assigns: in loops they are what the call or the host part made them."""
+    within = [item for node in ast.walk(source.node) if id(node) in lifted for item in ast.walk(node)]
+    assigned = {item.id for item in within if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
+    return local_names(source.node) - assigned
 
 
 def as_given(frame: Frame, node: ast.expr, found: Operand) -> Operand:

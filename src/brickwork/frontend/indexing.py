@@ -12,8 +12,8 @@ from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import Absent, ElementType, Items, Opaque, Operand, Value, View
-from brickwork.ir.build import add, apply, cast, integer, mul, select, size
-from brickwork.ir.dtypes import INT64, value_dtype
+from brickwork.ir.build import add, apply, cast, constant, integer, mul, select, size
+from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import Constant, Expression, Load
 
 
@@ -121,6 +121,8 @@ def method(state: State, view: View, name: str, arguments: Sequence[Operand], lo
             return size_of(view, axis, loc)
         case "dim", []:
             return Value(integer(view.rank, loc), weak=True)
+        case "is_floating_point", []:
+            return Value(constant(view.tensor.type.dtype.is_float, BOOL, loc))
         case "numel", []:
             return numel(state, view, loc)
         case "item", [] if view.rank == 0:

@@ -20,8 +20,8 @@ from brickwork.frontend.stores import root
 from brickwork.language.math import METHODS, is_pointwise, is_without_formula
 from brickwork.records import dataclass
 
-SHAPE_METHODS = frozenset({"size", "dim", "numel"})
-"""Methods of a tensor that ask for its shape."""
+SHAPE_METHODS = frozenset({"size", "dim", "numel", "is_floating_point"})
+"""Methods of a tensor that ask for its shape or its type."""
 ALLOCATION_KEYWORDS = frozenset({"dtype", "device", "size", "fill_value", "requires_grad"})
 """Keywords of calls that make a tensor, as far as they are compiled."""
 VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
@@ -359,7 +359,7 @@ class Splitter:
                 return False
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if name in self.lists:
                 return False
-            case ast.Call(func=ast.Attribute(attr="dim")):
+            case ast.Call(func=ast.Attribute(attr="dim" | "is_floating_point")):
                 return False
             case _:
                 return True

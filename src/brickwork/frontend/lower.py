@@ -12,7 +12,7 @@ from functools import partial
 from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
-from brickwork.frontend.given_numbers import taken_out
+from brickwork.frontend.given_numbers import given_names, taken_out
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
 from brickwork.frontend.lists import make_list
@@ -87,7 +87,7 @@ def _lower_once(
         rebound=rebound_names(source.node),
         several=several_names(source.node),
         changing=changing_names(source, definition.split.device),
-        given=local_names(source.node) - definition.split.device,
+        given=given_names(source, definition.split.lifted),
     )
     parameters = _parameters(state, frame, definition, signature)
     state.parameters.add(key)

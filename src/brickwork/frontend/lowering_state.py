@@ -90,7 +90,7 @@ class Frame:
     changing: frozenset[str] = frozenset()
     """Names whose values may change from turn to turn, as the text says."""
     given: frozenset[str] = frozenset()
-    """Names that no lifted statement assigns: in loops they are what the call or the host part made them."""
+    """Names that no lifted statement assigns, of the operator's own function."""
 
     def is_regular(self, iterable: ast.expr) -> bool:
         """Return whether the text says that a loop over this has equally many turns wherever it is run."""

@@ -17,7 +17,7 @@ from typing import Any, cast
 from brickwork.frontend.arithmetic import BINARY, COMPARE
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import LOOPS, is_tensor
-from brickwork.frontend.given_numbers import is_literal
+from brickwork.frontend.given_numbers import given_names, is_literal
 from brickwork.frontend.loop_heads import PARTS, head_name
 from brickwork.frontend.lower import lower
 from brickwork.frontend.named_devices import DEVICE, makes_tensor, named_device, with_device
@@ -41,7 +41,8 @@ def python_function(definition: Definition) -> Callable[..., Any]:
     source = definition.source
     helpers = {found: _compiled(item, None, None) for found, item in definition.helpers.items()}
     ruled = None if definition.host == "native" else definition.split.lifted
-    body = _compiled(source, ruled, definition.split.device)
+    given = given_names(source, definition.split.lifted)
+    body = _compiled(source, ruled, definition.split.device, given)
     sites = draw_sites(definition.whole or source, definition.helpers)
     options = {"out", *(("key", "generator") if definition.draws_random else ())}
 
@@ -100,13 +101,16 @@ def _argument_type(value: Any) -> ArgumentType:
 
 
 def _compiled(
-    source: SourceFunction, lifted: frozenset[int] | None, device: frozenset[str] | None
+    source: SourceFunction,
+    lifted: frozenset[int] | None,
+    device: frozenset[str] | None,
+    given: frozenset[str] = frozenset(),
 ) -> types.FunctionType:
     """Return the function with its lifted statements (all of them for None) rewritten; a helper has no `device`."""
     node = copy.deepcopy(source.node)
     pairs = list(zip(ast.walk(source.node), ast.walk(node), strict=True))
     chosen = None if lifted is None else frozenset(id(twin) for original, twin in pairs if id(original) in lifted)
-    rewriter = _Rewriter(source, changing_names(source, device), device)
+    rewriter = _Rewriter(source, changing_names(source, device), given)
     node.body = [_rewritten(statement, rewriter, chosen) for statement in node.body]
     node.decorator_list, node.returns = [], None
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
@@ -140,15 +144,15 @@ def _rewritten(node: ast.stmt, rewriter: _Rewriter, lifted: frozenset[int] | Non
 class _Rewriter(ast.NodeTransformer):
     """Turns Python's operators on elements into calls of the execution."""
 
-    def __init__(self, source: SourceFunction, changing: frozenset[str], device: frozenset[str] | None) -> None:
-        """Take what names mean, those that may change from iteration to iteration, and those that loops assign.
+    def __init__(self, source: SourceFunction, changing: frozenset[str], given: frozenset[str]) -> None:
+        """Take what names mean, those that may change from iteration to iteration, and those that no loop assigns.
 
         What a helper is given is known where it is called.
         """
         self.source, self.changing = source, changing
         self.captured = source.captured
         self.local = local_names(source.node)
-        self.given = frozenset[str]() if device is None else self.local - device
+        self.given = given
         self.temporaries = 0
 
     def _run(self, method: str, node: ast.AST, *arguments: ast.expr) -> ast.Call:

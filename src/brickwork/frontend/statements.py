@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -336,15 +337,25 @@ def store(state: State, view: View, stored: Value, loc: Location) -> None:
     if stored.given and view.tensor not in state.lists:
         refuse_overflow(state, stored, element, loc)
     dtype = value_dtype(element)
+    converted = cast(stored.expression, dtype, loc)
+    if stored.dtype.is_float and dtype.is_integer and isinstance(stored.expression, Constant):
+        converted = _with_fraction(stored.expression, converted, loc)
     state.emit(
         Store(
             tensor=view.tensor,
             indices=view.indices,
-            value=cast(stored.expression, dtype, loc),
+            value=converted,
             access=state.access(),
             loc=loc,
         )
     )
+
+
+def _with_fraction(literal: Constant, converted: Expression, loc: Location) -> Expression:
+    """Return the conversion of a literal to an integer: one that drops a fraction stays, so that it can be told."""
+    if math.isfinite(literal.value) and literal.value != int(literal.value):
+        return Cast(operand=literal, dtype=converted.dtype, loc=loc)
+    return converted
 
 
 def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -> None:

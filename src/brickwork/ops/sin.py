@@ -9,15 +9,19 @@ import brickwork as bw
 
 @bw.op("brickwork::sin")
 def sin(x: torch.Tensor) -> torch.Tensor:
-    """Return the sine of every element of a floating-point tensor.
+    """Return the sine of every element.
 
     out[index] = sin(x[index])
 
-    Shapes: any x -> the shape and the type of x; any strides, which the result keeps if they are dense.
+    Shapes: any x -> the shape of x, and its type if that is a floating-point type: then the result keeps strides that
+    are dense. Of integers and truth values the result has torch's default dtype and is contiguous.
 
     Source: the elementwise function of every numerical library.
     """
-    out = torch.empty_like(x)
+    if x.is_floating_point():
+        out = torch.empty_like(x)
+    else:
+        out = torch.empty(x.shape)
     for index in bw.indices(x):
         out[index] = math.sin(x[index])
     return out

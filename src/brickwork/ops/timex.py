@@ -12,10 +12,12 @@ def timex(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
     out[b, c, t] = eps + sum over u = 0 .. t of w[c, T - 1 - t + u] * k[b, c, u]
 
     Shapes: w (C, T), k (B, C, T) -> (B, C, T), of any floating-point types; the result has that of k.
-    Sizes that do not fit one another raise AssertionError.
+    Sizes that do not fit one another, and other types, raise AssertionError.
 
     Source: the time mixing of RWKV (version 4), whose weights for the present stand last.
     """
+    assert w.is_floating_point(), "w must be of a floating-point type"
+    assert k.is_floating_point(), "k must be of a floating-point type"
     B, C, T = k.shape
     assert w.shape[0] == C, "w and k must have the same channels"
     assert w.shape[1] == T, "w and k must have the same length"
@@ -41,6 +43,8 @@ def timex_padded(w: torch.Tensor, k: torch.Tensor, eps: float) -> torch.Tensor:
 
     Source: as `timex`.
     """
+    assert w.is_floating_point(), "w must be of a floating-point type"
+    assert k.is_floating_point(), "k must be of a floating-point type"
     B, C, P = k.shape
     T = w.shape[2]
     assert w.shape[0] == C, "w and k must have the same channels"

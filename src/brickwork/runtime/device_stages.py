@@ -48,7 +48,7 @@ def build(
         artifact, kernels = emit(program, target, host, steps, rounding=rounding, default_dtype=default)
         if edited:
             ptx_of(artifact)
-        return explained(definition, signature, artifact, kernels)
+        return explained(definition, signature, program, artifact, kernels)
 
 
 def emit(

@@ -14,6 +14,7 @@ from brickwork.codegen.kernel import emit_kernel
 from brickwork.codegen.llvm import compile_in_parts
 from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.diagnostics.location import with_files
+from brickwork.frontend.definition import Definition
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Program
 from brickwork.ir.parse import parse_program
@@ -29,7 +30,7 @@ from brickwork.transform.derivation import Defined, origin_of
 from brickwork.transform.explain import explain
 from brickwork.transform.explanation import Explanation, Line
 from brickwork.transform.pipeline import ScheduledKernel, schedule_program
-from brickwork.transform.warn import warnings_of
+from brickwork.transform.warn import dropped_fractions, warnings_of
 
 
 def build(
@@ -47,7 +48,7 @@ def build(
         artifact, kernels = emit(
             program, target, Module(rounding=rounding), steps, default_dtype=required_default(definition, signature)
         )
-        return explained(definition, signature, artifact, kernels)
+        return explained(definition, signature, program, artifact, kernels)
 
 
 def program_of(definition: Defined, signature: Signature, steps: StageFiles) -> Program:
@@ -77,13 +78,14 @@ def emit(
 
 
 def explained(
-    definition: Defined, signature: Signature, artifact: Artifact, kernels: Sequence[ScheduledKernel]
+    definition: Defined, signature: Signature, program: Program, artifact: Artifact, kernels: Sequence[ScheduledKernel]
 ) -> Artifact:
     """Return an artifact with what `op.explain()` says of it, and what the user is warned of."""
     head = f"{definition.name}{signature_text(signature)}"
     lines = (Line(head), Line(f"host part: {host_text(definition)}"))
     said = Explanation((*lines, *(part for kernel in kernels for part in explain(kernel).parts)))
-    told = tuple(warning for kernel in kernels for warning in warnings_of(kernel))
+    dropped = dropped_fractions(program) if isinstance(definition, Definition) else ()
+    told = (*dropped, *(warning for kernel in kernels for warning in warnings_of(kernel)))
     files = origin_of(definition).files
     return replace(artifact, explanation=said.mapped(lambda text: with_files(text, files)), warnings=told)
 
