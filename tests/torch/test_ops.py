@@ -292,3 +292,28 @@ def test_op_python_draws_what_machine_code_draws():
     torch.manual_seed(11)
     torch.testing.assert_close(ops.sample_normal.python(mu, sigma, 5), expected)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+# ---------------------------------------------------------------- integers
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
+def test_the_sine_of_integers_is_torchs(dtype):
+    x = torch.tensor([[0, 1, 2], [3, 4, 200]]).to(dtype).t()
+    for function in (ops.sin, ops.sin.python, torch.ops.brickwork.sin):
+        torch.testing.assert_close(function(x), torch.sin(x))
+    torch.testing.assert_close(torch.compile(ops.sin, backend="aot_eager", fullgraph=True)(x), torch.sin(x))
+    assert ops.sin.definition.host == "native"
+
+
+def test_operators_of_real_numbers_refuse_integers():
+    whole, real = torch.ones(2, 5, dtype=torch.int64), torch.ones(1, 2, 5)
+    for function in (ops.timex, ops.timex.python, torch.ops.brickwork.timex):
+        with pytest.raises(AssertionError, match="w must be of a floating-point type"):
+            function(whole, real, 0.1)
+        with pytest.raises(AssertionError, match="k must be of a floating-point type"):
+            function(whole.float(), real.long(), 0.1)
+    with pytest.raises(AssertionError, match="k must be of a floating-point type"):
+        ops.timex_padded(real.view(2, 1, 5), torch.ones(1, 2, 9, dtype=torch.int32), 0.1)
+    with pytest.raises(AssertionError, match="mu must be of a floating-point type"):
+        ops.sample_normal(torch.ones(2, dtype=torch.int32), torch.ones(2), 3)

@@ -191,3 +191,25 @@ def test_warnings_can_be_silenced_and_made_errors(operator: bw.Op, monkeypatch: 
         with pytest.raises(bw.BrickworkWarning):
             other.warmup(torch.ones(3), device="sm_90")
         other.warmup(torch.ones(3), device="sm_90")
+
+
+def test_a_fraction_that_is_dropped_is_told_once_for_a_place() -> None:
+    def counted(x: torch.Tensor, k: float) -> torch.Tensor:
+        out = torch.empty(x.shape, dtype=torch.int32)
+        for i in range(len(x)):
+            out[i] = x[i] * k
+            out[i] = int(x[i] * k)
+            out[i] = torch.floor(x[i])
+            out[i] = 2.0
+            out[i] = 2.5
+            out[i] += 0.5
+        return out
+
+    operator = bw.op("bwwarn::counted")(counted)
+    first = operator.definition.loc.line + 2
+    found = told(lambda: operator(torch.ones(3), 2.0))
+    assert [each.lineno - first for each in found] == [1, 5, 6]
+    assert all("BW403" in str(each.message) and each.filename == __file__ for each in found)
+    assert not told(lambda: operator(torch.ones(3, dtype=torch.float64, requires_grad=True), 3.0))
+    whole = bw.op("bwwarn::whole")(counted)
+    assert len(told(lambda: whole(torch.ones(3, dtype=torch.int64), 2.0))) == 3

@@ -76,7 +76,7 @@ def fused(state: State, dtype: DType, operands: Sequence[str], width: int) -> st
 
 
 def whole_power(state: State, dtype: DType, base: str, exponent: int, width: int) -> str:
-    """Return `base` to a whole power other than 0 as products, by repeated squaring; of a negative one the reciprocal."""
+    """Return `base` to a whole power other than 0 by repeated squaring; a negative one is the reciprocal."""
     left, square, result = abs(exponent), base, ""
     while left:
         if left & 1:

@@ -114,8 +114,8 @@ CATALOGUE: dict[str, Rule] = {
     "BW104": Rule(
         "a literal that the elements cannot hold",
         "A literal that is stored is converted as torch converts a Python number: what the element type cannot hold is"
-        " an error, which is a RuntimeError, too. Arguments and numbers of the host part are tested so when the operator"
-        " is called. What is computed in the loops wraps instead: write `int(...)` around a literal to have that.",
+        " an error, which is a RuntimeError, too. Arguments and numbers of the host part are tested so when the"
+        " operator is called. What is computed in the loops wraps instead: write `int(...)` around a literal to have that.",
     ),
     "BW201": Rule(
         "iterations called parallel that collide",
@@ -167,8 +167,8 @@ CATALOGUE: dict[str, Rule] = {
     ),
     "BW404": Rule(
         "a fraction that a store drops",
-        "A float is stored into a tensor of integers, which cuts its fraction off, as torch does. Write `int(...)` around"
-        " it if that is meant, which also says how to round; else make the tensor of a floating-point type.",
+        "A float is stored into a tensor of integers, which cuts its fraction off, as torch does. Write `int(...)`"
+        " around it if that is meant, which also says how to round; else make the tensor of a floating-point type.",
     ),
     "BW501": Rule(
         "a gradient that needs elements which are gone",

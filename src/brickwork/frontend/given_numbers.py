@@ -182,4 +182,6 @@ def _without(
 def _is_known(expressions: Sequence[Expression], inside: frozenset[Symbol]) -> bool:
     """Whether expressions have one value, which the host knows."""
     nodes = [node for expression in expressions for node in walk(expression)]
-    return not any(isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol in inside) for node in nodes)
+    return not any(
+        isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol in inside) for node in nodes
+    )

@@ -256,7 +256,7 @@ def product(factors: Sequence[Expression]) -> Expression:
 
 
 def power(base: Expression, exponent: Number, loc: Location = NOWHERE) -> Expression | None:
-    """Return a float to the power of a literal in the form that `torch.pow` computes; None where that is a general power.
+    """Return a float to the power of a literal as `torch.pow` computes it; None where that is a general power.
 
     The base is repeated.
     """

@@ -12,7 +12,8 @@ def sample_normal(mu: torch.Tensor, sigma: torch.Tensor, n: int) -> torch.Tensor
     out[i, j] = mu[i] + sigma[i] * z[i, j] with independent z[i, j] of N(0, 1)
 
     Shapes: mu (d,), sigma (d,) -> (d, n), of floating-point types; the result has that of mu, and draws are float32.
-    `generator=` takes a `torch.Generator` in place of torch's own. Different lengths and other types raise AssertionError.
+    `generator=` takes a `torch.Generator` in place of torch's own. Other types, and different lengths, raise
+    AssertionError.
 
     Source: the reparametrised normal distribution, with normal deviates by Box and Muller (1958) from the
     counter-based generator Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011).

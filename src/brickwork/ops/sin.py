@@ -18,7 +18,7 @@ def sin(x: torch.Tensor) -> torch.Tensor:
 
     Source: the elementwise function of every numerical library.
     """
-    if x.is_floating_point():
+    if x.is_floating_point():  # noqa: SIM108  # only a statement may choose what is allocated
         out = torch.empty_like(x)
     else:
         out = torch.empty(x.shape)
