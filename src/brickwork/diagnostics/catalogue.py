@@ -115,7 +115,8 @@ CATALOGUE: dict[str, Rule] = {
         "a literal that the elements cannot hold",
         "A literal that is stored is converted as torch converts a Python number: what the element type cannot hold is"
         " an error, which is a RuntimeError, too. Arguments and numbers of the host part are tested so when the"
-        " operator is called. What is computed in the loops wraps instead: write `int(...)` around a literal to have that.",
+        " operator is called. What is computed in the loops wraps instead: write `int(...)` around a literal to have"
+        " that.",
     ),
     "BW201": Rule(
         "iterations called parallel that collide",
