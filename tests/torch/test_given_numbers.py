@@ -8,8 +8,6 @@ import torch
 
 import brickwork as bw
 
-pytestmark = pytest.mark.filterwarnings("ignore:BW404")
-
 
 def put(out, i, v):
     out[i] = v
