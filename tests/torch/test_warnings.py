@@ -209,7 +209,7 @@ def test_a_fraction_that_is_dropped_is_told_once_for_a_place() -> None:
     first = operator.definition.loc.line + 2
     found = told(lambda: operator(torch.ones(3), 2.0))
     assert [each.lineno - first for each in found] == [1, 5, 6]
-    assert all("BW403" in str(each.message) and each.filename == __file__ for each in found)
+    assert all("BW404" in str(each.message) and each.filename == __file__ for each in found)
     assert not told(lambda: operator(torch.ones(3, dtype=torch.float64, requires_grad=True), 3.0))
     whole = bw.op("bwwarn::whole")(counted)
     assert len(told(lambda: whole(torch.ones(3, dtype=torch.int64), 2.0))) == 3

@@ -87,7 +87,7 @@ def examine(case: Case, folder: Path, *, widths: Sequence[int] = ()) -> Counter[
     chosen = widths or (WIDTHS[case.seed % len(WIDTHS)],)
     with small_pieces(), warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message="BW403")  # programs store floats into integers on purpose
+        warnings.filterwarnings("ignore", message="BW404")  # programs store floats into integers on purpose
         prepared = _prepare(case, folder, seen)
         if prepared is None:
             return seen
