@@ -80,7 +80,7 @@ DTYPE_NUMBERS = {
 """torch's numbers of element types; a test compares them with torch's `aoti_torch_dtype_*` functions."""
 
 CUDA_ALLOCATE, CUDA_DRAW, CUDA_LOAD = -1, -2, -3
-"""Errors besides the driver's: torch has no memory for a random key, its generator refuses, a kernel cannot be loaded."""
+"""Errors besides the driver's: torch has no memory for a random key, its generator refuses, a kernel does not load."""
 
 NEXT = "bw_next"
 """Two words: the address of the next function of the chain, and the number of this specialisation."""

@@ -22,6 +22,7 @@ from brickwork.frontend.environment import (
     resolve,
     torch_dtype,
 )
+from brickwork.frontend.evaluation_order import kept
 from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.indexing import attribute, index, load, method, scalar
 from brickwork.frontend.list_forms import is_list
@@ -32,7 +33,7 @@ from brickwork.frontend.tuple_indexing import looked_up, pick
 from brickwork.frontend.typing import Absent, ElementType, Items, Opaque, Operand, Value, View, is_none, join
 from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
-from brickwork.ir.nodes import Assign, Constant, Expression, If, Load, Random, Statement, Store
+from brickwork.ir.nodes import Assign, Constant, Expression, If, Load, Random, Statement
 from brickwork.ir.walk import walk
 from brickwork.language.math import FOLDED, METHODS, POWER_MODULO
 
@@ -184,7 +185,9 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
     if table is not None:
         return table
     owner = operand(state, frame, node.value)
+    position = len(state.block)
     indices = index_operands(state, frame, node)
+    owner = kept(state, owner, position, loc)
     if isinstance(owner, View):
         return index(state, owner, indices, loc)
     if isinstance(owner, Items):
@@ -223,7 +226,7 @@ def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Opera
 
 
 def ordered(state: State, frame: Frame, first: ast.expr, second: ast.expr) -> tuple[Value, Value]:
-    """Return two scalars; the first keeps its value if evaluating the second stores something."""
+    """Return two scalars; the first keeps its value if evaluating the second changes what it reads."""
     left, right = _ordered_operands(state, frame, first, second)
     return scalar(state, left, frame.loc(first)), scalar(state, right, frame.loc(second))
 
@@ -234,28 +237,17 @@ def _ordered_operands(state: State, frame: Frame, first: ast.expr, second: ast.e
         left = load(state, left, frame.loc(first))
     position = len(state.block)
     right = operand(state, frame, second)
-    return _kept(state, left, position, frame.loc(first)), right
-
-
-def _kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
-    """Return an operand with the value that it had at a position of the block, if something was stored since."""
-    if not any(isinstance(node, Store) for statement in state.block[position:] for node in walk(statement)):
-        return item
-    if isinstance(item, View) and item.is_element:
-        item = load(state, item, loc)
-    if isinstance(item, Value) and not state.is_fixed(item.expression):
-        return Value(state.pin(item.expression, position=position), item.weak)
-    return item
+    return kept(state, left, position, frame.loc(first)), right
 
 
 def operands(state: State, frame: Frame, nodes: Sequence[ast.expr]) -> tuple[Operand, ...]:
-    """Return operands, evaluated in order; each keeps its value if evaluating a later one stores something."""
+    """Return operands, evaluated in order; each keeps its value if evaluating a later one changes what it reads."""
     found: list[Operand] = []
     for node in nodes:
         position = len(state.block)
         starred = isinstance(node, ast.Starred)
         latest = operand(state, frame, node.value if starred else node)
-        found = [_kept(state, item, position, frame.loc(node)) for item in found]
+        found = [kept(state, item, position, frame.loc(node)) for item in found]
         if not starred:
             found.append(latest)
         elif isinstance(latest, Items):
@@ -400,7 +392,7 @@ def _chain(state: State, frame: Frame, left: Operand, links: list[tuple[ast.cmpo
     operator, right_node = links[0]
     position = len(state.block)
     right = operand(state, frame, right_node)
-    left = _kept(state, left, position, loc)
+    left = kept(state, left, position, loc)
     if len(links) == 1:
         return _link(state, operator, left, right, loc)
     right = _fixed(state, right, loc)
@@ -546,7 +538,9 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         return state.reduce(state, frame, node, REDUCTIONS[name])
     if name in FOLDED and len(node.args) != 2 and not any(isinstance(item, ast.Starred) for item in node.args):
         return call_folded(state, frame, node, FOLDED[name])
-    arguments = operands(state, frame, node.args)
+    named = [item for item in node.keywords if item.arg is not None] if helper(found) is not None else []
+    given = operands(state, frame, [*node.args, *(item.value for item in named)])
+    arguments, last = given[: len(given) - len(named)], given[len(given) - len(named) :]
     if len(arguments) == 1 and isinstance(arguments[0], View) and arguments[0].rank and name in REDUCTIONS:
         return state.reduce(state, frame, over_items(node), REDUCTIONS[name])
     if name == "builtins.pow" and len(arguments) == 3:
@@ -560,11 +554,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     source = state.helpers[found] if (found := helper(found)) is not None else frame.source
     if source in state.calls:
         raise error("BW004", f"`{source.name}` calls itself", loc, "write a loop instead of the recursion")
-    keywords = {
-        item.arg: as_given(frame, item.value, operand(state, frame, item.value))
-        for item in node.keywords
-        if item.arg is not None
-    }
+    keywords = {item.arg or "": as_given(frame, item.value, value) for item, value in zip(named, last, strict=True)}
     if not any(isinstance(item, ast.Starred) for item in node.args):
         arguments = tuple(map(partial(as_given, frame), node.args, arguments))
     return state.inline(state, source, Arguments(arguments, keywords, node), frame)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from brickwork.frontend.evaluation_order import settle
 from brickwork.frontend.expressions import (
     captured_operand,
     condition,
@@ -29,7 +30,7 @@ from brickwork.frontend.lowering_state import (
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
-from brickwork.frontend.statements import lower_statement, returned_key, settle
+from brickwork.frontend.statements import lower_statement, returned_key
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import cast, integer, read
 from brickwork.ir.nodes import (

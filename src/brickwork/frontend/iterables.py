@@ -13,7 +13,8 @@ from typing import TypeAlias
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.environment import intrinsic, resolve
-from brickwork.frontend.expressions import operand
+from brickwork.frontend.evaluation_order import settle
+from brickwork.frontend.expressions import operand, operands
 from brickwork.frontend.indexing import scalar, size_of
 from brickwork.frontend.lowering_state import Frame, State, describe
 from brickwork.frontend.rules import error
@@ -86,7 +87,7 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
         match name:
             case "builtins.range":
                 _no_keywords(node, loc)
-                return range_of(state, [operand(state, frame, item) for item in node.args], loc)
+                return range_of(state, operands(state, frame, node.args), loc)
             case "builtins.enumerate":
                 return _enumerated(state, frame, node, loc)
             case "builtins.zip":
@@ -105,7 +106,7 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
                 raise error("BW008", message, loc, "write `range` here")
             case _:
                 pass
-    found = operand(state, frame, node)
+    found = settle(state, operand(state, frame, node))
     if isinstance(found, Items):
         return Listed(found.items)
     if isinstance(found, View) and not found.is_element and found.rank:

@@ -18,8 +18,8 @@ from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import apply, cast, read
 from brickwork.ir.dtypes import value_dtype
-from brickwork.ir.nodes import Assign, Constant, Expression, FailureKind, Rebind, Store, Tensor
-from brickwork.ir.walk import substitute
+from brickwork.ir.nodes import Assign, Constant, Expression, FailureKind, Load, Rebind, Store, Symbol, Tensor
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, substitute, walk
 
 ADVICE = "copy the items: `a = b[:]`"
 
@@ -145,8 +145,19 @@ def store_rows(state: State, pairs: Sequence[tuple[View, Operand]], loc: Locatio
 
 
 def _place(state: State, view: View) -> str:
-    """Return a row as text, with the values of what was set just before in place of its name."""
-    values = {item.symbol: item.value for item in state.block if isinstance(item, Assign)}
+    """Return a row as text, with what variables of the block were set to in place of them, as long as that holds."""
+    values: dict[Symbol, Expression] = {}
+    for item in state.block:
+        changed = assigned_symbols(item)
+        stored = any(isinstance(node, Store) for node in statements(item))
+        values = {
+            symbol: value
+            for symbol, value in values.items()
+            if not ({symbol} | read_symbols(value)) & changed
+            and not (stored and any(isinstance(node, Load) for node in walk(value)))
+        }
+        if isinstance(item, Assign) and item.symbol not in read_symbols(item.value):
+            values[item.symbol] = item.value
     return str([substitute(index, values) for index in view.indices])
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import field
 from math import prod
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
+from brickwork.frontend.evaluation_order import kept
 from brickwork.frontend.expressions import operand, operands, value
 from brickwork.frontend.indexing import load, scalar, size_of
 from brickwork.frontend.iterables import Iterable, item, iterable, trips
@@ -39,13 +41,14 @@ def make_list(state: State, frame: Frame, node: ast.expr, name: str, assign: Ass
     loc = frame.loc(node)
     inner = wrapped(node, frame.source.captured, frame.local)
     key = (*frame.path, place(inner or node)), "list"
+    parts = _Parts(state, frame)
     if key not in state.arrays:
-        found = _items(state, frame, inner, key, assign) if isinstance(inner, ast.ListComp) else None
-        found = found or _plain(state, frame, inner or node, key)
+        found = _items(parts, inner, key, assign) if isinstance(inner, ast.ListComp) else None
+        found = found or _plain(parts, inner or node, key)
         if found is not None:
             return found
     with state.in_kernel():
-        maker = _Maker(state, frame, key, name, loc, assign, state.block, len(state.block))
+        maker = _Maker(state, frame, parts, key, name, loc, assign, state.block, len(state.block))
         maker.fill(inner or node, (), ())
         tensor = maker.tensor
         if tensor is None:
@@ -54,29 +57,53 @@ def make_list(state: State, frame: Frame, node: ast.expr, name: str, assign: Ass
     return View(tensor)
 
 
-def _plain(state: State, frame: Frame, node: ast.expr, key: Key) -> Items | None:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a list is made of, each evaluated once however often it is asked for: by the node of the source."""
+
+    state: State
+    frame: Frame
+    iterables: dict[int, Iterable] = field(default_factory=dict[int, Iterable])
+    operands: dict[int, Operand] = field(default_factory=dict[int, Operand])
+
+    def iterable(self, node: ast.expr) -> Iterable:
+        """Return what a comprehension runs over."""
+        if id(node) not in self.iterables:
+            self.iterables[id(node)] = iterable(self.state, self.frame, node)
+        return self.iterables[id(node)]
+
+    def operand(self, node: ast.expr) -> Operand:
+        """Return what is copied, or how often a list is repeated."""
+        if id(node) not in self.operands:
+            self.operands[id(node)] = operand(self.state, self.frame, node)
+        return self.operands[id(node)]
+
+
+def _plain(made_of: _Parts, node: ast.expr, key: Key) -> Items | None:
     """Return a short display, repetition or copy as a tuple of its items; it may turn out to be an array."""
+    state, frame = made_of.state, made_of.frame
     if isinstance(node, ast.List):
         items = operands(state, frame, node.elts)
         state.fresh -= {item.tensor for item in items if isinstance(item, View)}
         return Items(items, key)
     if (parts := repeated(node)) is not None and isinstance(parts[0], ast.List):
-        count = value(state, frame, parts[1]).expression
+        count = scalar(state, made_of.operand(parts[1]), frame.loc(parts[1])).expression
         if isinstance(count, Constant) and int(count.value) * len(parts[0].elts) <= SHORT:
             return Items(operands(state, frame, parts[0].elts) * max(int(count.value), 0), key)
     if (source := copied(node, frame.source.captured, frame.local)) is not None:
-        found = operand(state, frame, source)
+        found = made_of.operand(source)
         if isinstance(found, Items):
             return Items(found.items, key)
     return None
 
 
-def _items(state: State, frame: Frame, node: ast.ListComp, key: Key, assign: AssignTarget) -> Items | None:
+def _items(made_of: _Parts, node: ast.ListComp, key: Key, assign: AssignTarget) -> Items | None:
     """Return what a generator of few items makes as a tuple of them."""
+    state, frame = made_of.state, made_of.frame
     loc, clause = frame.loc(node), node.generators[0]
     if len(node.generators) != 1 or clause.ifs:
         return None
-    over = iterable(state, frame, clause.iter)
+    over = made_of.iterable(clause.iter)
     count = trips(over, loc)
     if not isinstance(count, Constant) or count.value > SHORT:
         return None
@@ -86,7 +113,9 @@ def _items(state: State, frame: Frame, node: ast.ListComp, key: Key, assign: Ass
     for turn in range(int(count.value)):
         state.loops.append(LoopLevel(integer(turn, loc), count, frame.is_regular(clause.iter), {}, frame.path))
         bind_target(state, frame, clause.target, item(state, over, integer(turn, loc), loc), assign)
-        found += operands(state, frame, [node.elt])
+        position = len(state.block)
+        latest = operands(state, frame, [node.elt])
+        found = [*(kept(state, one, position, loc) for one in found), *latest]
         state.loops.pop()
     frame.bindings, frame.local = bindings, local
     return Items(tuple(found), key)
@@ -98,6 +127,7 @@ class _Maker:
 
     state: State
     frame: Frame
+    parts: _Parts
     key: Key
     name: str
     loc: Location
@@ -117,12 +147,12 @@ class _Maker:
         self.part(node, self.length(node), sizes, indices)
 
     def length(self, node: ast.expr) -> Expression:
-        """Return how many items a list has; what a comprehension runs over is asked again when it is filled."""
-        state, frame, loc = self.state, self.frame, self.frame.loc(node)
+        """Return how many items a list has."""
+        state, loc = self.state, self.frame.loc(node)
         if isinstance(node, ast.List):
             return integer(len(node.elts), loc)
         if (parts := repeated(node)) is not None:
-            count = scalar(state, operand(state, frame, parts[1]), loc)
+            count = scalar(state, self.parts.operand(parts[1]), loc)
             if not count.dtype.is_integer and count.dtype is not BOOL:
                 raise error("BW101", f"a list is repeated {count.type} times", loc, "write int(...) around it")
             times = self.natural(cast(count.expression, INT64, loc), loc)
@@ -146,13 +176,13 @@ class _Maker:
         if len(node.generators) != 1 or node.generators[0].ifs:
             advice = "write a `for` loop that stores into `[0] * n`"
             raise error("BW003", "a list comprehension has one `for` and no `if` here", loc, advice)
-        return iterable(self.state, self.frame, node.generators[0].iter)
+        return self.parts.iterable(node.generators[0].iter)
 
     def copied(self, node: ast.expr) -> tuple[View | Items, Expression]:
         """Return what is copied, and its length."""
         loc = self.frame.loc(node)
         source = copied(node, self.frame.source.captured, self.frame.local)
-        found = operand(self.state, self.frame, source if source is not None else node)
+        found = self.parts.operand(source if source is not None else node)
         if isinstance(found, Items):
             return found, integer(len(found.items), loc)
         if not isinstance(found, View) or found.rank == 0:

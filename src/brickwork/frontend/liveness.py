@@ -61,13 +61,13 @@ class Liveness:
                 return loads(node.iter) | self._turns(node.body, done, after, targets)
             case ast.While():
                 done = NONE if _is_endless(node) else self._before(node.orelse, after, exits)
-                return self._turns(node.body, done, after, NONE) | loads(node.test)
+                return self._turns(node.body, done | loads(node.test), after, NONE)
             case ast.Delete():
                 return after - frozenset(item.id for item in node.targets if isinstance(item, ast.Name))
             case ast.AugAssign(target=ast.Name()):
                 return after | loads(node) | frozenset(stored(node))
             case _:
-                return (after - frozenset(stored(node))) | loads(node)
+                return (after - frozenset(surely_stored(node))) | loads(node)
 
     def _turns(self, body: Sequence[ast.stmt], done: Names, leave: Names, targets: Names) -> Names:
         """Return what a loop wants at its head; `done` is wanted when it ends by itself, `leave` after a `break`."""
@@ -95,6 +95,15 @@ def stored(node: ast.AST) -> Iterator[str]:
     """Yield the names that a tree assigns."""
     for item in ast.walk(node):
         if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
+            yield item.id
+
+
+def surely_stored(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement assigns whenever it runs: not in `a and (k := b)`, nor as a comprehension's."""
+    passing = (ast.NamedExpr, ast.comprehension)
+    within = {id(name) for item in ast.walk(node) if isinstance(item, passing) for name in ast.walk(item.target)}
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store) and id(item) not in within:
             yield item.id
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.environment import intrinsic, resolve
-from brickwork.frontend.expressions import operand, value
+from brickwork.frontend.expressions import operands, value
 from brickwork.frontend.indexing import load
 from brickwork.frontend.iterables import (
     Enumerated,
@@ -115,7 +115,7 @@ def head_of(state: State, frame: Frame, node: ast.expr) -> Head:
         name = intrinsic(resolve(node.func, frame.source.captured, frame.local))
     if not isinstance(node, ast.Call) or name not in {"brickwork.prange", "brickwork.ndrange", "brickwork.indices"}:
         return Head((iterable(state, frame, node),))
-    arguments = [operand(state, frame, part) for part in node.args]
+    arguments = operands(state, frame, node.args)
     if node.keywords and name != "brickwork.ndrange":
         raise error("BW008", f"`{ast.unparse(node.func)}` takes no keywords", loc, "leave them out")
     if name == "brickwork.prange":

@@ -14,7 +14,7 @@ from brickwork.frontend.arithmetic import binary
 from brickwork.frontend.calls import extremum
 from brickwork.frontend.expressions import condition, value
 from brickwork.frontend.iterables import Iterable, item, trips
-from brickwork.frontend.loops import AssignTarget, Loop, bind_target, enter, head_of, leave, lower_loop, new_flag
+from brickwork.frontend.loops import AssignTarget, Head, Loop, bind_target, enter, head_of, leave, lower_loop, new_flag
 from brickwork.frontend.lowering_state import Frame, Key, LoopLevel, State
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
@@ -65,7 +65,8 @@ def _options(state: State, frame: Frame, reduction: _Reduction, names: Sequence[
     if len(call.args) > most or any(name not in names for name in given):
         message = f"`{reduction.name}` does not take these arguments with a generator"
         raise error("BW004", message, reduction.loc, "leave them out")
-    return {name: value(state, frame, node) for name, node in given.items()}
+    found = {name: value(state, frame, node) for name, node in given.items()}
+    return {name: Value(state.fix(item.expression), item.weak) for name, item in found.items()}
 
 
 def _nest(
@@ -76,13 +77,17 @@ def _nest(
     *,
     level: int = 0,
     flag: Symbol | None = None,
+    head: Head | None = None,
 ) -> None:
-    """Lower the `for`s and `if`s of the generator around `body`; `flag` says that an inner `break` leaves them all."""
+    """Lower the `for`s and `if`s of the generator around `body`; `flag` says that an inner `break` leaves them all.
+
+    `head` is what the outermost `for` runs over, where that has been evaluated.
+    """
     if level == len(reduction.generator.generators):
         body()
         return
     clause = reduction.generator.generators[level]
-    head = head_of(state, frame, clause.iter)
+    head = head or head_of(state, frame, clause.iter)
     loc, regular = reduction.loc, frame.is_regular(clause.iter)
     loop = Loop(clause.target, head.axes, loc, regular, head.claimed, head.tuples, flag is not None, flag)
 
@@ -165,7 +170,7 @@ def _extreme(state: State, frame: Frame, reduction: _Reduction) -> Value:
     if len(generators) == 1 and not generators[0].ifs and len(head.axes) == 1 and not head.claimed:
         _from_the_first(state, frame, reduction, head.axes[0], default)
     else:
-        _by_a_flag(state, frame, reduction, default)
+        _by_a_flag(state, frame, reduction, head, default)
     return _result(state, key, loc)
 
 
@@ -211,7 +216,7 @@ def _compared(state: State, frame: Frame, reduction: _Reduction, axis: Iterable,
     state.emit(For(index=index, start=integer(1, loc), stop=count, body=tuple(block), loc=loc))
 
 
-def _by_a_flag(state: State, frame: Frame, reduction: _Reduction, default: Value | None) -> None:
+def _by_a_flag(state: State, frame: Frame, reduction: _Reduction, head: Head, default: Value | None) -> None:
     """Take the first item that comes, and compare later ones with it; a flag tells which is which."""
     loc, key = reduction.loc, reduction.key
     found = new_flag(state, loc)
@@ -229,7 +234,7 @@ def _by_a_flag(state: State, frame: Frame, reduction: _Reduction, default: Value
             state.assign(key, extremum(reduction.name, [_now(state, key, loc), one], loc), loc)
         state.emit(If(condition=read(found, loc), then=tuple(later), otherwise=tuple(first), loc=loc))
 
-    _nest(state, frame, reduction, body)
+    _nest(state, frame, reduction, body, head=head)
     if key not in state.types:
         state.assign(key, Value(integer(0, loc), weak=True), loc)
     symbol = state.variable(key)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
-from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import BINARY, binary
+from brickwork.frontend.evaluation_order import kept, kept_place, kept_value, settle
 from brickwork.frontend.expressions import (
     call_operand,
     condition,
@@ -140,26 +140,15 @@ def _assign(state: State, frame: Frame, targets: list[ast.expr], source: ast.exp
         assign_target(state, frame, target, found, loc)
 
 
-def settle(state: State, found: Operand) -> Operand:
-    """Return the operand with its values as they are now."""
-    match found:
-        case Value():
-            return replace(found, expression=state.fix(found.expression))
-        case View() if found.is_element:
-            return settle(state, load(state, found, found.indices[0].loc if found.indices else NOWHERE))
-        case Items():
-            return Items(tuple(settle(state, item) for item in found.items), found.site)
-        case _:
-            return found
-
-
 def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, loc: Location) -> None:
     """Assign an operand to a name, an element, or a tuple of them."""
     match target:
         case ast.Name():
             _assign_name(state, frame, target.id, found, loc)
         case ast.Subscript():
+            position = len(state.block)
             place = _place(state, frame, target)
+            found = kept(state, found, position, loc)
             if place.rank and place.tensor in state.lists:
                 store_rows(state, [(place, found)], loc)
             else:
@@ -273,8 +262,6 @@ def _are_numbers(found: Items) -> bool:
 
 def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
     """Let a name stand for a tensor, a tuple or a host value; in a loop it may not change between iterations."""
-    if isinstance(found, View):
-        found = View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
     for level in state.loops:
         before = level.outer.get(name)
         if level.frame_path != frame.path or before is None or before == found:
@@ -301,7 +288,14 @@ def _place(state: State, frame: Frame, target: ast.Subscript) -> View:
         raise error("BW002", message, loc, "make a list with [...] inside the loop, or a tensor")
     if not isinstance(owner, View):
         raise error("BW002", f"{describe(owner)} cannot be stored into", loc, "store into a tensor or a list")
-    return index(state, owner, index_operands(state, frame, target), loc)
+    return _indexed(state, frame, owner, target)
+
+
+def _indexed(state: State, frame: Frame, owner: View, node: ast.Subscript) -> View:
+    """Return a view with further axes indexed."""
+    position = len(state.block)
+    indices = index_operands(state, frame, node)
+    return index(state, kept_place(state, owner, position), indices, frame.loc(node))
 
 
 def _owner(state: State, frame: Frame, node: ast.expr) -> Operand:
@@ -310,7 +304,7 @@ def _owner(state: State, frame: Frame, node: ast.expr) -> Operand:
         return operand(state, frame, node)
     owner = _owner(state, frame, node.value)
     if isinstance(owner, View):
-        return index(state, owner, index_operands(state, frame, node), frame.loc(node))
+        return _indexed(state, frame, owner, node)
     if isinstance(owner, Items) and owner.site is not None:
         at = value(state, frame, node.slice).expression
         if isinstance(at, Constant) and -len(owner.items) <= at.value < len(owner.items):
@@ -367,8 +361,9 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
         _assign_name(state, frame, node.target.id, _combine(state, frame, name, before, node.value, loc=loc), loc)
     elif isinstance(node.target, ast.Subscript):
         view = _element(_place(state, frame, node.target), loc)
-        element = load(state, view, frame.loc(node.target))
-        store(state, view, _combine(state, frame, name, element, node.value, loc=loc), loc)
+        element, position = load(state, view, frame.loc(node.target)), len(state.block)
+        combined = _combine(state, frame, name, element, node.value, loc=loc)
+        store(state, kept_place(state, view, position), combined, loc)
     else:
         raise error("BW002", "this cannot be assigned to", loc, "assign to a name or an element")
 
@@ -376,9 +371,7 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
 def _combine(state: State, frame: Frame, name: str, before: Value, right: ast.expr, *, loc: Location) -> Value:
     position = len(state.block)
     increment = value(state, frame, right)
-    if any(isinstance(item, Store | If | While) for item in state.block[position:]):
-        before = Value(state.pin(before.expression, position=position), before.weak)
-    return binary(state, name, before, increment, loc)
+    return binary(state, name, kept_value(state, before, position), increment, loc)
 
 
 # ---------------------------------------------------------------- control flow

@@ -1,0 +1,76 @@
+"""Operands that have been evaluated keep their values, whatever the program does before they are used.
+
+    p + (p := 3)              the old p and 3
+    for v in (p, q): p = 0    both items are those of the tuple as it was made
+    x[p % 4][h(x)]            the row that p named before `h` ran
+
+An operand is an expression that is written where it is used. Invariant: whoever lowers something between an operand
+and its use settles it before, or asks `kept` afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.frontend.indexing import load
+from brickwork.frontend.lowering_state import State
+from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.ir.nodes import Expression, Load, Store
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+
+
+def settle(state: State, found: Operand) -> Operand:
+    """Return the operand with its values as they are now."""
+    match found:
+        case Value():
+            return replace(found, expression=state.fix(found.expression))
+        case View() if found.is_element:
+            return settle(state, load(state, found, found.indices[0].loc if found.indices else NOWHERE))
+        case View():
+            return View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
+        case Items():
+            return Items(tuple(settle(state, item) for item in found.items), found.site)
+        case _:
+            return found
+
+
+def kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
+    """Return an operand with the values that it had at a position of the block, where they may have changed since."""
+    match item:
+        case Items():
+            return Items(tuple(kept(state, one, position, loc) for one in item.items), item.site)
+        case View() if item.is_element:
+            element = load(state, item, loc)
+            same = not _is_stale(state, element.expression, position)
+            return item if same else kept_value(state, element, position)
+        case View():
+            return kept_place(state, item, position)
+        case Value():
+            return kept_value(state, item, position)
+        case _:
+            return item
+
+
+def kept_value(state: State, item: Value, position: int) -> Value:
+    """Return a number as it was at a position of the block."""
+    return replace(item, expression=_kept(state, item.expression, position, "value"))
+
+
+def kept_place(state: State, view: View, position: int) -> View:
+    """Return the part of a tensor that a view was at a position of the block."""
+    return View(view.tensor, tuple(_kept(state, item, position, "index") for item in view.indices), view.indexed)
+
+
+def _kept(state: State, expression: Expression, position: int, name: str) -> Expression:
+    return state.pin(expression, name, position) if _is_stale(state, expression, position) else expression
+
+
+def _is_stale(state: State, expression: Expression, position: int) -> bool:
+    """Whether what an expression reads has been assigned or stored since a position of the block."""
+    since = state.block[position:]
+    if not since:
+        return False
+    stored = any(isinstance(node, Store) for node in statements(since))
+    loads = stored and any(isinstance(node, Load) for node in walk(expression))
+    return loads or not read_symbols(expression).isdisjoint(assigned_symbols(since))
