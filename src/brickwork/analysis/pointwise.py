@@ -206,6 +206,9 @@ class _Maker:
         self._complete |= {item.tensor for item in written}
         if not self._axes:
             self._scalars.variables = state.variables
+        else:
+            for symbol in assigned_symbols(statement):
+                self._scalars.variables.pop(symbol, None)
 
     def _loop(self, statement: Statement, state: _State) -> None:
         """Take a statement in a nest: a loop, which is the last one of its own loop, or what an iteration does."""

@@ -1,8 +1,8 @@
 """Rules that IR keeps at every stage; a broken one is a fault of a pass, and `verify_program` names it.
 
 Checked: types of operands, results and stores; one index for each axis; every read after an assignment on every path;
-loop indices are never assigned; access numbers are unique; locals are known where they are accessed, and private to
-what runs in parallel; `break` stands in a loop; roles and reductions are legal.
+loop indices and the scalars of a kernel are never assigned; access numbers are unique; locals are known where they are
+accessed, and private to what runs in parallel; `break` stands in a loop; roles and reductions are legal.
 Copies of an access share its number, as guarded and checked copies of a body have them.
 """
 

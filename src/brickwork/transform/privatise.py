@@ -148,9 +148,11 @@ class _Finder:
                 continue
             inner: list[For] | None
             match statement:
+                case For(start=start, stop=stop) if _reads((start, stop), tensor):
+                    inner = None
                 case For(body=body) if self.is_apart(statement) and self.fills(body, tensor, ()):
                     inner = [statement]
-                case For(start=start, stop=stop, body=body) if not _reads((start, stop), tensor):
+                case For(body=body):
                     inner = self.owners(body, tensor)
                 case If(condition=condition, then=then, otherwise=otherwise) if not _reads((condition,), tensor):
                     first, second = self.owners(then, tensor), self.owners(otherwise, tensor)

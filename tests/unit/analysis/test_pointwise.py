@@ -126,6 +126,18 @@ def running_sum(x: torch.Tensor):
     return out
 
 
+@refused("`s` goes from one iteration to the next")
+def left_by_a_loop(x: torch.Tensor):
+    out = torch.empty_like(x)
+    s = 0.5
+    for i in range(len(x)):
+        s = x[i] * 2.0
+        out[i] = s
+    for k in range(len(x)):
+        out[k] = s
+    return out
+
+
 @refused("`out` is read where other iterations store into it")
 def mirrored(x: torch.Tensor):
     out = torch.zeros_like(x)

@@ -339,3 +339,19 @@ def test_numbers_read_through_modules_are_those_of_the_definition(monkeypatch):
     assert "5.0" not in text
     assert python_body(two)(None, torch.ones(1)).item() == 3
     assert define(host).fingerprint != two.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("c = 1\nwhile c > 0:\n    y = f(y)\n    c = g(y)\n", {"c", "f", "g", "y"}),
+        ("k = 1\nparts = [k for k in z]\nh(k)\n", {"k", "h", "z"}),
+        ("k = 1\nz = a and (k := 3)\nh(k)\n", {"k", "h", "a"}),
+    ],
+)
+def test_names_are_wanted_by_the_test_of_a_while_and_past_what_may_not_assign_them(source, wanted):
+    body = ast.parse(source).body
+    liveness = Liveness(body)
+    assert liveness.wanted_after(body[0]) == wanted
+    if isinstance(body[1], ast.While):
+        assert liveness.wanted_after(body[1].body[-1]) >= {"c"}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 
 from brickwork.ir.dtypes import FLOAT64
 from brickwork.ir.interpret import Memory
-from brickwork.ir.nodes import Launch, Local
+from brickwork.ir.nodes import For, Launch, Load, Local
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
+from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.preconditions import NOTHING
 from brickwork.transform.privatise import scratch_of
 from support.lowering import memory, program_of
 from support.scheduling import AVX2, agree
@@ -168,3 +171,23 @@ def test_results_stay(function: Callable[..., object], target: Target) -> None:
     for rows in (2, 5):
         for s in (0, 1, 3, -2) if function in {filled_on_a_guard, by_an_empty_loop} else (0,):
             agree(function, *arguments(rows), s, target=target)
+
+
+def in_a_bound(x: Tensor, y: Tensor, s: int) -> None:
+    lengths = torch.zeros(2, dtype=torch.int64)
+    p = s
+    for i in range(2):
+        lengths[i] = p
+        p = 2
+    for i in range(2):
+        for k in range(lengths[i]):
+            y[k] = x[i, k]
+
+
+def test_what_a_loop_is_as_long_as_is_read_before_its_iterations() -> None:
+    program = program_of(in_a_bound, *arguments(2), 1)
+    (kernel,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
+    body = simplified(kernel.body, kernel.tensors, NOTHING)
+    assert any(isinstance(node, For) and isinstance(node.stop, Load) for node in walk(body))
+    scheduled = schedule_kernel(replace(kernel, body=body), AVX2, scratch=scratch_of(program))
+    assert not any(isinstance(node, Local) for node in walk(scheduled.source.body))
