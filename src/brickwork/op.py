@@ -111,7 +111,7 @@ class Op(Handle):
         """Derive the operator `name` (`ns::name`) from a function and register it."""
         functools.update_wrapper(self, function)
         self._rounding = rounding
-        with surprises(Attempt(operator=name, loc=start_of(function))):
+        with surprises(Attempt(operator=name, loc=start_of(function), function=function)):
             self.definition: Definition = define(function)
         sources = (self.definition.source, *self.definition.helpers.values())
         parts = (self.definition.fingerprint, f"{rounding} fuse={fuse}")

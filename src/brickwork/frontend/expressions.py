@@ -26,7 +26,7 @@ from brickwork.frontend.evaluation_order import kept
 from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.indexing import attribute, index, load, method, scalar
 from brickwork.frontend.list_forms import is_list
-from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, truth
+from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, dimensions, truth
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
 from brickwork.frontend.tuple_indexing import looked_up, pick
@@ -193,12 +193,23 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
     if isinstance(owner, Items):
         if len(indices) != 1:
             raise error("BW103", "a tuple takes one index", loc, "write `w[i][j]`")
+        at = scalar(state, indices[0], loc)
+        _refuse_axis(node.value, owner, at, loc)
         name = node.value.id if isinstance(node.value, ast.Name) else "tuple"
-        return pick(state, owner.items, scalar(state, indices[0], loc), loc, name)
+        return pick(state, owner.items, at, loc, name)
     if isinstance(owner, Absent):
         advice = f"test `{owner.name} is not None` before"
         raise error("BW003", f"{describe(owner)}, cannot be indexed", loc, advice)
     raise error("BW003", f"{describe(owner)} cannot be indexed", loc, "index a tensor")
+
+
+def _refuse_axis(node: ast.expr, sizes: Items, at: Value, loc: Location) -> None:
+    """Refuse `x.shape[2]` of a tensor that has fewer dimensions."""
+    axis, count = at.expression, len(sizes.items)
+    if isinstance(node, ast.Attribute) and node.attr == "shape" and isinstance(axis, Constant):
+        if not -count <= axis.value < count:
+            message = f"`{ast.unparse(node.value)}` has {dimensions(count)}: there is no dimension {axis.value}"
+            raise error("BW102", message, loc, "dimensions count from 0")
 
 
 def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Value | None:

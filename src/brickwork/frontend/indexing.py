@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
-from brickwork.frontend.lowering_state import State, describe
+from brickwork.frontend.lowering_state import State, describe, dimensions
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import Absent, ElementType, Items, Opaque, Operand, Value, View
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, select, size
@@ -28,11 +28,17 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
         if operand.tensor in state.lists:
             message = f"{list_name(operand)} is a list here, not a number"
             raise error("BW102", message, loc, "index it, or write a loop over its items")
-        advice = f"write {rank} {'indices' if rank != 1 else 'index'}, one for each dimension of `{name}`"
-        raise error("BW102", f"`{name}` is a tensor here, not an element", loc, advice)
+        advice = f"write {_indices(rank)}, one for each dimension of `{name}`"
+        read = f"`{name}` has {dimensions(rank)}, but is read with {_indices(len(operand.indices))}"
+        message = read if operand.indices else f"`{name}` is a tensor here, not an element"
+        raise error("BW102", message, loc, advice)
     absent = isinstance(operand, Absent)
     advice = f"test `{operand.name} is not None` before" if absent else "write a number or an element"
     raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, advice)
+
+
+def _indices(count: int) -> str:
+    return f"{count} {'index' if count == 1 else 'indices'}"
 
 
 def list_name(view: View) -> str:
@@ -57,9 +63,7 @@ def index(state: State, view: View, indices: Sequence[Operand], loc: Location) -
         flat.extend(item.items if isinstance(item, Items) else (item,))
     name, rank = view.tensor.name, view.tensor.type.rank
     if len(flat) > view.rank:
-        message = (
-            f"`{name}` has {rank} dimension{'s' if rank != 1 else ''}, but {len(view.indices) + len(flat)} indices"
-        )
+        message = f"`{name}` has {dimensions(rank)}, but {_indices(len(view.indices) + len(flat))}"
         raise error("BW102", message, loc, "write one index for each dimension")
     resolved = list(view.indices)
     for item in flat:
@@ -87,7 +91,7 @@ def resolve(state: State, expression: Expression, view: View, axis: int, loc: Lo
 def size_of(view: View, axis: int, loc: Location) -> Value:
     """Return the extent of an axis of a view; negative axes count from the end."""
     if not -view.rank <= axis < view.rank:
-        message = f"`{view.tensor.name}` has {view.rank} dimensions: there is no dimension {axis}"
+        message = f"`{view.tensor.name}` has {dimensions(view.rank)}: there is no dimension {axis}"
         raise error("BW102", message, loc, "dimensions count from 0")
     return Value(size(view.tensor, len(view.indices) + axis % view.rank, loc), weak=True)
 

@@ -6,26 +6,29 @@ The body is lowered again and again until the types of its variables no longer g
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.given_numbers import given_names, taken_out
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
 from brickwork.frontend.lists import make_list
 from brickwork.frontend.lowering_state import Frame, Key, ListDemanded, State, ValueDemanded, Variable, several_names
-from brickwork.frontend.parameters import ParameterDeclaration
+from brickwork.frontend.parameters import ParameterDeclaration, argument_type
 from brickwork.frontend.random_sites import draw_sites
 from brickwork.frontend.reductions import reduce
 from brickwork.frontend.regular_loops import changing_names
-from brickwork.frontend.rules import error
+from brickwork.frontend.rules import WrongRankError, error
 from brickwork.frontend.source import local_names, rebound_names
 from brickwork.frontend.statements import assign_target
 from brickwork.frontend.tensor_rebinding import Draft, give_places
 from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
+from brickwork.frontend.wanted_ranks import refuse_unpacked, wrong_ranks
 from brickwork.ir.build import read
 from brickwork.ir.dtypes import BOOL, INT64, DType
 from brickwork.ir.nodes import (
@@ -52,10 +55,43 @@ from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, is_a
 
 PASSES = 64
 """More than any chain of widenings is long."""
+PYTHON_ERRORS = (IndexError, TypeError, ValueError)
+"""What Python raises where a function is run with tensors of wrong ranks."""
 
 
 def lower(definition: Definition, signature: Signature) -> Program:
-    """Return the program of an operator for arguments of these types."""
+    """Return the program of an operator for arguments of these types; tell a caller whose tensors have wrong ranks."""
+    try:
+        return _lowered(definition, signature)
+    except CompileError as error:
+        wrong = None
+        if type(error) is CompileError and definition.host == "native":
+            wrong = wrong_ranks(definition, signature, partial(_lowered, definition))
+        if wrong is None:
+            raise
+    raise wrong
+
+
+def refuse_wrong_ranks(definition: Definition, arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Raise a WrongRankError where arguments, which may be fake, have ranks with which the function is not lowered.
+
+    Asked once Python has raised an error of its own.
+    """
+    given = dict(zip((item.name for item in definition.parameters), arguments, strict=False)) | dict(named)
+    values = [given.get(item.name, item.default) for item in definition.parameters]
+    if definition.host == "python":
+        pairs = zip(definition.parameters, values, strict=True)
+        refuse_unpacked(definition, {item.name: value.dim() for item, value in pairs if is_tensor(value)})
+        return
+    try:
+        lower(definition, Signature(tuple(map(argument_type, definition.parameters, values))))
+    except WrongRankError:
+        raise
+    except Exception:  # noqa: BLE001  # what Python raised is told instead
+        return
+
+
+def _lowered(definition: Definition, signature: Signature) -> Program:
     if definition.host == "python":
         message = f"the host part of `{definition.name}` is not compiled: {definition.reason}"
         raise error("BW901", message, definition.loc, "move torch calls and slices out of the operator")

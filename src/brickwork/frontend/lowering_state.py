@@ -408,13 +408,18 @@ def truth(value: Value, loc: Location) -> Expression:
     return cast(value.expression, BOOL, loc)
 
 
+def dimensions(rank: int) -> str:
+    """Return how messages call a rank."""
+    return f"{rank} dimension{'' if rank == 1 else 's'}"
+
+
 def describe(operand: Operand | None) -> str:
     """Return how messages call an operand."""
     match operand:
         case Value():
             return str(operand.type)
         case View():
-            return f"a tensor with {operand.rank} dimension{'s' if operand.rank != 1 else ''}"
+            return f"a tensor with {dimensions(operand.rank)}"
         case Absent():
             return f"`{operand.name}`, which is None in this call"
         case None:

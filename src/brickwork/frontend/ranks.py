@@ -15,12 +15,12 @@ ALIKE = frozenset({"empty_like", "zeros_like", "ones_like", "full_like", "clone"
 
 def least_ranks(function: ast.FunctionDef, is_pointwise: Callable[[ast.Call], bool]) -> Mapping[str, int]:
     """Return the ranks that names have at least, if they are tensors."""
-    nodes = [*ast.walk(function)]
-    if any(_asks(item) for node in nodes if isinstance(node, ast.If | ast.IfExp) for item in ast.walk(node.test)):
+    if branches_by_rank(function):
         return {}
+    nodes = [*ast.walk(function)]
     ranks: dict[str, int] = {}
     for node in nodes:
-        for name, rank in _said(node):
+        for name, rank in asked(node):
             ranks[name] = max(rank, ranks.get(name, 0))
     links = [link for node in nodes if isinstance(node, ast.Assign) for link in _links(node, is_pointwise)]
     for _ in links:
@@ -30,6 +30,12 @@ def least_ranks(function: ast.FunctionDef, is_pointwise: Callable[[ast.Call], bo
         if before == ranks:
             break
     return ranks
+
+
+def branches_by_rank(function: ast.FunctionDef) -> bool:
+    """Return whether a function does one thing or another, depending on a rank."""
+    branches = (node for node in ast.walk(function) if isinstance(node, ast.If | ast.IfExp))
+    return any(_asks(item) for node in branches for item in ast.walk(node.test))
 
 
 def indexed(node: ast.expr) -> tuple[str | None, int]:
@@ -48,8 +54,8 @@ def _asks(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node).startswith("len(") and ".shape" in ast.unparse(node)
 
 
-def _said(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield what a node says of names."""
+def asked(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield the ranks that a node by itself asks names for, at least."""
     match node:
         case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=position):
             axis = _literal(position)
@@ -58,7 +64,7 @@ def _said(node: ast.AST) -> Iterator[tuple[str, int]]:
             axis = _literal(position)
             yield name, 0 if axis is None else axis + 1 if axis >= 0 else -axis
         case ast.Assign(targets=[ast.Tuple(elts=elts)], value=ast.Attribute(value=ast.Name(id=name), attr="shape")):
-            yield name, len(elts)
+            yield name, sum(not isinstance(item, ast.Starred) for item in elts)
         case ast.Subscript():
             found, count = indexed(node)
             if found is not None:

@@ -19,7 +19,7 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import LOOPS, is_tensor
 from brickwork.frontend.given_numbers import given_names, is_literal
 from brickwork.frontend.loop_heads import PARTS, head_name
-from brickwork.frontend.lower import lower
+from brickwork.frontend.lower import PYTHON_ERRORS, lower, refuse_wrong_ranks
 from brickwork.frontend.named_devices import DEVICE, makes_tensor, named_device, with_device
 from brickwork.frontend.parameters import NO_DEFAULT
 from brickwork.frontend.random_sites import draw_sites, place
@@ -50,7 +50,11 @@ def python_function(definition: Definition) -> Callable[..., Any]:
         given = {name: named.pop(name) for name in options & named.keys() if name not in declared}
         execution = Execution(source.name, helpers, sites, given.get("key"), given.get("generator"))
         arguments, named = _with_defaults(definition, arguments, named)
-        returned = body(execution, *arguments, **named)
+        try:
+            returned = body(execution, *arguments, **named)
+        except PYTHON_ERRORS:
+            refuse_wrong_ranks(definition, arguments, named)
+            raise
         if isinstance(returned, list | tuple):
             check_results(source, cast("Sequence[object]", returned), definition.results)
 

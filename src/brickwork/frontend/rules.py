@@ -49,6 +49,10 @@ class FailedAssertError(CompileError, AssertionError):
     """An assert of the host part that fails for every call with arguments of these types."""
 
 
+class WrongRankError(CompileError, TypeError):
+    """A tensor argument has a number of dimensions with which the function cannot be compiled, and others work."""
+
+
 BUILTINS = frozenset(
     "range len min max abs int float bool round pow divmod tuple list sum any all enumerate zip reversed".split()
 )

@@ -171,7 +171,7 @@ def _names(source: SourceFunction, shapes: tuple[Shape, ...]) -> dict[str, str]:
 
 
 def _statements(shape: Shape, names: Mapping[str, str], source: SourceFunction) -> Iterator[str]:
-    inner = [*_rank_and_dtype(shape), *_sizes(shape, names, source)]
+    inner = [*_rank_and_dtype(shape, source.name), *_sizes(shape, names, source)]
     if not shape.optional:
         yield from inner
         return
@@ -179,15 +179,16 @@ def _statements(shape: Shape, names: Mapping[str, str], source: SourceFunction) 
     yield "\n".join((f"if {shape.parameter} is not None:", *(f"    {text}" for text in checks)))
 
 
-def _rank_and_dtype(shape: Shape) -> Iterator[str]:
+def _rank_and_dtype(shape: Shape, operator: str) -> Iterator[str]:
     name, count = shape.parameter, len(shape.words)
     several = shape.rest is not None
     rank = count - several
     wanted = f"{'at least ' if several else ''}{rank} dimension{'s' if rank != 1 else ''}"
-    yield f"assert {name}.ndim {'>=' if several else '=='} {rank}, 'argument {name} needs {wanted}'"
+    message = f"argument {name} of {operator} needs {wanted}, but has {{{name}.ndim}}"
+    yield f"assert {name}.ndim {'>=' if several else '=='} {rank}, f'{message}'"
     if shape.dtypes:
         test = " or ".join(f"{name}.dtype == {_variable(dtype)}" for dtype in shape.dtypes if dtype in DTYPES)
-        yield f"assert {test or 'False'}, 'argument {name} needs elements of {' or '.join(shape.dtypes)}'"
+        yield f"assert {test or 'False'}, 'argument {name} of {operator} needs elements of {' or '.join(shape.dtypes)}'"
 
 
 def _sizes(shape: Shape, names: Mapping[str, str], source: SourceFunction) -> Iterator[str]:

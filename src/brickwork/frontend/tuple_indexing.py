@@ -32,8 +32,8 @@ def pick(state: State, items: Sequence[Operand], at: Value, loc: Location, name:
     if isinstance(position, Constant):
         if -count <= position.value < count:
             return items[int(position.value)]
-        advice = "items count from 0" if count else "there are none; a tensor with 0 dimensions has no sizes"
-        raise error("BW102", f"index {position.value} is out of range for {count} items", loc, advice)
+        message = f"index {position.value} is out of range for {count} item{'' if count == 1 else 's'}"
+        raise error("BW102", message, loc, "items count from 0" if count else "there are none")
     found = looked_up(state, items, (at,), loc, name)
     if found is not None:
         return found

@@ -9,6 +9,7 @@ import torch
 
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.host_python import host_function
+from brickwork.frontend.lower import PYTHON_ERRORS, refuse_wrong_ranks
 from brickwork.frontend.results import check_results
 from brickwork.pytorch.arguments import check_devices
 from brickwork.pytorch.schema import KEY
@@ -26,7 +27,12 @@ def fake_default(definition: Defined) -> Callable[..., Any]:
         tensors = tensors_of((*arguments, *named.values()))
         check_devices(definition.name, tensors)
         with allocating_like(tensors):
-            results = host(*arguments, **named)
+            try:
+                results = host(*arguments, **named)
+            except PYTHON_ERRORS:
+                if isinstance(definition, Definition):
+                    refuse_wrong_ranks(definition, arguments, named)
+                raise
         if isinstance(definition, Definition) and definition.results > 1:
             check_results(definition.source, results, definition.results)
         return results

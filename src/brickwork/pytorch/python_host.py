@@ -20,6 +20,7 @@ from brickwork.diagnostics.errors import BrickworkError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lift import Piece
 from brickwork.frontend.lift_python import exchanged_names
+from brickwork.frontend.lower import PYTHON_ERRORS, refuse_wrong_ranks
 from brickwork.frontend.outline_pieces import (
     Input,
     InputKind,
@@ -71,7 +72,11 @@ class PythonHost:
     def _body(self, launcher: _Launcher, /, *arguments: Any, **named: Any) -> Any:
         """Run the body; what it makes without naming a device is where the arguments are."""
         with allocating_like((*arguments, *named.values())):
-            returned = self._python_body(launcher, *arguments, **named)
+            try:
+                returned = self._python_body(launcher, *arguments, **named)
+            except PYTHON_ERRORS:
+                refuse_wrong_ranks(self.definition, arguments, named)
+                raise
             several = isinstance(returned, tuple | list)
             return tuple(map(_cell, cast("Sequence[Any]", returned))) if several else _cell(returned)
 

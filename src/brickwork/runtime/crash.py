@@ -12,7 +12,7 @@ import platform
 import re
 import tempfile
 import traceback
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from brickwork.config import config, settings
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import BrickworkError, CompileError, InternalError
 from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.frontend.nesting import is_deep
 from brickwork.records import dataclass
 from brickwork.runtime.compile import versions
 from brickwork.target.target import Target
@@ -43,11 +44,16 @@ class Attempt:
     stages: dict[str, str] = field(default_factory=dict[str, str])
     edited: tuple[str, ...] = ()
     """The stages that the user puts in place of ours."""
+    function: Callable[..., object] | None = None
+    """The operator as the user wrote it."""
 
 
 @contextmanager
 def surprises(attempt: Attempt) -> Generator[None]:
-    """Turn what no stage should raise into an InternalError, with a crash bundle where one can be written."""
+    """Turn what no stage should raise into an InternalError, with a crash bundle where one can be written.
+
+    A RecursionError is the source's only if the source is nested deeply.
+    """
     try:
         yield
     except (BrickworkError, MemoryError) as error:
@@ -55,7 +61,8 @@ def surprises(attempt: Attempt) -> Generator[None]:
             raise _told(attempt, error) from error
         raise
     except RecursionError as error:
-        raise _too_deep(attempt) from error
+        deep = attempt.function is not None and is_deep(attempt.function)
+        raise (_too_deep(attempt) if deep else _told(attempt, error)) from error
     except Exception as error:
         raise _told(attempt, error) from error
 
@@ -78,7 +85,9 @@ def _told(attempt: Attempt, error: Exception) -> BrickworkError:
 
 
 def failure_text(error: BaseException) -> str:
-    """Return an exception in words, as bundles and replays compare it."""
+    """Return an exception in words, as bundles and replays compare it; where a stack ends is chance."""
+    if isinstance(error, RecursionError):
+        return "RecursionError: maximum recursion depth exceeded"
     return error.message if isinstance(error, InternalError) else f"{type(error).__name__}: {error}"
 
 

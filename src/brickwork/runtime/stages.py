@@ -110,4 +110,5 @@ def attempt_of(
         rounding=rounding,
         stages=steps.reached,
         edited=tuple(steps.edited),
+        function=origin.source.function,
     )
