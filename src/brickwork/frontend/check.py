@@ -14,6 +14,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, called_formula, helper, intrinsic, is_tensor, resolve
 from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.loop_heads import PARTS, is_iterable
+from brickwork.frontend.parameters import classify
 from brickwork.frontend.rules import (
     BUILTINS,
     GENERATOR,
@@ -24,7 +25,13 @@ from brickwork.frontend.rules import (
     SUPPORTED,
 )
 from brickwork.frontend.source import SourceFunction, local_names, parse
-from brickwork.frontend.stores import root
+from brickwork.frontend.stores import object_name, root
+
+
+_METHODS = frozenset({*dir(list)} - {"copy"})
+"""The methods of lists."""
+_CHANGING = frozenset("append extend insert pop remove clear sort reverse add discard update setdefault popitem".split())
+"""Methods that change lists, dictionaries and sets."""
 
 
 def refusals(source: SourceFunction, call_site: Location | None = None) -> Iterator[Diagnostic]:
@@ -46,6 +53,7 @@ def refusals(source: SourceFunction, call_site: Location | None = None) -> Itera
                 yield Diagnostic(code="BW003", message=GENERATOR[0], loc=loc, help=GENERATOR[1])
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
                 yield from _captured(source, node, loc)
+            yield from _changed(source, node, loc, local)
             if isinstance(node, ast.For | ast.comprehension):
                 yield from _iterator(source, node, local, call_site)
 
@@ -98,6 +106,22 @@ def _captured(source: SourceFunction, node: ast.Name, loc: Location) -> Iterator
         yield Diagnostic(code="BW006", message=message, loc=loc, help="pass it as an argument")
 
 
+def _changed(source: SourceFunction, node: ast.AST, loc: Location, local: frozenset[str]) -> Iterator[Diagnostic]:
+    """Refuse to change captured objects: to store into attributes, or to let lists, dictionaries and sets grow."""
+    advice = "store into a tensor that is an argument, or return what is new"
+    match node:
+        case ast.Attribute(ctx=ast.Store()) if object_name(node) not in {None, *local}:
+            message = f"`{ast.unparse(node)}` is an attribute of something captured, and cannot be stored into"
+            yield Diagnostic(code="BW006", message=message, loc=loc, help=advice)
+        case ast.Call(func=ast.Attribute(value=ast.expr() as owner, attr=attr)) if attr in _CHANGING:
+            if isinstance(resolve(owner, source.captured, local), list | dict | set):
+                name = ast.unparse(owner)
+                message = f"`{name}.{attr}` changes `{name}`, which is captured"
+                yield Diagnostic(code="BW006", message=message, loc=loc, help=advice)
+        case _:
+            return
+
+
 def _iterator(
     source: SourceFunction, node: ast.For | ast.comprehension, local: frozenset[str], call_site: Location | None
 ) -> Iterator[Diagnostic]:
@@ -105,9 +129,19 @@ def _iterator(
         message = f"a `for` cannot run over `{ast.unparse(node.iter)}`"
         advice = "write `range`, a tensor, a tuple, or `enumerate`, `zip` or `reversed` of them"
         called = node.iter.func if isinstance(node.iter, ast.Call) else None
+        if isinstance(node.iter, ast.Call):
+            advice = _range_for(node.iter, intrinsic(resolve(node.iter.func, source.captured, local)) or "") or advice
         if isinstance(called, ast.Name) and called.id in local:
             message, advice = f"`{called.id}` is a variable of this function", "give the variable another name"
         yield Diagnostic(code="BW008", message=message, loc=source.location(node.iter, call_site), help=advice)
+
+
+def _range_for(node: ast.Call, name: str) -> str:
+    """Return which range to write where a loop runs over a number, or over a tensor of numbers that counts."""
+    if ast.unparse(node.func).endswith(".arange"):
+        return f"write `range({', '.join(map(ast.unparse, node.args))})`"
+    is_number = name in {f"builtins.{each}" for each in ("len", "int", "min", "max", "round", "abs")}
+    return f"write `range({ast.unparse(node)})`" if is_number else ""
 
 
 def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = None) -> Iterator[Diagnostic]:
@@ -117,6 +151,7 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
     """
     local = local_names(source.node)
     lists = frozenset(_lists(source.node))
+    given = frozenset(_list_parameters(source.node))
     statements = [node for node in ast.walk(source.node) if isinstance(node, ast.stmt) and node is not source.node]
     inside = [node for node in statements if lifted is None or id(node) in lifted]
     raised = {id(node) for statement in inside if isinstance(statement, ast.Raise) for node in ast.walk(statement)}
@@ -133,9 +168,35 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
             message = f"`{name.removeprefix('builtins.')}` stands only in the head of a `for`"
             yield Diagnostic(code="BW004", message=message, loc=source.location(node), help="write a loop over it")
         elif isinstance(node.func, ast.Attribute) and node.func.attr != "copy" and root(node.func.value) in lists:
-            message = f"`{ast.unparse(node.func)}`: lists are of a fixed length here"
-            advice = "allocate a tensor before the loop, such as `torch.empty(n)`, and store into its elements"
-            yield Diagnostic(code="BW011", message=message, loc=source.location(node), help=advice)
+            yield _list_method(source, node, node.func)
+        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            if node.func.value.id in given and node.func.attr in _METHODS:
+                yield _list_method(source, node, node.func)
+
+
+def _list_parameters(node: ast.FunctionDef) -> Iterator[str]:
+    """Yield the parameters that are lists."""
+    for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+        if item.annotation is not None and str(classify(item.annotation)[0]).startswith("list["):
+            yield item.arg
+
+
+def _list_method(source: SourceFunction, node: ast.Call, method: ast.Attribute) -> Diagnostic:
+    """Return the refusal of a method of a list."""
+    name, what = ast.unparse(method.value), method.attr
+    loc = source.location(node)
+    if what not in _CHANGING - {"sort", "reverse"}:
+        message = f"`{name}.{what}` of a list is not part of the language"
+        return Diagnostic(code="BW011", message=message, loc=loc, help="write the loop that does it")
+    advice = "allocate a tensor before the loop, such as `torch.empty(n)`, and store into its elements"
+    if what == "append" and node.args:
+        item = ast.unparse(node.args[0])
+        advice = (
+            f"before the loop write `{name} = torch.empty(n)` and `count = 0`, with room for `n` items; here"
+            f" `{name}[count] = {item}` and `count += 1`"
+        )
+    message = f"`{name}.{what}`: lists are of a fixed length here"
+    return Diagnostic(code="BW011", message=message, loc=loc, help=advice)
 
 
 def _in_heads(node: ast.AST) -> Iterator[ast.AST]:

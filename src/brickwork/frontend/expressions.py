@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import enum
 import types
 from collections.abc import Sequence
 from functools import partial
@@ -24,13 +25,13 @@ from brickwork.frontend.environment import (
 )
 from brickwork.frontend.evaluation_order import kept
 from brickwork.frontend.given_numbers import as_given
-from brickwork.frontend.indexing import attribute, index, load, method, scalar
+from brickwork.frontend.indexing import advice_for, attribute, index, load, method, scalar
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, dimensions, truth
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
 from brickwork.frontend.tuple_indexing import looked_up, pick
-from brickwork.frontend.typing import Absent, ElementType, Items, Opaque, Operand, Value, View, is_none, join
+from brickwork.frontend.typing import Absent, ElementType, Items, Nothing, Opaque, Operand, Value, View, is_none, join
 from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 from brickwork.ir.nodes import Assign, Constant, Expression, If, Load, Random, Statement
@@ -79,7 +80,7 @@ def operand(state: State, frame: Frame, node: ast.expr) -> Operand:
             raise error("BW003", GENERATOR[0], loc, GENERATOR[1])
         case ast.Call():
             result = call_operand(state, frame, node)
-            return Opaque("nothing") if result is None else result
+            return Nothing(ast.unparse(node.func)) if result is None else result
         case ast.JoinedStr():
             raise error("BW003", "a text is not part of the language", loc, "texts stand in the messages of `assert`")
         case _:
@@ -117,7 +118,19 @@ def captured_operand(found: object, name: str, loc: Location) -> Operand:
     if is_tensor(found):
         raise error("BW006", f"`{name}` is a captured tensor", loc, "pass it as an argument")
     message = f"`{name}` is of type {type(found).__name__}, which cannot be compiled in"
-    raise error("BW006", message, loc, "capture numbers and functions; pass the rest as arguments")
+    raise error("BW006", message, loc, _instead_of_object(found, name))
+
+
+def _instead_of_object(found: object, name: str) -> str:
+    """Return what to write for an object that is captured."""
+    numbers = [key for key, item in vars(found).items() if is_number(item)] if hasattr(found, "__dict__") else []
+    if isinstance(found, enum.Enum):
+        return f"write the number that it stands for, `{name}.value`"
+    if numbers and not isinstance(found, type | types.ModuleType):
+        return f"write the attributes that are numbers, such as `{name}.{numbers[0]}`"
+    if callable(found):
+        return f"call it here: `{name}(...)`"
+    return "capture numbers and functions; pass the rest as arguments"
 
 
 def _number(found: object, loc: Location) -> Value:
@@ -149,12 +162,9 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
     owner = operand(state, frame, node.value)
     if isinstance(owner, View):
         return attribute(owner, node.attr, loc)
-    raise error(
-        "BW003",
-        f"`.{node.attr}` of {describe(owner)} is not part of the language",
-        loc,
-        "leave it out",
-    )
+    items = isinstance(owner, Items)
+    advice = f"index it: `{ast.unparse(node.value)}[0]`" if items else advice_for(owner, "use a number or a tensor")
+    raise error("BW003", f"`.{node.attr}` of {describe(owner)} is not part of the language", loc, advice)
 
 
 def _refuse_unknown(frame: Frame, node: ast.Attribute, loc: Location) -> None:
@@ -200,7 +210,10 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
     if isinstance(owner, Absent):
         advice = f"test `{owner.name} is not None` before"
         raise error("BW003", f"{describe(owner)}, cannot be indexed", loc, advice)
-    raise error("BW003", f"{describe(owner)} cannot be indexed", loc, "index a tensor")
+    advice = advice_for(owner, "index a tensor")
+    if isinstance(owner, Opaque) and owner.text:
+        advice = "texts are only compared as a whole, with ==: pass what it says as numbers"
+    raise error("BW003", f"{describe(owner)} cannot be indexed", loc, advice)
 
 
 def _refuse_axis(node: ast.expr, sizes: Items, at: Value, loc: Location) -> None:
@@ -264,7 +277,8 @@ def operands(state: State, frame: Frame, nodes: Sequence[ast.expr]) -> tuple[Ope
         elif isinstance(latest, Items):
             found += latest.items
         else:
-            raise error("BW101", f"{describe(latest)} cannot be unpacked", frame.loc(node), "unpack a tuple")
+            advice = advice_for(latest, "unpack a tuple")
+            raise error("BW101", f"{describe(latest)} cannot be unpacked", frame.loc(node), advice)
     return tuple(found)
 
 
@@ -323,7 +337,12 @@ def merge_operands(
         state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
         return left
     message = f"one branch returns {describe(left)}, the other {describe(right)}"
-    raise error("BW101", message, loc, "return the same kind of value from each branch")
+    advice = "return the same kind of value from each branch"
+    if left is None or right is None:
+        advice = "return a value on every path: end the function with a `return` that has one"
+    elif is_none(left) or is_none(right):
+        advice = "return a number and whether it counts, such as `return 0.0, False`"
+    raise error("BW101", message, loc, advice)
 
 
 def _merge_items(
@@ -364,8 +383,12 @@ def _conditional(state: State, frame: Frame, node: ast.IfExp, loc: Location) -> 
             if isinstance(result, View) and result.is_element:
                 result = load(state, result, frame.loc(part))
         found.append((block, result))
-    merged = merge_operands(state, test, found[0], found[1], loc)
-    return Opaque("nothing") if merged is None else merged
+    left, right = found
+    if isinstance(left[1], Nothing) or isinstance(right[1], Nothing):
+        nothing = left[1] if isinstance(left[1], Nothing) else right[1]
+        raise error("BW101", f"a number is needed here, not {describe(nothing)}", loc, advice_for(nothing))
+    merged = merge_operands(state, test, left, right, loc)
+    return Opaque("None") if merged is None else merged
 
 
 def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bool: bool = False) -> Value:

@@ -11,7 +11,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.lowering_state import State, describe, dimensions
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Absent, ElementType, Items, Opaque, Operand, Value, View
+from brickwork.frontend.typing import Absent, ElementType, Items, Nothing, Opaque, Operand, Value, View
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, select, size
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import Constant, Expression, Load
@@ -32,9 +32,18 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
         read = f"`{name}` has {dimensions(rank)}, but is read with {_indices(len(operand.indices))}"
         message = read if operand.indices else f"`{name}` is a tensor here, not an element"
         raise error("BW102", message, loc, advice)
-    absent = isinstance(operand, Absent)
-    advice = f"test `{operand.name} is not None` before" if absent else "write a number or an element"
-    raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, advice)
+    raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, advice_for(operand))
+
+
+def advice_for(operand: Operand | None, otherwise: str = "write a number or an element") -> str:
+    """Return what to write where an operand does not do."""
+    match operand:
+        case Absent():
+            return f"test `{operand.name} is not None` before"
+        case Nothing():
+            return f"end `{operand.function}` with a `return` that has a value, or call it in a line of its own"
+        case _:
+            return otherwise
 
 
 def _indices(count: int) -> str:

@@ -15,7 +15,7 @@ from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.evaluation_order import settle
 from brickwork.frontend.expressions import operand, operands
-from brickwork.frontend.indexing import scalar, size_of
+from brickwork.frontend.indexing import advice_for, scalar, size_of
 from brickwork.frontend.lowering_state import Frame, State, describe
 from brickwork.frontend.rules import error
 from brickwork.frontend.tuple_indexing import choose
@@ -111,7 +111,9 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
         return Listed(found.items)
     if isinstance(found, View) and not found.is_element and found.rank:
         return Elements(found)
-    raise error("BW008", f"a `for` cannot run over {describe(found)}", loc, ITERABLE)
+    number = isinstance(found, Value) or (isinstance(found, View) and found.is_element)
+    advice = f"write `range({ast.unparse(node)})`" if number else advice_for(found, ITERABLE)
+    raise error("BW008", f"a `for` cannot run over {describe(found)}", loc, advice)
 
 
 def _no_keywords(node: ast.Call, loc: Location) -> None:

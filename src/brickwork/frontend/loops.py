@@ -301,12 +301,21 @@ def bind_target(state: State, frame: Frame, target: ast.expr, found: Operand, as
         assign(state, frame, target, found, loc)
         return
     if not isinstance(found, Items):
-        raise error("BW008", f"the loop yields {describe(found)}", loc, "write one name")
+        raise error("BW008", f"the loop yields {describe(found)}", loc, _for_one(found, len(target.elts)))
     if len(target.elts) != len(found.items):
         message = f"the loop has {len(found.items)} indices, but {len(target.elts)} names"
         raise error("BW008", message, loc, "write one name for each index")
     for part, one in zip(target.elts, found.items, strict=True):
         bind_target(state, frame, part, one, assign)
+
+
+def _for_one(found: Operand, names: int) -> str:
+    """Return what to write where a loop gives one thing and its head has several names."""
+    if isinstance(found, View) and found.rank == names - 1:
+        return f"for the indices of all elements write `bw.indices({found.tensor.name})`; for rows, one name"
+    if isinstance(found, Value):
+        return "write one name, or `bw.ndrange(...)` with a size for each name"
+    return "write one name"
 
 
 # ---------------------------------------------------------------- leaving a loop

@@ -22,7 +22,7 @@ from brickwork.frontend.random_sites import Path
 from brickwork.frontend.regular_loops import changing_names, is_regular
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction, local_names, rebound_names, span
-from brickwork.frontend.typing import Absent, Items, Opaque, Operand, Value, ValueType, View, is_none, join
+from brickwork.frontend.typing import Absent, Items, Nothing, Opaque, Operand, Value, ValueType, View, is_none, join
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import BOOL, DType
 from brickwork.ir.nodes import (
@@ -347,7 +347,7 @@ class State:
                 return Items(tuple(Value(read(symbol, loc), weak) for symbol, weak in pairs), binding.site)
         elif isinstance(binding, Value) and name in frame.given:
             return replace(binding, given=True)
-        elif binding is not None:
+        elif binding is not None and not (is_none(binding) and (frame.path, name) in self.unknown):
             return binding
         if name in self.either and binding is None:
             message = f"`{name}` stands for one list or another here"
@@ -422,6 +422,8 @@ def describe(operand: Operand | None) -> str:
             return f"a tensor with {dimensions(operand.rank)}"
         case Absent():
             return f"`{operand.name}`, which is None in this call"
+        case Nothing():
+            return f"the None that `{operand.function}` returns"
         case None:
             return "nothing"
         case _ if is_none(operand):

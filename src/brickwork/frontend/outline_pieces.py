@@ -15,13 +15,15 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
+from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.captures import originals
 from brickwork.frontend.definition import Definition, draws
 from brickwork.frontend.lift import Piece, Split, Splitter, stored_names
 from brickwork.frontend.lift_python import is_element_read
 from brickwork.frontend.parameters import NO_DEFAULT, Kind, ParameterDeclaration
+from brickwork.frontend.rules import error
 from brickwork.frontend.source import Frozen, SourceFunction
-from brickwork.frontend.stores import root, stored_parameters
+from brickwork.frontend.stores import object_name, root, stored_parameters
 from brickwork.frontend.stores import stored_names as stored_tensors
 from brickwork.records import dataclass
 
@@ -163,6 +165,24 @@ def piece_definition(definition: Definition, piece: Piece, inputs: Sequence[Inpu
         whole=definition.source,
         reads_default_dtype=bool(piece.outputs),
     )
+
+
+def refused_input(definition: Definition, piece: Piece, given: Input) -> CompileError:
+    """Return the refusal of an object that a piece cannot take, where it is used first."""
+    nodes = [item for node in piece.statements for item in ast.walk(node)]
+    uses = [item for item in nodes if isinstance(item, ast.Name) and item.id == given.name]
+    parts = [item for item in nodes if isinstance(item, ast.Attribute) and object_name(item.value) == given.name]
+    first = min([*parts, *uses] or [piece.statements[0]], key=lambda item: (item.lineno, item.col_offset))
+    kind = type(given.constant).__name__
+    message = f"`{given.name}` is of type {kind}, and a loop takes tensors, numbers and lists of one of them"
+    advice = "give each item a name before, and use the names"
+    if kind == "ndarray":
+        advice = f"write `{given.name} = torch.from_numpy({given.name})` before"
+    elif parts:
+        read = sorted({item.attr for item in parts})
+        values = ", ".join(f"{given.name}.{attribute}" for attribute in read)
+        advice = f"give what is needed of it names where it is made, `{', '.join(read)} = {values}`, and use the names"
+    return error("BW301", message, definition.source.location(first), advice)
 
 
 def _all_lifted(source: SourceFunction, tensors: frozenset[str], lists: frozenset[str]) -> Split:

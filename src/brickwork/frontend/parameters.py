@@ -30,6 +30,32 @@ SHAPED = FAMILIES.keys()
 ADVICE = "annotate it as torch.Tensor, int, float, bool, a list of one of them, or Optional[...] of the first four"
 
 
+OWNERS = frozenset({"self", "cls"})
+"""What Python passes to methods."""
+_LIST = "say what is in it: `list[int]`, `list[float]`, `list[bool]` or `list[torch.Tensor]`"
+_EACH = "make each item a parameter, or a list of items of one type"
+INSTEAD: dict[str, str] = {
+    "str": "take an int or a bool that says which, or make an operator for each text in a function that takes it",
+    "Literal": "take an int or a bool that says which, or make an operator for each choice in a function that takes it",
+    "dtype": "leave it out: results take the dtype of a tensor, `torch.empty(n, dtype=x.dtype)`; convert what is returned",
+    "device": "leave it out: an operator computes where its tensors are",
+    "Generator": "leave it out: an operator that draws is called with `generator=` or `key=` besides its own arguments",
+    "Size": "annotate it as `list[int]`",
+    "ndarray": "annotate it as `torch.Tensor`, and pass `torch.from_numpy(...)` of it",
+    "Callable": "define the operator in a function that takes this one, so that it is captured",
+    "complex": "take its real and its imaginary part as two floats",
+    "Number": "annotate it as int or float",
+    "dict": "make each value a parameter",
+    "Dict": "make each value a parameter",
+    "list": _LIST,
+    "List": _LIST,
+    "Sequence": _LIST,
+    "tuple": _EACH,
+    "Tuple": _EACH,
+}
+"""Advice where a parameter is annotated as one of these."""
+
+
 class NoDefault:
     """Stands for the default of a parameter that has none."""
 
@@ -71,16 +97,16 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
     for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         loc = source.location(item)
         if item.annotation is None:
-            method = "define the operator outside of the class, and pass it what it needs"
-            advice = method if item.arg == "self" else ADVICE
-            wrong.append(_wrong(f"the parameter `{item.arg}` has no annotation", loc, advice))
+            wrong.append(_without_annotation(source, item.arg, loc))
             continue
         annotation, optional = _without_none(item.annotation)
         kind, length = classify(annotation)
         if kind is None and hasattr(annotation_object(source, item.arg), "dim_str"):
             kind = "tensor"
         if kind is None or (optional and kind.startswith("list[")):
-            wrong.append(_not_understood(item.arg, item.annotation, loc))
+            own = item.arg in OWNERS and item is (arguments.posonlyargs or arguments.args)[0]
+            made = _method(source, item.arg, loc) if own else _not_understood(source, item.arg, item.annotation, loc)
+            wrong.append(made)
             continue
         default = signature.parameters[item.arg].default
         if default is inspect.Parameter.empty:
@@ -92,7 +118,25 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
         yield ParameterDeclaration(item.arg, kind, default, named, loc, length, optional)
 
 
-def _not_understood(name: str, annotation: ast.expr, loc: Location) -> Diagnostic:
+def _without_annotation(source: SourceFunction, name: str, loc: Location) -> Diagnostic:
+    if name in OWNERS:
+        return _method(source, name, loc)
+    return _wrong(f"the parameter `{name}` has no annotation", loc, ADVICE)
+
+
+def _method(source: SourceFunction, name: str, loc: Location) -> Diagnostic:
+    """Return the refusal of a method: an operator knows no object or class that it belongs to."""
+    message = f"`{source.name}` is a method, and an operator takes no `{name}`"
+    read = {
+        ast.unparse(item)
+        for item in ast.walk(source.node)
+        if isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id == name
+    }
+    needed = ", ".join(sorted(read)[:3]) or "what it needs"
+    return _wrong(message, loc, f"define the operator outside of the class, and call it in a method with {needed}")
+
+
+def _not_understood(source: SourceFunction, name: str, annotation: ast.expr, loc: Location) -> Diagnostic:
     written = ast.unparse(annotation)
     plain, optional = _without_none(annotation)
     if optional and classify(plain)[0] is not None:
@@ -102,7 +146,14 @@ def _not_understood(name: str, annotation: ast.expr, loc: Location) -> Diagnosti
     if isinstance(inner, ast.expr) and _without_none(inner)[1]:
         message = f"`{name}` is annotated as `{written}`, and an item of a list cannot be None"
         return _wrong(message, loc, "leave the items out, or make each an argument of its own")
-    return _wrong(f"the annotation `{written}` of `{name}` is not understood", loc, ADVICE)
+    if isinstance(plain, ast.Subscript) and _last_name(plain.value) in INSTEAD:
+        plain = plain.value
+    known = _last_name(plain)
+    advice = INSTEAD.get(known, ADVICE)
+    found = source.captured.get(known, source.function.__globals__.get(known))
+    if known not in INSTEAD and isinstance(found, type):
+        advice = "an operator takes no objects: make each number and tensor of it that is needed a parameter"
+    return _wrong(f"the annotation `{written}` of `{name}` is not understood", loc, advice)
 
 
 def _wrong_default(name: str, kind: Kind, default: object, *, optional: bool) -> tuple[str, str] | None:

@@ -93,6 +93,15 @@ def other_device(named: str, device: str, loc: Location) -> CompileError:
     return error("BW301", message, loc, "write `device=x.device` of an argument, or leave it out")
 
 
+def unassigned(target: ast.expr, loc: Location) -> CompileError:
+    """Return the refusal of an assignment to something that is no name and no element."""
+    if isinstance(target, ast.Attribute):
+        message = f"`{ast.unparse(target)}` is an attribute, and a loop does not store into objects"
+        advice = "assign to a local variable; what is to be kept goes into a tensor, or is returned"
+        return error("BW002", message, loc, advice)
+    return error("BW002", "this cannot be assigned to", loc, "assign to a name or an element")
+
+
 def unsupported(message: str, loc: Location, advice: str) -> CompileError:
     """Return the refusal of something that the language has, but not in this place."""
     return error("BW901", message, loc, advice)

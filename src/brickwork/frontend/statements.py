@@ -18,7 +18,7 @@ from brickwork.frontend.expressions import (
     value,
 )
 from brickwork.frontend.given_numbers import as_given, refuse_overflow
-from brickwork.frontend.indexing import index, load, scalar
+from brickwork.frontend.indexing import advice_for, index, load, scalar
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.list_rebinding import is_array, moves, rebind, settle_names, store_rows
 from brickwork.frontend.loop_heads import returns
@@ -35,7 +35,7 @@ from brickwork.frontend.lowering_state import (
     Variable,
     describe,
 )
-from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unsupported
+from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
 from brickwork.frontend.tensor_rebinding import is_whole, restore
 from brickwork.frontend.typing import Items, Operand, Value, View, is_none
 from brickwork.ir.build import add, cast, integer, logical_not, read
@@ -155,7 +155,8 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
                 store(state, _element(place, loc), scalar(state, found, loc), loc)
         case ast.Tuple() | ast.List():
             if not isinstance(found, Items):
-                raise error("BW101", f"{describe(found)} cannot be unpacked", loc, "unpack a tuple of that length")
+                advice = advice_for(found, "unpack a tuple of that length")
+                raise error("BW101", f"{describe(found)} cannot be unpacked", loc, advice)
             if any(isinstance(part, ast.Starred) for part in target.elts):
                 found = _gathered(frame, target, found)
             if len(found.items) != len(target.elts):
@@ -166,7 +167,7 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
             for part, item in _without_lists(state, frame, list(zip(parts, settled, strict=True)), loc):
                 assign_target(state, frame, part, item, loc)
         case _:
-            raise error("BW002", "this cannot be assigned to", frame.loc(target), "assign to a name or an element")
+            raise unassigned(target, frame.loc(target))
 
 
 def _without_lists(
@@ -251,7 +252,7 @@ def _refuse_number(state: State, frame: Frame, name: str, loc: Location) -> None
         if isinstance(before, View):
             advice = f"store into it, `{name}[()] = ...`, or use another name" if not before.rank else advice
         elif not isinstance(before, Together) and is_none(before):
-            advice = f"give `{name}` a number before the loop, and say in another variable whether it counts"
+            advice = f"write `{name} = 0` and `found = False` before the loop, `found = True` here, and test `not found`"
         what = "a tuple" if isinstance(before, Together) else describe(before)
         raise unsupported(f"`{name}` is {what} before the loop, and a number in it", loc, advice)
 
@@ -365,7 +366,7 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
         combined = _combine(state, frame, name, element, node.value, loc=loc)
         store(state, kept_place(state, view, position), combined, loc)
     else:
-        raise error("BW002", "this cannot be assigned to", loc, "assign to a name or an element")
+        raise unassigned(node.target, frame.loc(node.target))
 
 
 def _combine(state: State, frame: Frame, name: str, before: Value, right: ast.expr, *, loc: Location) -> Value:

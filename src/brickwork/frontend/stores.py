@@ -44,6 +44,13 @@ def _names(
     return frozenset(stored)
 
 
+def object_name(node: ast.expr) -> str | None:
+    """Return the name of what an attribute, or an item of one, is a part of."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
 def root(node: ast.expr) -> str | None:
     """Return the name under a chain of indices."""
     while isinstance(node, ast.Subscript):

@@ -98,13 +98,20 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True)
+class Nothing:
+    """What the call of a helper gives that returns nothing."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
 class Absent:
     """An optional argument that is None in the calls that are compiled for."""
 
     name: str
 
 
-Operand: TypeAlias = Value | View | Items | ElementType | Opaque | Absent
+Operand: TypeAlias = Value | View | Items | ElementType | Opaque | Nothing | Absent
 
 
 def is_none(operand: Operand | None) -> bool:

@@ -142,8 +142,20 @@ def explain_mismatch(
     for parameter in definition.parameters:
         if parameter.name in bound and not _takes(bound[parameter.name], parameter):
             wanted = parameter.kind.replace("tensor", "Tensor") + (" or None" if parameter.optional else "")
-            found = _describe(bound[parameter.name])
-            raise TypeError(f"{definition.name}(): argument '{parameter.name}' must be {wanted}, not {found}") from None
+            found, advice = _describe(bound[parameter.name]), _instead(bound[parameter.name], parameter)
+            message = f"{definition.name}(): argument '{parameter.name}' must be {wanted}, not {found}{advice}"
+            raise TypeError(message) from None
+
+
+def _instead(value: object, parameter: ParameterDeclaration) -> str:
+    """Return what to pass for a value that an argument cannot be, behind a colon; nothing where that is plain."""
+    if parameter.kind == "tensor" and type(value).__name__ == "ndarray":
+        return ": pass torch.from_numpy(...) of it"
+    if parameter.kind == "tensor" and isinstance(value, bool | int | float | list | tuple):
+        return ": pass torch.tensor(...) of it"
+    if parameter.kind in {"int", "float", "bool"} and isinstance(value, torch.Tensor):
+        return ": pass one of its elements, or annotate the parameter as torch.Tensor"
+    return ": pass int(...) of it" if parameter.kind == "int" and isinstance(value, float) else ""
 
 
 def _takes(value: object, parameter: ParameterDeclaration) -> bool:
@@ -151,8 +163,10 @@ def _takes(value: object, parameter: ParameterDeclaration) -> bool:
 
 
 def _describe(value: object) -> str:
-    """Return the type of a value, of a list with those of its items."""
+    """Return the type of a value, of a list with those of its items, of a tensor with its shape."""
     kind = type(value).__name__
+    if isinstance(value, torch.Tensor):
+        return f"{kind} of shape {tuple(value.shape)}"
     if not isinstance(value, list | tuple):
         return kind
     items = dict.fromkeys(type(item).__name__ for item in cast("Sequence[object]", value))
@@ -162,7 +176,8 @@ def _describe(value: object) -> str:
 def _fits(value: object, kind: Kind) -> bool:
     """Whether torch may take a value for an argument of this kind; tensors of one element count as numbers."""
     if kind == "tensor" or isinstance(value, torch.Tensor):
-        return isinstance(value, torch.Tensor) and not kind.startswith("list[")
+        one = kind == "tensor" or (isinstance(value, torch.Tensor) and value.numel() == 1)
+        return isinstance(value, torch.Tensor) and one and not kind.startswith("list[")
     if kind.startswith("list["):
         inner = cast("Kind", kind.removeprefix("list[").removesuffix("]"))
         return isinstance(value, list | tuple) and all(_fits(item, inner) for item in cast("Sequence[object]", value))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 import importlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import types
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from brickwork.frontend.outline_pieces import (
     InputKind,
     piece_definition,
     python_body,
+    refused_input,
     scalar_names,
     stores_into_computed,
 )
@@ -165,10 +167,8 @@ class PythonHost:
         """Return the operator for a piece, and its arguments."""
         inputs = self.inputs(number, values)
         for item in inputs:
-            if isinstance(item.constant, list | tuple | dict | set):
-                message = f"`{item.name}` is no tensor, number or list of one of them, and a loop cannot take it"
-                place = self.definition.source.location(self.definition.split.pieces[number].statements[0])
-                raise error("BW301", message, place, "give each item a name before the loop")
+            if item.kind == "constant" and not _is_constant(item.constant):
+                raise refused_input(self.definition, self.definition.split.pieces[number], item)
         key = number, inputs
         found = self._operators.get(key)
         if found is None:
@@ -394,6 +394,12 @@ class _CompilingRun(_Run):
         operator, arguments = self.host.piece(number, values)
         operator.prepare(arguments, self._place)
         return super().__call__(number, values)
+
+
+def _is_constant(value: object) -> bool:
+    """Return whether a piece can be made for a value: one that is compared as a whole, or called."""
+    fixed = isinstance(value, str | torch.dtype | torch.device | types.ModuleType | type)
+    return value is None or fixed or (callable(value) and isinstance(value, Hashable))
 
 
 def _cell(value: Any) -> Any:
