@@ -69,8 +69,12 @@ WRONG = [
     (2, torch.zeros(4, 2, 6, dtype=torch.int64), "argument k, axis 1: the size is 2, not 3"),
     (2, torch.zeros(4, 3, 5, dtype=torch.int64), "argument k, axis 2: the size is 5, but C+1 is 6"),
     (3, torch.zeros(2, 2), "argument o, axis -1: the size is 2, but C is 5"),
-    (0, torch.randn(5), "argument x needs 2 dimensions"),
-    (1, torch.zeros(5, dtype=torch.int64), "argument w needs elements of float16 or bfloat16 or float32 or float64"),
+    (0, torch.randn(5), "argument x of f needs 2 dimensions, but has 1"),
+    (
+        1,
+        torch.zeros(5, dtype=torch.int64),
+        "argument w of f needs elements of float16 or bfloat16 or float32 or float64",
+    ),
 ]
 
 

@@ -106,7 +106,7 @@ LOWERED = [
         "k",
         "`k` may be read before it is assigned",
     ),
-    ("x[i, 0] = 1", "BW102", "x[i, 0]", "`x` has 1 dimension, but 2 indices"),
+    ("x[i, 0] = x[i]", "BW102", "x[i, 0]", "`x` has 1 dimension, but 2 indices"),
     ("x[0.5] = 1", "BW103", "0.5", "an index of `x` is a Python float, not an integer"),
     ("x[i] = math.fsum(3.0)", "BW004", "math.fsum(3.0)", "`math.fsum` is not part of the language"),
     ("x[i] = 1 << 0.5", "BW101", "1 << 0.5", "bit operations take integers, not a Python float"),

@@ -1,6 +1,7 @@
 """Faults of brickwork itself: the error, the crash bundle and its replay; stages that are written down or replaced."""
 
 import json
+import runpy
 import sys
 import traceback
 import warnings
@@ -138,13 +139,26 @@ def test_all_frames_are_shown_on_demand(operator: bw.Op, monkeypatch: pytest.Mon
     assert "in failing" in "".join(traceback.format_exception(caught.value))
 
 
-def test_too_deep_a_nest_is_no_fault_of_ours(operator: bw.Op, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stack_that_overflows_is_our_fault_unless_the_source_is_deep(
+    operator: bw.Op, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The depth of a helper counts where it is called."""
+
     def endless(*arguments: object) -> NoReturn:
         raise RecursionError
 
     monkeypatch.setattr(derive, "lower", endless)
-    with pytest.raises(bw.CompileError, match="BW014: `doubled` is nested too deeply"):
+    with pytest.raises(bw.InternalError, match="RecursionError") as caught:
         operator(torch.randn(5))
+    assert json.loads(Path(caught.value.bundle or "").read_text())["operator"] == "doubled"
+
+    branches = "".join(f"    {'el' if step else ''}if v < {step}:\n        w = {step}.0\n" for step in range(120))
+    helper = f"def stepped(v):\n    w = 200.0\n{branches}    return w\n"
+    body = "def f(x: Tensor) -> None:\n    for i in range(x.shape[0]):\n        x[i] = stepped(x[i])\n"
+    (tmp_path / "deep.py").write_text(f"from torch import Tensor\n{helper}{body}")
+    space = runpy.run_path(str(tmp_path / "deep.py"))
+    with pytest.raises(bw.CompileError, match="BW014: `f` is nested too deeply"):
+        bw.op("bwcrash::deep")(space["f"])(torch.randn(5))
 
 
 # ---------------------------------------------------------------- dumps

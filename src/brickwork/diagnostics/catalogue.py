@@ -93,7 +93,8 @@ CATALOGUE: dict[str, Rule] = {
     "BW014": Rule(
         "a source that is nested too deeply",
         "Expressions and blocks are taken apart recursively, as Python's own compiler does. A sum of 1000 terms in"
-        " one expression goes beyond what Python's stack allows (`sys.setrecursionlimit`); in steps it compiles.",
+        " one expression goes beyond what Python's stack allows (`sys.setrecursionlimit`); in steps it compiles. A"
+        " stack that overflows without such a source is a fault of brickwork, and reported as an `InternalError`.",
     ),
     "BW101": Rule(
         "types that do not go together",
@@ -127,7 +128,8 @@ CATALOGUE: dict[str, Rule] = {
     "BW301": Rule(
         "an argument of the wrong type",
         "The operator was called with something that it cannot be compiled for: an element type or layout that"
-        " brickwork does not compute with, or results of other shapes than the operator gives.",
+        " brickwork does not compute with, a tensor with more or fewer dimensions than the function has indices for, or"
+        " results of other shapes than the operator gives. A wrong number of dimensions is also a `TypeError`.",
     ),
     "BW302": Rule(
         "CUDA C++ that does not compile",

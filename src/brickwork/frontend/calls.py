@@ -71,7 +71,7 @@ def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Locatio
     if name in {"tuple", "list"} and len(arguments) == 1 and isinstance(arguments[0], Items):
         return arguments[0]
     if name == "range":
-        advice = "for a list of numbers write `[i for i in range(n)]`; for `i in range(...)`, `low <= i < high`"
+        advice = "for a list of numbers write `[i for i in range(n)]`; for a test, `low <= i < high`"
         raise error("BW004", "`range` stands only in the head of a `for`", loc, advice)
     if name not in {"min", "max", "abs", "int", "float", "bool", "round", "pow", "divmod"}:
         raise error("BW004", f"`{name}` cannot be compiled", loc, SUPPORTED)

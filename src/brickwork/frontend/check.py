@@ -27,10 +27,11 @@ from brickwork.frontend.rules import (
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import object_name, root
 
-
 _METHODS = frozenset({*dir(list)} - {"copy"})
 """The methods of lists."""
-_CHANGING = frozenset("append extend insert pop remove clear sort reverse add discard update setdefault popitem".split())
+_CHANGING = frozenset(
+    "append extend insert pop remove clear sort reverse add discard update setdefault popitem".split()
+)
 """Methods that change lists, dictionaries and sets."""
 
 
@@ -167,11 +168,14 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
         elif name in PARTS - {"builtins.tuple", "builtins.list"} and id(node) not in in_heads:
             message = f"`{name.removeprefix('builtins.')}` stands only in the head of a `for`"
             yield Diagnostic(code="BW004", message=message, loc=source.location(node), help="write a loop over it")
-        elif isinstance(node.func, ast.Attribute) and node.func.attr != "copy" and root(node.func.value) in lists:
+        elif (isinstance(node.func, ast.Attribute) and node.func.attr != "copy" and root(node.func.value) in lists) or (
+            isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and _name(node.func.value) in given
+        ):
             yield _list_method(source, node, node.func)
-        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            if node.func.value.id in given and node.func.attr in _METHODS:
-                yield _list_method(source, node, node.func)
+
+
+def _name(node: ast.expr) -> str | None:
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _list_parameters(node: ast.FunctionDef) -> Iterator[str]:

@@ -122,7 +122,9 @@ def captured_operand(found: object, name: str, loc: Location) -> Operand:
 
 
 def _instead_of_object(found: object, name: str) -> str:
-    """Return what to write for an object that is captured."""
+    """Return what to write for an object that is captured, or for a literal that is no number."""
+    if isinstance(found, complex):
+        return "compute with the real and the imaginary part"
     numbers = [key for key, item in vars(found).items() if is_number(item)] if hasattr(found, "__dict__") else []
     if isinstance(found, enum.Enum):
         return f"write the number that it stands for, `{name}.value`"
@@ -219,10 +221,11 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
 def _refuse_axis(node: ast.expr, sizes: Items, at: Value, loc: Location) -> None:
     """Refuse `x.shape[2]` of a tensor that has fewer dimensions."""
     axis, count = at.expression, len(sizes.items)
-    if isinstance(node, ast.Attribute) and node.attr == "shape" and isinstance(axis, Constant):
-        if not -count <= axis.value < count:
-            message = f"`{ast.unparse(node.value)}` has {dimensions(count)}: there is no dimension {axis.value}"
-            raise error("BW102", message, loc, "dimensions count from 0")
+    if not isinstance(node, ast.Attribute) or node.attr != "shape" or not isinstance(axis, Constant):
+        return
+    if not -count <= axis.value < count:
+        message = f"`{ast.unparse(node.value)}` has {dimensions(count)}: there is no dimension {axis.value}"
+        raise error("BW102", message, loc, "dimensions count from 0")
 
 
 def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Value | None:
@@ -341,7 +344,7 @@ def merge_operands(
     if left is None or right is None:
         advice = "return a value on every path: end the function with a `return` that has one"
     elif is_none(left) or is_none(right):
-        advice = "return a number and whether it counts, such as `return 0.0, False`"
+        advice = "use a number in place of None, and a flag that says whether it counts"
     raise error("BW101", message, loc, advice)
 
 

@@ -22,7 +22,19 @@ from brickwork.frontend.random_sites import Path
 from brickwork.frontend.regular_loops import changing_names, is_regular
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction, local_names, rebound_names, span
-from brickwork.frontend.typing import Absent, Items, Nothing, Opaque, Operand, Value, ValueType, View, is_none, join
+from brickwork.frontend.typing import (
+    Absent,
+    ElementType,
+    Items,
+    Nothing,
+    Opaque,
+    Operand,
+    Value,
+    ValueType,
+    View,
+    is_none,
+    join,
+)
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import BOOL, DType
 from brickwork.ir.nodes import (
@@ -424,6 +436,8 @@ def describe(operand: Operand | None) -> str:
             return f"`{operand.name}`, which is None in this call"
         case Nothing():
             return f"the None that `{operand.function}` returns"
+        case ElementType():
+            return "a dtype"
         case None:
             return "nothing"
         case _ if is_none(operand):

@@ -37,7 +37,7 @@ _EACH = "make each item a parameter, or a list of items of one type"
 INSTEAD: dict[str, str] = {
     "str": "take an int or a bool that says which, or make an operator for each text in a function that takes it",
     "Literal": "take an int or a bool that says which, or make an operator for each choice in a function that takes it",
-    "dtype": "leave it out: results take the dtype of a tensor, `torch.empty(n, dtype=x.dtype)`; convert what is returned",
+    "dtype": "leave it out: write `dtype=x.dtype` where a result is made, or convert what is returned",
     "device": "leave it out: an operator computes where its tensors are",
     "Generator": "leave it out: an operator that draws is called with `generator=` or `key=` besides its own arguments",
     "Size": "annotate it as `list[int]`",
@@ -150,8 +150,7 @@ def _not_understood(source: SourceFunction, name: str, annotation: ast.expr, loc
         plain = plain.value
     known = _last_name(plain)
     advice = INSTEAD.get(known, ADVICE)
-    found = source.captured.get(known, source.function.__globals__.get(known))
-    if known not in INSTEAD and isinstance(found, type):
+    if known not in INSTEAD and isinstance(annotation_object(source, name), type):
         advice = "an operator takes no objects: make each number and tensor of it that is needed a parameter"
     return _wrong(f"the annotation `{written}` of `{name}` is not understood", loc, advice)
 

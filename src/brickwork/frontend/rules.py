@@ -77,7 +77,15 @@ INSTEAD = {
     " function before it is decorated",
     "builtins.str": "write an f-string as the message of the `assert`",
     "builtins.isinstance": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
+    "builtins.type": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
     "builtins.sorted": "write the loops of a sort",
+    "builtins.map": "write a `for` loop, or `[f(v) for v in x]`",
+    "builtins.filter": "write a `for` loop with an `if`",
+    "builtins.set": "mark in a tensor of bool what is in the set",
+    "builtins.dict": "use local variables, or a tensor that is indexed by the key",
+    "builtins.open": "do that outside of the operator, and pass what it gives",
+    "builtins.input": "do that outside of the operator, and pass what it gives",
+    "builtins.breakpoint": "leave it out, and step through `.python(...)` of the operator in a debugger",
 }
 """Advice where one of these builtins is called."""
 

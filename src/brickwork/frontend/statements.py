@@ -252,7 +252,7 @@ def _refuse_number(state: State, frame: Frame, name: str, loc: Location) -> None
         if isinstance(before, View):
             advice = f"store into it, `{name}[()] = ...`, or use another name" if not before.rank else advice
         elif not isinstance(before, Together) and is_none(before):
-            advice = f"write `{name} = 0` and `found = False` before the loop, `found = True` here, and test `not found`"
+            advice = f"write `{name} = 0` and `found = False` before the loop, `found = True` here; test `not found`"
         what = "a tuple" if isinstance(before, Together) else describe(before)
         raise unsupported(f"`{name}` is {what} before the loop, and a number in it", loc, advice)
 

@@ -1,7 +1,8 @@
 """Which tensor argument of a call has a rank that the function does not take, and which ranks it takes.
 
 Asked where a function cannot be lowered: if it can be for other ranks of tensor arguments, the caller is told. The text
-of the function says which ranks to try, and lowering decides. `unpacked` needs the text alone, for host parts in Python.
+of the function says which ranks to try, and lowering decides. `refuse_unpacked` needs the text alone: it is for host
+parts in Python.
 """
 
 from __future__ import annotations
@@ -123,10 +124,10 @@ class _Search:
         replaced = {rank: (*found[:place], rank, *found[place + 1 :]) for rank in {*range(MOST + 1), given}}
         fitting = [rank for rank in range(MOST + 1) if self.failure(replaced[rank]) is None]
         wrong = self.failure(replaced[given])
-        notes = [Note(each.loc, each.message) for each in (wrong.diagnostics[:1] if wrong is not None else ())]
+        because = wrong.diagnostics[0] if wrong is not None else None
         whole = self._definition.whole
         loc = tensor.loc if whole is None else whole.location(_arguments(whole)[tensor.parameter])
-        return _diagnostic(self._definition.name, tensor.name, given, fitting or [found[place]], loc, notes)
+        return _diagnostic(self._definition.name, tensor.name, given, fitting or [found[place]], loc, because)
 
     def _with(self, ranks: Ranks) -> Signature:
         arguments: list[ArgumentType] = [*self._arguments]
@@ -165,21 +166,21 @@ def _arguments(source: SourceFunction) -> dict[str, ast.arg]:
 
 
 def _diagnostic(
-    operator: str, name: str, given: int, fitting: Sequence[int], loc: Location, notes: Sequence[Note]
+    operator: str, name: str, given: int, fitting: Sequence[int], loc: Location, because: Diagnostic | None
 ) -> Diagnostic:
-    if len(fitting) > 2 and fitting[-1] == MOST:
-        wanted = f"at least {fitting[0]}"
-    else:
-        wanted = " or ".join(map(str, fitting))
+    """Return what is told of an argument; `because` is what is wrong in the function with the rank that was given."""
+    open_ended = len(fitting) > 2 and fitting[-1] == MOST
+    wanted = f"at least {fitting[0]}" if open_ended else " or ".join(map(str, fitting))
     message = f"argument `{name}` of {operator} has {dimensions(given)}, and {wanted} {_are(wanted)} needed"
     advice = f"pass a tensor with {wanted} dimension{'' if wanted == '1' else 's'}"
-    return Diagnostic(code="BW301", message=message, loc=loc, notes=tuple(notes), help=advice)
+    if because is not None and because.help.startswith("write"):
+        advice += f"; for one with {given}, {because.help}"
+    notes = () if because is None else (Note(because.loc, because.message),)
+    return Diagnostic(code="BW301", message=message, loc=loc, notes=notes, help=advice)
 
 
 def _are(wanted: str) -> str:
     return "is" if wanted == "1" else "are"
-
-
 
 
 # ---------------------------------------------------------------- what the text says
@@ -232,5 +233,6 @@ def refuse_unpacked(definition: Definition, ranks: Mapping[str, int]) -> None:
         for name, rank in asked(node):
             if given.get(name, rank) != rank:
                 place = source.location(_arguments(source)[name])
-                note = Note(source.location(node), f"{rank} names are assigned, but there are {given[name]} values")
-                raise WrongRankError(_diagnostic(definition.name, name, given[name], [rank], place, [note]))
+                message = f"{rank} names are assigned, but there are {given[name]} values"
+                because = Diagnostic(code="BW101", message=message, loc=source.location(node))
+                raise WrongRankError(_diagnostic(definition.name, name, given[name], [rank], place, because))

@@ -10,9 +10,9 @@ from __future__ import annotations
 import copy
 import importlib
 import threading
-import types
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import ModuleType
 from typing import Any, cast
 
 import torch
@@ -398,8 +398,8 @@ class _CompilingRun(_Run):
 
 def _is_constant(value: object) -> bool:
     """Return whether a piece can be made for a value: one that is compared as a whole, or called."""
-    fixed = isinstance(value, str | torch.dtype | torch.device | types.ModuleType | type)
-    return value is None or fixed or (callable(value) and isinstance(value, Hashable))
+    called = callable(value) and type(value).__hash__ is not None
+    return value is None or called or isinstance(value, str | torch.dtype | torch.device | ModuleType)
 
 
 def _cell(value: Any) -> Any:
