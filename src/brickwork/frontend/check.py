@@ -39,6 +39,8 @@ def refusals(source: SourceFunction, call_site: Location | None = None) -> Itera
     """Yield what is wrong in one function, in source order."""
     local = local_names(source.node)
     reduced = set(map(id, _reduced(source, local)))
+    loops = (node for node in ast.walk(source.node) if isinstance(node, ast.For | ast.While))
+    looped = {id(node) for loop in loops for node in ast.walk(loop)}
     for statement in source.node.body:
         for node in _in_order(statement):
             loc = source.location(node, call_site)
@@ -54,7 +56,8 @@ def refusals(source: SourceFunction, call_site: Location | None = None) -> Itera
                 yield Diagnostic(code="BW003", message=GENERATOR[0], loc=loc, help=GENERATOR[1])
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
                 yield from _captured(source, node, loc)
-            yield from _changed(source, node, loc, local)
+            if id(node) in looped:
+                yield from _changed(source, node, loc, local)
             if isinstance(node, ast.For | ast.comprehension):
                 yield from _iterator(source, node, local, call_site)
 
@@ -108,7 +111,7 @@ def _captured(source: SourceFunction, node: ast.Name, loc: Location) -> Iterator
 
 
 def _changed(source: SourceFunction, node: ast.AST, loc: Location, local: frozenset[str]) -> Iterator[Diagnostic]:
-    """Refuse to change captured objects: to store into attributes, or to let lists, dictionaries and sets grow."""
+    """Refuse to change captured objects in a loop: stores into attributes, lists, dictionaries and sets that grow."""
     advice = "store into a tensor that is an argument, or return what is new"
     match node:
         case ast.Attribute(ctx=ast.Store()) if object_name(node) not in {None, *local}:
@@ -168,14 +171,15 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
         elif name in PARTS - {"builtins.tuple", "builtins.list"} and id(node) not in in_heads:
             message = f"`{name.removeprefix('builtins.')}` stands only in the head of a `for`"
             yield Diagnostic(code="BW004", message=message, loc=source.location(node), help="write a loop over it")
-        elif (isinstance(node.func, ast.Attribute) and node.func.attr != "copy" and root(node.func.value) in lists) or (
-            isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and _name(node.func.value) in given
-        ):
+        elif isinstance(node.func, ast.Attribute) and _is_list(node.func, lists, given):
             yield _list_method(source, node, node.func)
 
 
-def _name(node: ast.expr) -> str | None:
-    return node.id if isinstance(node, ast.Name) else None
+def _is_list(method: ast.Attribute, lists: frozenset[str], given: frozenset[str]) -> bool:
+    """Return whether a method is one of a list: of one that is made here, or of a parameter."""
+    if isinstance(method.value, ast.Name) and method.value.id in given and method.attr in _METHODS:
+        return True
+    return method.attr != "copy" and root(method.value) in lists
 
 
 def _list_parameters(node: ast.FunctionDef) -> Iterator[str]:
