@@ -38,9 +38,9 @@ from brickwork.pytorch.random_keys import draw_key, with_key
 from brickwork.pytorch.register import DEFAULT, Registration, family_name, forget_traces, register
 from brickwork.pytorch.schema import KEY, OUT, checked_name, derive, own_name
 from brickwork.pytorch.specialise import Specialiser, Tools, complete, place_of
+from brickwork.pytorch.stats import Specialisation, Stats
 from brickwork.pytorch.tensor_devices import at_default_device, device_of, made_like_arguments
 from brickwork.pytorch.user_backward import UserBackward
-from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation, cached_object, compile_operator
 from brickwork.runtime.crash import Attempt, surprises
@@ -82,24 +82,6 @@ DEVICE_STAGES = ("ptx", "sass", "resources")
 """Those that are made of a kernel when they are looked at."""
 DEVICE = "device"
 """The argument of `warmup`, `inspect` and `explain` that names a device, unless the operator has one of that name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Specialisation:
-    """Code of an operator for one signature: where it came from and how long that took."""
-
-    signature: str
-    overload: str
-    cached: bool
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """What an operator has done in this process: its specialisations, oldest first."""
-
-    name: str
-    specialisations: tuple[Specialisation, ...]
 
 
 class Op(Handle):

@@ -122,7 +122,10 @@ def test_a_user_without_a_home_has_a_temporary_cache_of_his_own(tmp_path, monkey
 
 def test_an_unwritable_cache_is_told_at_the_users_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with config.override(cache_dir=str(tmp_path / "file")), pytest.warns(BrickworkWarning, match="cannot write") as told:
+    with (
+        config.override(cache_dir=str(tmp_path / "file")),
+        pytest.warns(BrickworkWarning, match="cannot write") as told,
+    ):
         bw.op("bwcache::unwritable")(doubled)(torch.ones(3, dtype=torch.float64))
     assert [each.filename for each in told] == [__file__]
 
