@@ -358,3 +358,27 @@ def test_a_disk_that_is_full(tmp_path):
     head = "import tempfile, errno\ndef full(**_): raise OSError(errno.ENOSPC, 'No space left on device')\n"
     (tmp_path / "full.py").write_text(head + "tempfile.mkstemp = full\n" + (tmp_path / "full.py").read_text())
     assert "No space left on device" in succeeds(tmp_path, "full.py")
+
+
+@bw.op("bwscript::blend")
+def blend(x: torch.Tensor, others: list[torch.Tensor], weight: float, times: int = 2) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] + weight * times * others[0][i]
+    return out
+
+
+def blended(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return blend(x, [y], times=4, weight=0.5) + 1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_scripted_code_calls_an_operator_by_its_handle(tmp_path: Path):
+    x, y = torch.ones(3), torch.ones(3, requires_grad=True)
+    scripted = torch.jit.script(blended)
+    torch.testing.assert_close(scripted(x, y), blended(x, y))
+    (grad,) = torch.autograd.grad(scripted(x, y).sum(), y)
+    assert grad.tolist() == [2.0] * 3
+    file = str(tmp_path / "blended.pt")
+    torch.jit.save(scripted, file)
+    torch.testing.assert_close(torch.jit.load(file)(x, y), blended(x, y))

@@ -131,7 +131,7 @@ def promised(source: SourceFunction) -> int | None:
         items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
         known = all(_is_tensor(item) for item in items)
         return len(items) if known else None
-    return 1 if _is_tensor(annotation) else _fields(_meant(annotation, source.function.__globals__))
+    return 1 if _is_tensor(annotation) else _fields(_meant(annotation, getattr(source.function, "__globals__", {})))
 
 
 def _is_tensor(annotation: ast.expr) -> bool:
@@ -159,10 +159,10 @@ def _meant(node: ast.expr, names: Mapping[str, object]) -> object:
 
 def _fields(found: object) -> int | None:
     """Return how many fields a NamedTuple, or one of torch's kinds of results, has."""
-    names: object = getattr(found, "_fields", None)
-    if isinstance(found, type) and issubclass(found, tuple):
-        return len(cast("Sequence[str]", names)) if names else getattr(found, "n_sequence_fields", None)
-    return None
+    if not (isinstance(found, type) and issubclass(found, tuple)):
+        return None
+    kind = cast("Any", found)
+    return len(kind._fields) if hasattr(kind, "_fields") else getattr(kind, "n_sequence_fields", None)
 
 
 def _count(source: SourceFunction, node: ast.Return, *, native: bool) -> int | None:

@@ -28,7 +28,7 @@ def fake_default(definition: Defined) -> Callable[..., Any]:
         check_devices(definition.name, tensors)
         with allocating_like(tensors):
             try:
-                results = host(*arguments, **named)
+                results: Any = host(*arguments, **named)
             except PYTHON_ERRORS:
                 if isinstance(definition, Definition):
                     refuse_wrong_ranks(definition, arguments, named)

@@ -39,6 +39,7 @@ from brickwork.pytorch.batching import clones
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.fake import check_result
 from brickwork.pytorch.host_vmap import by_sample, made_by_sample, under_vmap
+from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.native import NativeOperator
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.register import DEFAULT, registered
@@ -132,7 +133,7 @@ class PythonHost:
             if not with_data:
                 return
             tensors = tensors_of(values)
-            with torch.random.fork_rng([tensor.device for tensor in tensors[:1] if tensor.is_cuda]), torch.no_grad():
+            with private("random.fork_rng")([tensor.device for tensor in tensors[:1] if tensor.is_cuda]), torch.no_grad():
                 names = (item.name for item in self.definition.parameters)
                 written = self.definition.mutated
                 copied = [
