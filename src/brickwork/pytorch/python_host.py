@@ -132,8 +132,8 @@ class PythonHost:
                 raise
             if not with_data:
                 return
-            tensors = tensors_of(values)
-            with private("random.fork_rng")([tensor.device for tensor in tensors[:1] if tensor.is_cuda]), torch.no_grad():
+            gpus = [tensor.device for tensor in tensors_of(values)[:1] if tensor.is_cuda]
+            with private("random.fork_rng")(gpus), torch.no_grad():
                 names = (item.name for item in self.definition.parameters)
                 written = self.definition.mutated
                 copied = [
