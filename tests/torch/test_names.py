@@ -58,7 +58,7 @@ def test_an_allocation_that_fails_names_operator_line_and_bytes() -> None:
             out[i, 0] = 1.0
         return out
 
-    line = enormous.definition.loc.line + 2
+    line = enormous.definition.loc.line + 1
     said = rf"you tried to allocate 13510798882111488 bytes, .*\[1125899906842624, 3\].* \(enormous, .*:{line}\)"
     with pytest.raises(RuntimeError, match=said):
         enormous(1 << 50)
