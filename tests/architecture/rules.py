@@ -7,6 +7,7 @@ from __future__ import annotations
 
 LAYERS: dict[str, int] = {
     "records": -1,
+    "legality": -1,
     "diagnostics": 0,
     "config": 0,
     "ir": 1,

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Launch, Node, Program
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import rewrite
+from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
-from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.pipeline import schedule_kernel, schedule_program
 from brickwork.transform.privatise import scratch_of
-from support.lowering import Nested, memory, nested, program_of
+from support.lowering import Nested, argument_type, memory, nested, program_of
 
 AVX2 = Target(name="cpu", identity="test", vector_bytes=32, vector_registers=16, vector_library="none")
 AVX512 = Target(name="cpu", identity="test", vector_bytes=64, vector_registers=32, vector_library="none")
+GPU = cuda_target((9, 0))
 
 
 def scheduled(program: Program, target: Target = AVX2) -> Program:
@@ -42,3 +48,41 @@ def _run(program: Program, arguments: Sequence[object], *, check: bool) -> tuple
     given = [memory(nested(item), item.dtype) if isinstance(item, Memory) else item for item in arguments]
     results = run_program(program, cast("Sequence[Memory]", given), check=check)
     return tuple(nested(item) for item in (*results, *given) if isinstance(item, Memory))
+
+
+def same(function: Callable[..., object], *arguments: object, may_alias: bool = False) -> tuple[Nested, ...]:
+    """Run a function as written, as for two processors and, if nothing fails, as for a GPU; return what it leaves.
+
+    That are its results and the tensors among its arguments. All ways give the same: also the failure, and what was
+    written before it.
+    """
+    types = tuple(map(argument_type, arguments))
+    program = lower(define(function), Signature(types, may_alias=may_alias))
+    written, failure = _outcome(program, arguments, check=False)
+    for target in (AVX2, AVX512):
+        ways = schedule_program(program, target)[0]
+        assert _outcome(ways, arguments, check=True) == (written, failure), target
+    if not failure:
+        signature = Signature(types, device="cuda", may_alias=may_alias, narrow=True, aligned=True)
+        pieces, _ = schedule_program(lower(define(function), signature), GPU)
+        verify_program(pieces)
+        assert _outcome(pieces, arguments, check=True) == (written, failure), "GPU"
+    return written
+
+
+def _outcome(program: Program, arguments: Sequence[object], *, check: bool) -> tuple[tuple[Nested, ...], str]:
+    """Return what a program leaves in its results and its arguments, of which two may share memory, and its failure."""
+    copies: dict[int, list[float]] = {}
+    given: list[object] = []
+    for item in arguments:
+        if isinstance(item, Memory):
+            data = copies.setdefault(id(item.data), [*item.data])
+            item = Memory(data, item.sizes, item.strides, item.dtype, item.offset)
+        given.append(item)
+    results: Sequence[object] = ()
+    failure = ""
+    try:
+        results = run_program(program, cast("Sequence[Memory]", given), check=check)
+    except (IndexError, ZeroDivisionError, AssertionError) as error:
+        failure = repr(error)
+    return tuple(nested(item) for item in (*results, *given) if isinstance(item, Memory)), failure

@@ -32,8 +32,7 @@ from brickwork.analysis.polynomial import (
     of_atom,
     order_of,
 )
-from brickwork.ir.nodes import Load
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols
 from brickwork.records import dataclass
 
 ZERO, ONE = number(0), number(1)
@@ -219,7 +218,7 @@ class _Turn:
         """Whether the bounds of a loop are over indices of the loops around it, and what is fixed around the nest."""
         bounds = (loop.node.start, loop.node.stop)
         inside = assigned_symbols(self.loops[0].node) - {item.node.index for item in self.loops}
-        return not read_symbols(bounds) & inside and not any(isinstance(node, Load) for node in walk(bounds))
+        return not read_symbols(bounds) & inside
 
     def is_clear(self, polynomial: Polynomial, known: set[Atom]) -> bool:
         """Whether a polynomial is one of unknowns and what is fixed around the nest."""

@@ -63,7 +63,7 @@ def _loop_cost(state: State, loop: For) -> str:
     bounds = (loop.start, loop.stop)
     trips = f"{UNKNOWN_TRIPS}"
     inner = state.inner()
-    if read_symbols(bounds) <= known and not any(isinstance(node, Load | Random) for node in walk(bounds)):
+    if read_symbols(bounds) <= known:
         start, stop = emit_scalar(state, loop.start), emit_scalar(state, loop.stop)
         size = emit(f"call i64 @llvm.smax.i64(i64 {emit(f'sub i64 {stop}, {start}')}, i64 0)")
         trips = emit(f"sitofp i64 {size} to double")

@@ -21,7 +21,7 @@ from brickwork.codegen.variables import diverges, leaves_divergently, statement_
 from brickwork.codegen.windows import windows as found_windows
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Block, For, Role, While
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import walk
 
 EmitBlock: TypeAlias = Callable[[State, Block], None]
 
@@ -287,8 +287,6 @@ def _at(state: State, loop: For, start: Value, count: str) -> State:
 def _ends_staggered(state: State, loop: For, trips: Value, least: str) -> bool:
     """Whether lanes of a thread end an unrolled loop one after the other, few iterations apart."""
     if not (state.target.grid and loop.unrolled > 1 and state.mask is None and isinstance(trips, Strided)):
-        return False
-    if read_symbols((loop.start, loop.stop)) & assigned_symbols(loop.body):
         return False
     most = FEW_STAGGERED if wide_loads.rows(state, loop) else MOST_STAGGERED
     return state.writer.known(least).low >= 0 and abs(trips.stride) * (state.width - 1) <= most

@@ -117,7 +117,7 @@ def _nest(state: State, loop: For) -> _Nest:
         if not (isinstance(inner, For) and inner.role is Role.PARALLEL):
             break
         bounds = (inner.start, inner.stop)
-        if read_symbols(bounds) & {item.index for item in loops} or any(isinstance(n, Load) for n in walk(bounds)):
+        if read_symbols(bounds) & {item.index for item in loops}:
             break
         if inner.reductions:
             break

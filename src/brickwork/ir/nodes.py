@@ -266,7 +266,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class For(Node):
-    """`for index in range(start, stop)`. The bounds are evaluated once, before the loop.
+    """`for index in range(start, stop)`. The bounds read no element, and nothing that the body assigns.
 
     `claimed` is the user's word (`prange`) that iterations are independent. `role`, `width` (lanes) and `reductions`
     belong to the schedule, and so does `across`: of a parallel nest's innermost loop, how many threads of a block lie

@@ -1,9 +1,10 @@
 """Rules that IR keeps at every stage; a broken one is a fault of a pass, and `verify_program` names it.
 
 Checked: types of operands, results and stores; one index for each axis; every read after an assignment on every path;
-loop indices and the scalars of a kernel are never assigned; access numbers are unique; locals are known where they are
-accessed, and private to what runs in parallel; `break` stands in a loop; roles and reductions are legal.
-Copies of an access share its number, as guarded and checked copies of a body have them.
+loop indices and the scalars of a kernel are never assigned; a loop's bounds read no element and nothing that its body
+assigns; access numbers are unique; locals are known where they are accessed, and private to what runs in parallel;
+`break` stands in a loop; roles and reductions are legal. Copies of an access share its number, as guarded and checked
+copies of a body have them.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import result_dtype
-from brickwork.ir.walk import assigned_symbols, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 
 ASSOCIATIVE = frozenset({"add", "mul", "minimum", "maximum"})
 """Operators of reductions."""
@@ -252,6 +253,11 @@ class _Verifier:
     def _for(self, node: For, defined: set[Symbol]) -> None:
         self.expression(node.start, defined, INT64)
         self.expression(node.stop, defined, INT64)
+        bounds = (node.start, node.stop)
+        _require(
+            not any(isinstance(each, Load | Random) for each in walk(bounds)), "a bound reads an element", node.loc
+        )
+        _require(not read_symbols(bounds) & assigned_symbols(node.body), "a loop changes its bounds", node.loc)
         _require(node.width >= 1, "a loop has at least one lane", node.loc)
         lanes = node.width == 1 or node.role in {Role.VECTOR, Role.PARALLEL, Role.THREAD}
         _require(lanes, "loops in order and those for blocks have no lanes", node.loc)

@@ -31,6 +31,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.signature import NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 
@@ -89,6 +90,7 @@ def argument_facts_of(program: Program) -> ArgumentFacts:
     )
 
 
+@legality
 def _is_narrow(node: Allocate, narrow: set[Tensor | Symbol]) -> bool:
     """Whether a new tensor's places fit: it is small for all sizes, or has the shape of a narrow one."""
     if node.given:
@@ -103,6 +105,7 @@ def _is_narrow(node: Allocate, narrow: set[Tensor | Symbol]) -> bool:
     )
 
 
+@legality
 def _most(size: Expression, narrow: set[Tensor | Symbol]) -> int:
     """Return the most that a size can be (at least 1), or 0 where that is not known."""
     match size:
@@ -130,6 +133,7 @@ def narrow_conditions(tensor: Tensor, known: ArgumentFacts) -> tuple[Expression,
     return tuple(found)
 
 
+@legality
 def holds(condition: Expression, known: ArgumentFacts) -> bool:
     """Whether a comparison holds for all sizes and integers that are known to be narrow."""
     if not isinstance(condition, Apply) or condition.operator.name != "ge":
@@ -138,6 +142,7 @@ def holds(condition: Expression, known: ArgumentFacts) -> bool:
     return left is not None and right is not None and left[0] >= right[1]
 
 
+@legality
 def _interval(expression: Expression, known: ArgumentFacts) -> tuple[int, int] | None:
     match expression:
         case Constant(value=value, dtype=dtype) if dtype is INT64:

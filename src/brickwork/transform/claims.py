@@ -13,8 +13,10 @@ from brickwork.diagnostics.diagnostic import Diagnostic, Note
 from brickwork.diagnostics.errors import RaceError
 from brickwork.ir.nodes import For, Kernel
 from brickwork.ir.walk import walk
+from brickwork.legality import legality
 
 
+@legality
 def take_claims(kernel: Kernel, analysis: Analysis) -> Analysis:
     """Return the analysis with undecided claims believed; raises RaceError for refuted ones."""
     refused: list[Diagnostic] = []
@@ -29,6 +31,7 @@ def take_claims(kernel: Kernel, analysis: Analysis) -> Analysis:
     return believe_claims(kernel, analysis)
 
 
+@legality
 def believe_claims(kernel: Kernel, analysis: Analysis) -> Analysis:
     """Return the analysis with undecided claims believed."""
     loops = dict(analysis.loops)

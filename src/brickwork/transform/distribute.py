@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import jumps_out
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
@@ -51,10 +52,10 @@ FEW = 32
 
 def may_distribute(kernel: Kernel) -> bool:
     """Whether a kernel has a loop that could be cut, so that its analysis as it stands is worth making."""
-    loops = [node for node in statements(kernel.body) if isinstance(node, For)]
-    return not kernel.may_alias and any(_is_candidate(loop) for loop in loops)
+    return any(_is_candidate(node) for node in statements(kernel.body) if isinstance(node, For))
 
 
+@legality
 def distribute(kernel: Kernel, analysis: Analysis, *, grid: bool = False) -> Kernel:
     """Return the kernel with loops cut where that is legal and of use, on a `grid` or not; `analysis` is of it."""
     if kernel.may_alias:
@@ -70,6 +71,7 @@ def distribute(kernel: Kernel, analysis: Analysis, *, grid: bool = False) -> Ker
     return kernel if body == kernel.body else replace(kernel, body=body)
 
 
+@legality
 def _is_candidate(loop: For) -> bool:
     """Whether a loop has several parts that do something, and nothing that ends an iteration early."""
     effects = [
@@ -124,6 +126,7 @@ class _Cutter:
                 parts[-1] = (*parts[-1], *piece)
         return parts
 
+    @legality
     def can_cut(self, loop: Loop, before: Block, after: Block) -> bool:
         """Whether all iterations of `before` may run before all of `after`."""
         assigned, later = assigned_symbols(before), assigned_symbols(after)
@@ -143,6 +146,7 @@ class _Cutter:
             for other in ahead
         )
 
+    @legality
     def accesses(self, block: Block) -> list[Access]:
         """Return the accesses in a block."""
         numbers = {node.access for node in walk(block) if isinstance(node, Load | Store)}

@@ -19,6 +19,7 @@ from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.nodes import FLAT_ACCESS, Expression, For, Load, Node, Read, Store, Symbol
 from brickwork.ir.walk import rewrite, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 
@@ -30,6 +31,7 @@ class Flat:
     conditions: tuple[Expression, ...]
 
 
+@legality
 def find_flat(loop: For, analysis: Analysis) -> Flat | None:
     """Return how the nest that begins with `loop` can be run as one loop, or None."""
     nest = _nest(loop, analysis)
@@ -73,6 +75,7 @@ def flatten(loop: For, loops: tuple[Symbol, ...]) -> For:
     return replace(loop, stop=total, body=tuple(rewrite(statement, visit) for statement in nest[-1].body))
 
 
+@legality
 def _nest(loop: For, analysis: Analysis) -> list[For]:
     """Return the perfectly nested loops that are independent, or accumulate into the same variables."""
     first = analysis.loops[loop.index]
@@ -97,6 +100,7 @@ def _reads(expression: Expression, symbols: Iterable[Symbol]) -> bool:
     return any(isinstance(node, Read) and node.symbol in symbols for node in walk(expression))
 
 
+@legality
 def _equal_sizes(access: Access, nest: list[For], analysis: Analysis) -> list[Expression] | None:
     """Return what must hold so that an access's tensor has the extents of the nest; None if it can never be used."""
     result: list[Expression] = []

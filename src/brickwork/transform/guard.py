@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import children, rewrite, rewrite_statements
+from brickwork.legality import legality
 
 Bounds = Mapping[tuple[int, int], BoundVerdict]
 SHAPE_LIMIT = 6
@@ -50,12 +51,14 @@ def conjunction(conditions: Iterable[Expression]) -> Expression:
     return result
 
 
+@legality
 def fast_body(block: Block, analysis: Analysis) -> Block:
     """Return the block for arguments that satisfy the guards."""
     plain = tuple(_simplify(statement, analysis.bounds) for statement in block)
     return _check(plain, analysis.bounds, lambda verdict: verdict.bound is Bound.CHECKED)
 
 
+@legality
 def careful_body(block: Block, analysis: Analysis) -> Block:
     """Return the block for any arguments; proofs that rest on assumptions are worth nothing here."""
     assumed = bool(analysis.assumptions)
@@ -72,6 +75,7 @@ def with_guard(condition: Expression, fast: Block, careful: Block, version: str 
 # ---------------------------------------------------------------- negative indices
 
 
+@legality
 def _simplify(statement: Statement, bounds: Bounds) -> Statement:
     """Leave out the resolution of negative indices where they cannot be negative."""
 

@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import FLOATS
 from brickwork.ir.walk import children, rewrite, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 Symbols = frozenset[Symbol]
@@ -44,6 +45,7 @@ class Partition:
 
     device: Symbols
 
+    @legality
     def is_known(self, *roots: Node) -> bool:
         """Whether the host can evaluate expressions."""
         for node in walk(roots):
@@ -62,6 +64,7 @@ class Partition:
                     pass
         return True
 
+    @legality
     def is_nest(self, statement: Node) -> bool:
         """Whether a statement is a loop that a launch runs."""
         return (
@@ -70,6 +73,7 @@ class Partition:
             and all(self.is_known(level.start, level.stop) for level in self.nest(statement))
         )
 
+    @legality
     def nest(self, loop: For) -> tuple[For, ...]:
         """Return the perfectly nested loops of one launch, outermost first."""
         levels = [loop]
@@ -87,6 +91,7 @@ class Partition:
         """Whether there is a nest in a statement."""
         return any(self.is_nest(node) for node in walk(statement))
 
+    @legality
     def is_host(self, statement: Statement) -> bool:
         """Whether the host runs a statement; nests and serial pieces may be in it."""
         match statement:
@@ -112,6 +117,7 @@ class Partition:
             return True
         return self.has_nests(statement) or all(map(self.is_host, inner))
 
+    @legality
     def _leaves(self, block: Block) -> bool:
         """Whether what the device runs may leave the loop that a block is the body of."""
         for statement in block:
@@ -131,6 +137,7 @@ def partition(block: Block, device: Iterable[Symbol] = ()) -> Partition:
     return places
 
 
+@legality
 def _assigned(block: Block, places: Partition) -> Symbols:
     """Return the variables that the device gives a value which is used outside of an iteration of a nest."""
     found: set[Symbol] = set()
@@ -175,6 +182,7 @@ def outlives_check(block: Block, places: Partition) -> bool:
     return _after_check(block, places, False)[0]
 
 
+@legality
 def _after_check(block: Block, places: Partition, checked: bool) -> tuple[bool, bool]:
     """Return whether a nest follows a check, and whether there is one by the end, given whether one came before."""
     followed = False
@@ -198,6 +206,7 @@ def _after_check(block: Block, places: Partition, checked: bool) -> tuple[bool, 
     return followed, checked
 
 
+@legality
 def jumps_out(statement: Node) -> bool:
     """Whether a statement may leave, or continue, a loop around it."""
     match statement:

@@ -20,8 +20,9 @@ from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
-from brickwork.ir.nodes import Check, For, Kernel, Load, Local, Rebind, Statement, Symbol, While
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
+from brickwork.ir.nodes import Check, For, Kernel, Local, Rebind, Statement, Symbol
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import jumps_out
 from brickwork.transform.schedule.loop_order import Nest, best_order
@@ -30,11 +31,10 @@ from brickwork.transform.schedule.permute import permute
 
 def may_interchange(kernel: Kernel) -> bool:
     """Whether a kernel has a nest whose order can be chosen."""
-    return not kernel.may_alias and any(
-        len(_band(node)) > 1 for node in statements(kernel.body) if isinstance(node, For)
-    )
+    return any(len(_band(node)) > 1 for node in statements(kernel.body) if isinstance(node, For))
 
 
+@legality
 def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> Kernel:
     """Return the kernel with its nests in the order that is best for the target; `analysis` is of this kernel."""
     if kernel.may_alias:
@@ -46,6 +46,7 @@ def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> Kernel:
     return kernel if body == kernel.body else replace(kernel, body=body)
 
 
+@legality
 def _band(loop: For) -> tuple[For, ...]:
     """Return the perfectly nested loops from this one inwards; where the user claims something the order is theirs."""
     levels = [loop]
@@ -75,20 +76,16 @@ class _Chooser:
         order = best_order(nest, grid=self.grid)
         return (statement,) if order == nest.order else (permute(statement, order),)
 
+    @legality
     def is_pure(self, band: Sequence[For]) -> bool:
-        """Whether a nest's bounds are fixed outside of it, and nothing but elements passes between its iterations."""
+        """Whether nothing but elements passes between a nest's iterations."""
         body = band[-1].body
         assigned = assigned_symbols(body)
-        bounds = [part for loop in band for part in (loop.start, loop.stop)]
-        stored = any(isinstance(node, Load) for node in walk(bounds)) or bool(read_symbols(bounds) & assigned)
-        if (
-            stored
-            or any(map(jumps_out, body))
-            or any(isinstance(node, Check | Rebind | While) for node in statements(body))
-        ):
+        if any(map(jumps_out, body)) or any(isinstance(node, Check | Rebind) for node in statements(body)):
             return False
         return not (live_before(body, NONE) | self.live.get(band[0].index, NONE)) & assigned
 
+    @legality
     def accesses(self, band: Sequence[For]) -> list[Access]:
         """Return the accesses inside a nest, but for those to what belongs to one iteration."""
         index = band[-1].index
@@ -102,6 +99,7 @@ class _Chooser:
         depth = next(loop.depth for loop in self.analysis.model.loops if loop.node.index == band[0].index)
         return frozenset(loop.index for loop in band if self.is_free(loop, accesses, depth))
 
+    @legality
     def is_free(self, loop: For, accesses: Sequence[Access], depth: int) -> bool:
         """Whether iterations that differ in a loop's index never meet on an element that one of them writes."""
         around = next(item for item in self.analysis.model.loops if item.node.index == loop.index)

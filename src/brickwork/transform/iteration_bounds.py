@@ -13,6 +13,7 @@ from dataclasses import field, replace
 
 from brickwork.ir import build
 from brickwork.ir.nodes import Apply, Constant, Expression, For, Read, Size, Symbol
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 
@@ -31,6 +32,7 @@ class Ranges:
         last = None if high is None else build.sub(high, build.integer(1))
         return replace(self, indices={**self.indices, loop.index: (low, last)})
 
+    @legality
     def iterations(self, loop: For) -> Expression | None:
         """Return how many iterations a loop has at most; None where that is not known."""
         low, high = self.extreme(loop.start, most=False), self.extreme(loop.stop, most=True)
@@ -39,6 +41,7 @@ class Ranges:
         length = build.sub(high, low)
         return length if isinstance(length, Size) else build.apply("maximum", length, build.integer(0))
 
+    @legality
     def extreme(self, value: Expression, *, most: bool) -> Expression | None:
         """Return the greatest value of an int64, or the least one; None where it is not known."""
         match value:
@@ -53,6 +56,7 @@ class Ranges:
             case _:
                 return None
 
+    @legality
     def _of_two(self, name: str, left: Expression, right: Expression, *, most: bool) -> Expression | None:
         match name:
             case "mul" if isinstance(left, Constant):

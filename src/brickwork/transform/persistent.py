@@ -29,7 +29,6 @@ from brickwork.ir.nodes import (
     For,
     If,
     Kernel,
-    Load,
     Local,
     Node,
     Read,
@@ -41,7 +40,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements
 from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
@@ -270,7 +269,7 @@ class _Sharing:
             verdict, bounds = self.analysis.loops[inner.index], (inner.start, inner.stop)
             if not verdict.independent or verdict.reductions != reductions:
                 break
-            if read_symbols(bounds) & {level.index for level in found} or _loads(bounds):
+            if read_symbols(bounds) & {level.index for level in found}:
                 break
             found.append(inner)
         tensors = {tensor for level in found for tensor in self.analysis.loops[level.index].updates}
@@ -368,10 +367,6 @@ def _stores_alone(loop: For) -> bool:
     inside = (*statements(loop.body),)
     shares = any(isinstance(node, For) and node.role is Role.THREAD for node in inside)
     return not shares and any(isinstance(node, Store) for node in inside)
-
-
-def _loads(roots: tuple[Node, ...]) -> bool:
-    return any(isinstance(node, Load) for node in walk(roots))
 
 
 def _renamed(statement: Statement, names: Mapping[Symbol, Symbol]) -> Statement:

@@ -27,6 +27,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 
@@ -41,6 +42,7 @@ class Preconditions:
         """The expressions that are not 0."""
         return frozenset(found for item in self.conditions if (found := divisor_of(item)) is not None)
 
+    @legality
     def holds(self, condition: Expression) -> bool:
         """Whether a condition was checked, or a stricter limit of the same number."""
         if condition in self.conditions:
@@ -60,6 +62,7 @@ class Preconditions:
 NOTHING = Preconditions()
 
 
+@legality
 def preconditions_of(host: Block, kernel: Block) -> Preconditions:
     """Return what holds in the body of a kernel since the statements of the host part before it have checked it."""
     found: list[Expression] = []
@@ -84,6 +87,7 @@ def _unchanged(conditions: list[Expression], by: Statement | Block) -> list[Expr
     return [item for item in conditions if changed.isdisjoint(read_symbols(item))] if changed else conditions
 
 
+@legality
 def divisor_of(condition: Expression) -> Expression | None:
     """Return the expression that a check excludes to be 0."""
     match condition:
@@ -101,6 +105,7 @@ def strictest(conditions: Iterable[Expression], already: Preconditions) -> Itera
             yield item
 
 
+@legality
 def _limit(condition: Expression) -> tuple[tuple[Expression, bool], int] | None:
     """Return a number, whether it is bounded from above, and how far from 0 it may be, if that is all that is said."""
     match condition:

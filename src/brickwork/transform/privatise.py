@@ -53,6 +53,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import children, rewrite, rewrite_statements, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 LARGEST = 65536
@@ -63,6 +64,7 @@ COPIES = 1000
 """More than there are loops with copies of one tensor."""
 
 
+@legality
 def scratch_of(program: Program) -> frozenset[Tensor]:
     """Return the tensors that a program allocates for one of its kernels alone."""
     nodes = [*walk(program.body)]
@@ -80,6 +82,7 @@ def scratch_of(program: Program) -> frozenset[Tensor]:
     return frozenset(item for item in made - shared if sum(item in tensors for tensors in users) == 1)
 
 
+@legality
 def privatise(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> tuple[Kernel, Analysis]:
     """Return the kernel with copies of `scratch` tensors for iterations, and its analysis.
 
@@ -106,6 +109,7 @@ def privatise(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) ->
     return (changed, found) if proved else (kernel, analysis)
 
 
+@legality
 def _extents(kernel: Kernel, tensor: Tensor) -> tuple[int, ...] | None:
     """Return the extents of a small tensor of a value type, where the facts of a kernel say them."""
     known: dict[int, int] = {}
@@ -140,6 +144,7 @@ class _Finder:
     live: dict[Symbol, frozenset[Symbol]]
     tensors: frozenset[Tensor]
 
+    @legality
     def owners(self, block: Block, tensor: Tensor) -> list[For] | None:
         """Return the outermost independent loops in a block that hold all reads of a tensor, or None."""
         found: list[For] = []
@@ -166,6 +171,7 @@ class _Finder:
             found.extend(inner)
         return found
 
+    @legality
     def is_apart(self, node: For) -> bool:
         """Whether nothing but the tensors in question is in the way of independent iterations."""
         loop = next(item for item in self.facts.model.loops if item.node.index == node.index)
@@ -179,6 +185,7 @@ class _Finder:
 
     # ------------------------------------------------------------ filled before it is read
 
+    @legality
     def fills(self, block: Block, tensor: Tensor, before: tuple[_Written, ...]) -> bool:
         """Whether each read in a block is of what this iteration wrote before; `before` is written ahead of it."""
         written = before
@@ -194,6 +201,7 @@ class _Finder:
             written = (*written, *self.writes(statement, tensor, ()))
         return True
 
+    @legality
     def writes(self, statement: Statement, tensor: Tensor, alone: tuple[Loop, ...]) -> Iterator[_Written]:
         """Yield the stores that a statement surely makes."""
         match statement:
@@ -208,6 +216,7 @@ class _Finder:
             case _:
                 pass
 
+    @legality
     def is_written(self, access: int, written: Sequence[_Written]) -> bool:
         """Whether the element that a read touches is surely among those that are written."""
         load = self.access(access)
@@ -219,6 +228,7 @@ class _Finder:
         atoms = frozenset(atom for value in values for atom in value.atoms())
         return self.facts.solver.feasible(self.facts.model.closure(formulas, atoms)) is False
 
+    @legality
     def outside(self, values: Sequence[Polynomial], written: _Written) -> Formula | None:
         """Return that an element is not among those of a store, or None where these are no box."""
         store, alone = written.access, {loop.atom: loop for loop in written.alone}
@@ -281,6 +291,7 @@ def _with_copies(statement: Statement, copies: dict[Symbol, dict[Tensor, Tensor]
     return (replace(statement, body=(*declared, *(rewrite(item, visit) for item in statement.body))),)
 
 
+@legality
 def _without_idle_stores(block: Block, tensors: frozenset[Tensor], analysis: Analysis) -> Block:
     """Return the block without what only fills tensors that nothing reads any more."""
 

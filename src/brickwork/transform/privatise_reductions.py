@@ -40,6 +40,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import assigned_symbols, rewrite, statements
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition, jumps_out
 from brickwork.transform.schedule.schedule import Schedule
@@ -57,6 +58,7 @@ COPY_NUMBERS = 5_000_000
 """Numbers of the tensors made in here start from this."""
 
 
+@legality
 def may_privatise(tensor: Tensor, operator: Operator | None) -> bool:
     """Whether copies of a tensor that are updated by an operator make up what one would have been."""
     dtype = tensor.type.dtype
@@ -158,6 +160,7 @@ class _Copier:
                     result.append(statement)
         return tuple(result)
 
+    @legality
     def is_fit(self, loop: For) -> bool:
         """Whether the host knows how long a loop is, and pieces of it may run at once."""
         shared = any(

@@ -42,6 +42,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 PROMOTED_NUMBERS = 2_000_000
@@ -52,6 +53,7 @@ Apart: TypeAlias = Callable[[Symbol, int, int], bool]
 """Whether two accesses, by number, never touch one element while the loop of an index runs once."""
 
 
+@legality
 def promote(kernel: Kernel, apart: Apart | None = None) -> Kernel:
     """Return the kernel with accumulated elements in variables.
 
@@ -71,6 +73,7 @@ def apart_in(analysis_of: Callable[[], Analysis]) -> Apart:
         analysis = analysis_of()
         return Facts(analysis.model, Solver(), analysis.bounds)
 
+    @legality
     def apart(index: Symbol, one: int, other: int) -> bool:
         known = facts()
         loops = [loop for loop in known.model.loops if loop.node.index == index]
@@ -131,6 +134,7 @@ class _Promoter:
             whole = (If(condition=condition, then=whole, loc=loop.loc),)
         yield from whole
 
+    @legality
     def accumulator(self, loop: For, tensor: Tensor, stored: Mapping[Tensor, None]) -> Sequence[Load | Store]:
         """Return the accesses to the one element of a tensor that a loop writes and reads, if there is one."""
         accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.tensor == tensor]
@@ -148,11 +152,13 @@ class _Promoter:
             return ()
         return same
 
+    @legality
     def is_apart(self, loop: For, store: Store, other: Load | Store) -> bool:
         """Whether another access never touches the element that a store writes, while a loop runs."""
         return self.apart is not None and self.apart(loop.index, store.access, other.access)
 
 
+@legality
 def _reached(
     block: Block, numbers: frozenset[int], changing: frozenset[Symbol] = frozenset()
 ) -> tuple[Expression, ...] | None:
@@ -181,8 +187,7 @@ def _reached(
         if isinstance(statement, For) and _reads(statement, numbers):
             inner = _reached(statement.body, numbers, changing)
             bounds = (statement.start, statement.stop)
-            fixed = not read_symbols(bounds) & changing and not any(isinstance(node, Load) for node in walk(bounds))
-            if inner is not None and fixed:
+            if inner is not None and not read_symbols(bounds) & changing:
                 return (build.apply("lt", *bounds, loc=statement.loc), *inner)
     return None
 

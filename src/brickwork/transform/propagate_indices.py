@@ -17,6 +17,7 @@ from dataclasses import replace
 from brickwork.analysis.scalars import NONE, Symbols, live_after_loops, live_before
 from brickwork.ir.nodes import Assign, Block, For, Kernel, Read, Statement, Symbol
 from brickwork.ir.walk import rewrite_statements, statements, substitute_block
+from brickwork.legality import legality
 
 
 def propagate_indices(kernel: Kernel) -> Kernel:
@@ -41,6 +42,7 @@ def _copies(loop: For) -> list[Symbol]:
     ]
 
 
+@legality
 def _plain(loop: For, live_after: Symbols) -> For:
     for symbol in _copies(loop):
         assigned = sum(isinstance(node, Assign) and node.symbol == symbol for node in statements(loop.body))

@@ -48,6 +48,7 @@ from brickwork.ir.nodes import (
     Symbol,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import jumps_out
 
@@ -114,6 +115,7 @@ class _Finder:
 
     # ------------------------------------------------------------ places
 
+    @legality
     def arm(self, loop: For) -> _Arm | None:
         """Return the comparison at the end of a loop that does nothing else but compute what is compared."""
         *ahead, last = loop.body
@@ -129,11 +131,9 @@ class _Finder:
         if private & (kept | self.live.get(loop.index, NONE)) or live_before(tuple(ahead), NONE) & private:
             return None
         read = read_symbols((*ahead, arm.value, *(item.value for item in arm.others)))
-        bounds = (loop.start, loop.stop)
-        if read_symbols(bounds) & assigned_symbols(loop.body) or any(isinstance(node, Load) for node in walk(bounds)):
-            return None
         return None if read & kept or self.may_fail(arm, ahead) else arm
 
+    @legality
     def may_fail(self, arm: _Arm, ahead: list[Statement]) -> bool:
         """Whether what is noted beside the best value reads what could be out of range, and is not read anyway.
 
@@ -202,6 +202,7 @@ class _Finder:
 
     # ------------------------------------------------------------ flags
 
+    @legality
     def flags(self, loop: For) -> dict[Symbol, Assign]:
         """Return the variables that a loop does nothing with but give them one fixed value, each with an assignment."""
         changing = assigned_symbols(loop.body) | {loop.index}
@@ -241,6 +242,7 @@ class _Finder:
         return replace(symbol, number=next(self.numbers))
 
 
+@legality
 def _arm(statement: Statement) -> _Arm | None:
     if not isinstance(statement, If) or not isinstance(statement.condition, Apply):
         return None

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Apply, Block, Constant, Expression, For, If, Load, Read, Statement, Symbol, While
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
+from brickwork.ir.nodes import Apply, Block, Constant, Expression, For, If, Read, Statement, Symbol, While
+from brickwork.ir.walk import read_symbols, rewrite_statements, statements, substitute
+from brickwork.legality import legality
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import Planner
 
@@ -36,6 +37,7 @@ def is_rectangle(loop: For, analysis: Analysis) -> bool:
     return (found.start, found.stop) != (loop.start, loop.stop)
 
 
+@legality
 def _bounded(loop: For, analysis: Analysis) -> For:
     if len(loop.body) != 1 or not isinstance(inner := loop.body[0], For):
         return loop
@@ -43,10 +45,8 @@ def _bounded(loop: For, analysis: Analysis) -> For:
     if any(not verdict.independent or verdict.reductions or verdict.updates for verdict in verdicts):
         return loop
     bounds = (inner.start, inner.stop)
-    if loop.index not in read_symbols(bounds) or any(isinstance(node, Load) for node in walk(bounds)):
-        return loop
     long = any(isinstance(node, For | While) for node in statements(inner.body))
-    if not long or read_symbols(bounds) & assigned_symbols(inner.body):
+    if not long or loop.index not in read_symbols(bounds):
         return loop
     if inner in Planner(analysis).lanes([loop]) and runs_in_lockstep(loop.body, frozenset({inner.index})):
         return loop
@@ -72,6 +72,7 @@ def _most(bound: Expression, loop: For) -> Expression | None:
     return _at_end(bound, loop, last=_slope(bound, loop.index) == 1)
 
 
+@legality
 def _at_end(bound: Expression, loop: For, *, last: bool) -> Expression | None:
     slope = _slope(bound, loop.index)
     if not slope:
@@ -80,6 +81,7 @@ def _at_end(bound: Expression, loop: For, *, last: bool) -> Expression | None:
     return substitute(bound, {loop.index: end})
 
 
+@legality
 def _slope(expression: Expression, index: Symbol) -> int | None:
     """Return 1 or -1 for what never falls or never rises with a loop's index, 0 for what is fixed, None for others."""
     match expression:

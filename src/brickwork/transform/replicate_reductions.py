@@ -31,6 +31,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import read_symbols, rewrite, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.scratch import Names
@@ -60,6 +61,7 @@ def copies_version(tensor: Tensor) -> str:
     return f"copies {tensor.name}"
 
 
+@legality
 def replicate_reductions(levels: Sequence[For], places: Partition, names: Names) -> Copies | None:
     """Return nests that do as one of these levels; None if it does not count into a small tensor."""
     last = levels[-1]
@@ -90,6 +92,7 @@ def replicate_reductions(levels: Sequence[For], places: Partition, names: Names)
     return Copies(condition, made, _cleared(copy, names), updated, _joined(tensor, copy, names), copies_version(tensor))
 
 
+@legality
 def _counts(store: Store, loop: For) -> bool:
     """Whether a store adds integers to a row of elements that nothing else in a loop reads."""
     kind = store.tensor.type

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from brickwork.ir.nodes import Allocate, Block, For, If, Load, Local, Node, Statement, Store, Tensor, While
 from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.scratch import Names
@@ -66,6 +67,7 @@ def _of_host(block: Block, places: Partition) -> Iterator[Local]:
                 pass
 
 
+@legality
 def _placed(block: Block, places: Partition, tensors: Mapping[Tensor, Tensor]) -> Iterator[Statement]:
     """Yield a block that the host runs with the scratch tensors from where its locals are declared.
 

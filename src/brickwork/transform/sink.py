@@ -34,6 +34,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
+from brickwork.legality import legality
 from brickwork.transform.schedule.planner import is_long_computation
 
 CHEAP = 64
@@ -52,6 +53,7 @@ def sink(block: Block, analysis: Analysis) -> Block:
     return rewrite_statements(block, visit)
 
 
+@legality
 def _hoisted(loop: For) -> tuple[Block, For]:
     """Return the checks that come first in each iteration and are the same in all, and the loop without them."""
     changing = assigned_symbols(loop.body) | {loop.index}
@@ -70,6 +72,7 @@ def _hoisted(loop: For) -> tuple[Block, For]:
     return (If(condition=runs, then=tuple(moved), loc=loop.loc),), replace(loop, body=tuple(kept))
 
 
+@legality
 def _is_fixed_check(statement: Statement) -> bool:
     """Whether a statement does nothing but check what no element or random number has a part in."""
     if any(isinstance(node, Load | Random) for node in walk(statement)):
@@ -83,6 +86,7 @@ def _is_fixed_check(statement: Statement) -> bool:
             return False
 
 
+@legality
 def _sunk(loop: For, analysis: Analysis) -> For:
     if len(loop.body) < 2 or not isinstance(inner := loop.body[-1], For):
         return loop

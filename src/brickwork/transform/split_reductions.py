@@ -32,6 +32,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
@@ -84,6 +85,7 @@ def split_version(index: Symbol) -> str:
     return f"pieces {index.name}"
 
 
+@legality
 def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> Split | None:
     """Return two nests that do as one of these levels; None if it is of another kind."""
     last = levels[-1]
@@ -225,6 +227,7 @@ class _Cutter:
                 yield from (build.apply("eq", Size(tensor=tensor, axis=axis), count) for tensor in tensors)
 
 
+@legality
 def _accumulating(body: Block) -> For | None:
     """Return the only loop of a body, if it accumulates and stores nothing."""
     loops = [item for item in body if isinstance(item, For)]
@@ -236,11 +239,13 @@ def _accumulating(body: Block) -> For | None:
     return None if barred or together else loops[0]
 
 
+@legality
 def _goes_together(loop: For) -> bool:
     """Whether a loop runs several iterations of one around it, with copies of what these accumulate into."""
     return len({(item.symbol.name, item.operator) for item in loop.reductions}) < len(loop.reductions)
 
 
+@legality
 def _is_fixed(loop: For, levels: Sequence[For], places: Partition) -> bool:
     """Whether the host knows the bounds of a loop, and they are the same in all iterations of the levels."""
     inside = {level.index for level in levels} | assigned_symbols(levels[-1].body)

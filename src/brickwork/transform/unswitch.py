@@ -44,6 +44,7 @@ from brickwork.ir.nodes import (
     Symbol,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, substitute_block, walk
+from brickwork.legality import legality
 from brickwork.transform.guard import conjunction
 
 SIMPLE = frozenset({"add", "sub", "mul", "neg", "minimum", "maximum"}) | {
@@ -72,6 +73,7 @@ def unswitch(kernel: Kernel, analysis: Analysis) -> Kernel:
     return kernel if body == kernel.body else replace(kernel, body=body)
 
 
+@legality
 def unswitch_nests(block: Block, analysis: Analysis) -> Block:
     """Return a block with what nothing in it changes asked around its parallel loops, where all of them ask it."""
     changing = assigned_symbols(block)
@@ -95,6 +97,7 @@ def _runs_in_parallel(loop: For, analysis: Analysis) -> bool:
     return verdict.independent and not verdict.reductions
 
 
+@legality
 def _lifted(loop: For, live: Symbols) -> Statement:
     """Return a loop of one branch, with what of its condition does not change before it."""
     found = _guarded(_branched(loop.body))
@@ -132,6 +135,7 @@ def _negated(condition: Expression) -> Expression:
             return build.apply("logical_not", condition)
 
 
+@legality
 def _guarded(block: Block) -> If | None:
     """Return a block as one branch, if it does nothing but compute a condition and something under it."""
     *ahead, last = block
@@ -149,6 +153,7 @@ def _guarded(block: Block) -> If | None:
     return replace(last, condition=condition, then=then)
 
 
+@legality
 def _computed(block: Iterable[Statement], known: Values) -> Values | None:
     """Return what variables are worth after a block that does nothing but simple arithmetic, if it does."""
     values = dict(known)
@@ -191,6 +196,7 @@ def _is_simple(expression: Expression) -> bool:
     return all(_is_simple_node(node) for node in walk(expression))
 
 
+@legality
 def _is_simple_node(node: Node) -> bool:
     match node:
         case Apply(operator=operator, dtype=dtype):

@@ -30,7 +30,6 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     Kernel,
-    Load,
     Node,
     Random,
     Read,
@@ -40,6 +39,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import jumps_out
 
@@ -53,6 +53,7 @@ SLOPES = (1, 2)
 """What a step of the outer loop adds to the number of a diagonal: 2 where an iteration needs the one right above it."""
 
 
+@legality
 def wavefront(kernel: Kernel, analysis: Analysis) -> tuple[Kernel, Analysis]:
     """Return the kernel with nests along their diagonals, and its analysis; `analysis` is of this kernel.
 
@@ -78,6 +79,7 @@ def _checks(analysis: Analysis) -> int:
     return sum(verdict.bound is Bound.CHECKED for verdict in analysis.bounds.values())
 
 
+@legality
 def diagonals(kernel: Kernel, analysis: Analysis) -> dict[Symbol, int]:
     """Return the nests, by their outer loop's index, whose diagonals are independent, and the slope of these."""
     if kernel.may_alias:
@@ -99,6 +101,7 @@ class _Finder:
     analysis: Analysis
     live: dict[Symbol, frozenset[Symbol]]
 
+    @legality
     def slope(self, outer: For) -> int:
         """Return the slope of the diagonals of a nest, or 0 where there are none."""
         if len(outer.body) != 1 or not isinstance(inner := outer.body[0], For) or not self.is_pure(outer, inner):
@@ -120,15 +123,14 @@ class _Finder:
             0,
         )
 
+    @legality
     def is_pure(self, outer: For, inner: For) -> bool:
         """Whether both loops are in the way of one another, and nothing but elements passes between iterations."""
         verdicts = [self.analysis.loops[loop.index] for loop in (outer, inner)]
         kinds = [None if item.conflict is None or item.independent else item.conflict.kind for item in verdicts]
         if kinds != [ConflictKind.ELEMENTS] * 2 or outer.claimed or inner.claimed:
             return False
-        bounds = (inner.start, inner.stop)
-        fixed = read_symbols(bounds) & (assigned_symbols(inner.body) | {outer.index})
-        if fixed or any(isinstance(node, Load) for node in walk((*bounds, outer.start, outer.stop))):
+        if outer.index in read_symbols((inner.start, inner.stop)):
             return False
         if not all(self.is_small(bound) for loop in (outer, inner) for bound in self.bounds(loop)):
             return False
@@ -142,6 +144,7 @@ class _Finder:
         loop = self.loop(node)
         return loop.start, loop.stop
 
+    @legality
     def is_small(self, bound: Polynomial) -> bool:
         """Whether sums of a bound and multiples of another cannot wrap."""
         interval = interval_of(bound, self.analysis.model.intervals)

@@ -9,7 +9,7 @@ import pytest
 from brickwork.diagnostics.errors import InternalError
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
-from brickwork.ir.build import apply, integer, read
+from brickwork.ir.build import apply, cast, integer, read
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from brickwork.ir.nodes import (
     Apply,
@@ -58,6 +58,8 @@ def loop(*body, **options):
     return For(index=I, start=integer(0), stop=integer(3), body=body, **options)
 
 
+J = Symbol("j", 3, INT64)
+SET = Assign(symbol=J, value=integer(1))
 LET = Assign(symbol=S, value=ZERO)
 SUM = Assign(symbol=S, value=apply("add", read(S), load()))
 
@@ -103,6 +105,8 @@ def test_legal_kernels(body):
         ((store(Select(condition=ZERO, then=ZERO, otherwise=ZERO)),), "float32 stands where bool"),
         ((Assign(symbol=I, value=Size(tensor=X, axis=1)),), "no such axis"),
         ((Break(),), "outside of a loop"),
+        ((replace(loop(), stop=cast(load(), INT64)),), "a bound reads an element"),
+        ((SET, replace(loop(SET), start=read(J))), "a loop changes its bounds"),
         ((loop(width=4),), "have no lanes"),
         ((loop(unrolled=3),), "powers of two"),
         ((loop(role=Role.PARALLEL, unrolled=4),), "powers of two"),

@@ -180,7 +180,7 @@ class _Finder:
         bounds = (outer.start, outer.stop, inner.start, inner.stop)
         if not all(isinstance(node, Assign) for node in ahead) or read_symbols(bounds) & changing:
             return None
-        if any(isinstance(node, Load) for node in walk(bounds)) or not any(map(_extreme, inner.body)):
+        if not any(map(_extreme, inner.body)):
             return None
         place = self.names.symbol(f"{outer.index.name}_{inner.index.name}", INT64)
         lengths = [
@@ -217,8 +217,6 @@ class _Finder:
         if item.best in assigned_symbols(others) | read_symbols((*others, item.value, *noted, *guarded, *bounds)):
             return None
         if any(isinstance(node, Break | Continue) for node in statements(loop.body)):
-            return None
-        if read_symbols(bounds) & changing or any(isinstance(node, Load) for node in walk(bounds)):
             return None
         ahead: list[Assign] = []
         needed = read_symbols((*guarded, item.value)) & changing - {node.symbol for node in item.inside}

@@ -37,7 +37,6 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
-    Load,
     Local,
     Reduction,
     Role,
@@ -45,7 +44,8 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
+from brickwork.legality import legality
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.cache_tile import cut_into_tiles
 from brickwork.transform.schedule.permute import permute
@@ -124,9 +124,9 @@ def _often_short(block: Block, schedule: Schedule, analysis: Analysis) -> frozen
 
 
 def _may_be_short(loop: For) -> bool:
-    """Whether a loop is an innermost one whose length is known where it begins, and no constant."""
+    """Whether a loop is an innermost one whose length is no constant."""
     bounds = (loop.start, loop.stop)
-    if all(isinstance(bound, Constant) for bound in bounds) or any(isinstance(node, Load) for node in walk(bounds)):
+    if all(isinstance(bound, Constant) for bound in bounds):
         return False
     return not any(isinstance(node, For | While) for node in statements(loop.body))
 
@@ -168,6 +168,7 @@ def _is_of_grid(loop: For, schedule: Schedule) -> bool:
     return schedule.parallel(loop.index) or schedule.blocks(loop.index)
 
 
+@legality
 def _jammed(loop: For, factors: tuple[int, ...], numbers: Iterator[int]) -> Block:
     if not factors or any(isinstance(node, Break | Check | Continue | Local | While) for node in statements(loop.body)):
         return (loop,)

@@ -194,9 +194,8 @@ class _Processor(Planner):
             return None
         inner = [node for node in statements(outer.body) if isinstance(node, For)]
         bounds = [bound for node in inner for bound in (node.start, node.stop)]
-        data = any(isinstance(node, Load) for node in walk(bounds))
         changing = assigned_symbols(outer.body) - {node.index for node in inner}
-        steady = not data and not read_symbols(bounds) & changing
+        steady = not read_symbols(bounds) & changing
         return outer if steady and all(self.leans_little(node, outer) for node in inner) else None
 
     def jam(self, loop: For, factor: int = JAMMED) -> Jam:

@@ -29,6 +29,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 Tensors = frozenset[Tensor]
@@ -40,6 +41,7 @@ def runs_in_lockstep(block: Block, shared: frozenset[Symbol] = frozenset()) -> b
     return _after(block, shared, NONE) is not None
 
 
+@legality
 def _after(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
     """Return the tensors read since the last barrier, given those read before; None if one of them is written."""
     for statement in block:
@@ -50,6 +52,7 @@ def _after(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | 
     return read
 
 
+@legality
 def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
     match statement:
         case For() if statement.index in shared or statement.role is Role.THREAD:
@@ -73,6 +76,7 @@ def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Ten
             return read | _loaded((statement,))
 
 
+@legality
 def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
     """Return what is read since the last barrier after a block that runs any number of times."""
     once = _after(block, shared, read)
@@ -149,6 +153,7 @@ class _Placing:
         return first, second, read
 
 
+@legality
 def _stores_into_copies(loop: For) -> bool:
     """Return whether a loop stores into a local from outside, of which each thread of the block has a copy."""
     own = {node.tensor for node in statements(loop.body) if isinstance(node, Local)}

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Expression, For, If, Load, Random, While
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.ir.nodes import Block, Expression, For, If, While
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.grid import JAMMED, GridPlanner
@@ -83,7 +83,7 @@ def sum_conditions(block: Block, schedule: Schedule, plain: Schedule) -> tuple[E
         if not band or plain.blocks(nest.index):
             continue
         bounds = [bound for node in (*band, *summing) for bound in (node.start, node.stop)]
-        if read_symbols(bounds) & inner or any(isinstance(node, Load | Random) for node in walk(bounds)):
+        if read_symbols(bounds) & inner:
             return None
         total = build.product([build.sub(node.stop, node.start) for node in band])
         found[build.apply("le", total, build.integer(FEW))] = None

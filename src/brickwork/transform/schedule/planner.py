@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.schedule import Directive, Update
 
@@ -73,6 +74,7 @@ class Planner:
     deepest: ClassVar[int] = 1
     """Most accumulating loops, one in another, that iterations which share what is read may hold."""
 
+    @legality
     def band(self, loop: For) -> Iterator[For]:
         """Yield the perfectly nested independent loops from `loop` inwards."""
         yield loop
@@ -82,12 +84,13 @@ class Planner:
             if verdict.independent and not verdict.reductions:
                 yield from self.band(inner)
 
+    @legality
     def rectangle(self, loop: For) -> Iterator[For]:
         """Yield the loops of a band whose bounds are fixed outside of it."""
         fixed: set[Symbol] = set()
         for node in self.band(loop):
             bounds = (node.start, node.stop)
-            if fixed and (read_symbols(bounds) & fixed or any(isinstance(item, Load) for item in walk(bounds))):
+            if read_symbols(bounds) & fixed:
                 return
             fixed.add(node.index)
             yield node
@@ -98,6 +101,7 @@ class Planner:
             if isinstance(node, For):
                 yield from (Update(node.index, tensor) for tensor in self.analysis.loops[node.index].updates)
 
+    @legality
     def accumulates(self, loop: For, symbols: set[Symbol]) -> bool:
         """Whether a loop accumulates into these variables and is independent otherwise."""
         verdict = self.analysis.loops[loop.index]

@@ -139,7 +139,7 @@ def tile_conditions(block: Block, schedule: Schedule) -> tuple[Expression, ...] 
             continue
         band = [node for node in loops if schedule.parallel(node.index)]
         bounds = [bound for node in band for bound in (node.start, node.stop)]
-        if read_symbols(bounds) & inner or any(isinstance(node, Load | Random) for node in walk(bounds)):
+        if read_symbols(bounds) & inner:
             return None
         tile = schedule.tile(nest.index)
         taken = max(schedule.width(node.index) for node in band) * (tile.factor if tile else 1)

@@ -19,6 +19,7 @@ from dataclasses import replace
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.ir.nodes import Break, Check, Continue, For, Local, Node, Role, Symbol, While
 from brickwork.ir.walk import rewrite, statements
+from brickwork.legality import legality
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import access_cost
 from brickwork.transform.schedule.schedule import Tile
@@ -43,6 +44,7 @@ def is_cheap(access: Access, loops: Iterable[For]) -> bool:
     return any(access_cost(access, {loop.index}) <= scale / 8 for loop in loops)
 
 
+@legality
 def tile(loop: For, directive: Tile, order: tuple[Symbol, ...], numbers: Iterator[int]) -> tuple[For, ...]:
     """Return the nest that begins with `loop` in tiles; `order` is that of its loops, outermost first.
 

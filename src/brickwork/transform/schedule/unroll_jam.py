@@ -38,7 +38,6 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
-    Load,
     Node,
     Read,
     Reduction,
@@ -47,6 +46,7 @@ from brickwork.ir.nodes import (
     Symbol,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, substitute, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 
@@ -128,6 +128,7 @@ def _rename_targets(statement: Statement, private: Mapping[Symbol, Symbol]) -> S
     return rewrite(statement, visit)
 
 
+@legality
 def _jam(block: Block, group: _Group) -> Block:
     """Return one block that does what the iterations do in a block of theirs."""
     result: list[Statement] = []
@@ -143,6 +144,7 @@ def _jam(block: Block, group: _Group) -> Block:
     return tuple(result)
 
 
+@legality
 def _shared(loop: For, group: _Group) -> Block:
     """Return what runs an inner loop for all iterations: what they have in common in one loop."""
     starts, stops = group.of(loop.start), group.of(loop.stop)
@@ -158,12 +160,10 @@ def _shared(loop: For, group: _Group) -> Block:
     return (*heads, _together(loop, group, first, last), *tails)
 
 
+@legality
 def _can_be_cut(loop: For) -> bool:
-    """Say whether a loop can be run in pieces: its bounds stay, and lanes join nothing in an order of their own."""
-    bounds = (loop.start, loop.stop)
-    fixed = not any(isinstance(node, Load) for node in walk(bounds))
-    in_order = loop.role is Role.SEQUENTIAL or not loop.reductions
-    return fixed and in_order and not read_symbols(bounds) & assigned_symbols(loop.body)
+    """Say whether a loop can be run in pieces: lanes join nothing in an order of their own."""
+    return loop.role is Role.SEQUENTIAL or not loop.reductions
 
 
 def _are_alike(expressions: Iterable[Expression]) -> bool:
@@ -188,6 +188,7 @@ def _together(loop: For, group: _Group, start: Expression, stop: Expression) -> 
     return replace(loop, index=index, start=start, stop=stop, body=body, reductions=reductions)
 
 
+@legality
 def _apart(loop: For, group: _Group) -> Block:
     """Return what runs an inner loop for one iteration after the other: as a loop over them, where none needs names."""
     around = rewrite_statements(group.loop.body, lambda each: () if _is_of(each, loop.index) else (each,))

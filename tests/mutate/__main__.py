@@ -1,0 +1,161 @@
+"""`python -m tests.mutate --jobs 2`: is each condition of legality tested?
+
+Changes the conditions of the functions that bear `brickwork.legality`'s mark, one at a time, and runs the tests that
+meet the condition. A mutant that no test kills is a condition without a test: it gets one, or it goes. `result.json`
+has the last run; `accepted.json` the few mutants that may live, each with the reason.
+
+`--only PATTERN` takes functions whose `file::name` contains the pattern, `--survivors` the mutants that the result
+says are alive; both write what they found into the result that is there. `--tests` are the tests to judge by. The exit
+status is 1 if a mutant lives that is not accepted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+SOURCE = ROOT / "src"
+sys.path[:0] = [str(ROOT), str(SOURCE), str(ROOT / "tests")]
+
+import hypothesis.configuration  # noqa: E402  # the folders are known from here on
+import islpy  # noqa: E402, F401  # children need not import it
+import llvmlite.binding  # noqa: E402, F401  # likewise
+import pytest  # noqa: E402
+
+from tests.mutate.mutants import Marked, Mutant, marked_functions, mutants  # noqa: E402
+from tests.mutate.trial import Limits, Outcome, Trial  # noqa: E402
+
+TESTS = ("tests/unit", "tests/cpu", "tests/errors")
+
+
+def main() -> int:
+    options = _options()
+    before = json.loads(options.output.read_text()) if options.output.exists() else {}
+    functions = [item for item in marked_functions(SOURCE / "brickwork") if options.only in _name(item)]
+    found = [mutant for function in functions for mutant in mutants(function)]
+    if options.survivors:
+        alive = {(item["function"], item["before"], item["after"]) for item in before.get("survivors", ())}
+        found = [item for item in found if _key(item) in alive]
+        functions = [item for item in functions if any(mutant.function is item for mutant in found)]
+    if options.list:
+        for item in found:
+            print(f"{_name(item.function)}:{item.line}: {item.before}  ->  {item.after}")
+        return 0
+    trial, seconds = _tried(functions, found, options)
+    accepted = {(item["function"], item["before"], item["after"]): item["reason"] for item in _accepted()}
+    alive = [item for item in trial.outcomes if item.killer is None and _key(item.mutant) not in accepted]
+    alive.sort(key=lambda item: (_name(item.mutant.function), item.mutant.line))
+    for item in alive:
+        print(
+            f"{_name(item.mutant.function)}:{item.mutant.line}: {item.mutant.before}  ->  {item.mutant.after}", end=""
+        )
+        print(f"  [{item.ran} of {item.touching} tests]")
+    for item in trial.outcomes if options.killers else ():
+        print(f"{item.killer}: {_name(item.mutant.function)}:{item.mutant.line}: {item.mutant.after}")
+    for name in trial.failed:
+        print(f"not used, since it fails or takes too long: {name}")
+    counted = f"{len(functions)} functions, {len(trial.outcomes)} mutants, {len(alive)} alive"
+    print(f"{counted}, {seconds:.0f} s of processors")
+    _write(options.output, _merged(before, trial, alive, seconds, options))
+    return 1 if alive else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2, help="children at a time")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="functions whose file::name contains this")
+    parser.add_argument("--survivors", action="store_true", help="only the mutants that the result says are alive")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="what pytest collects")
+    parser.add_argument("--seconds", type=float, default=10.0, help="what a mutant's tests take, at most, in all")
+    parser.add_argument("--slowest", type=float, default=10.0, help="seconds of a test that is used, at most")
+    parser.add_argument("--output", type=Path, default=HERE / "result.json")
+    parser.add_argument("--killers", action="store_true", help="say what killed each mutant")
+    parser.add_argument("--list", action="store_true", help="say what the mutants are, and run none")
+    return parser.parse_args()
+
+
+def _tried(functions: list[Marked], found: list[Mutant], options: argparse.Namespace) -> tuple[Trial, float]:
+    """Run the mutants; return what became of them, and how many seconds of processors that took."""
+    trial = Trial(SOURCE, functions, found, Limits(options.jobs, options.seconds, options.slowest))
+    before = sum(os.times()[:4])
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ["BRICKWORK_CACHE_DIR"] = f"{scratch}/disk"
+        hypothesis.configuration.set_hypothesis_home_dir(f"{scratch}/hypothesis")
+        settings = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--hypothesis-seed=0"]
+        settings.append(f"--basetemp={scratch}/tests")
+        status = pytest.main([*settings, *options.tests], plugins=[trial])
+    if status not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
+        raise SystemExit(f"pytest ended with {status!r}")
+    return trial, sum(os.times()[:4]) - before
+
+
+def _merged(before: dict[str, Any], trial: Trial, alive: Sequence[Outcome], seconds: float, options) -> dict[str, Any]:
+    """Return the result of this run, with what an earlier one says of functions and mutants that did not run."""
+    whole = not options.only and not options.survivors
+    counts: dict[str, list[int]] = {} if whole else before.get("functions", {})
+    survivors = [] if whole else list(before.get("survivors", ()))
+    tried = {_key(item.mutant) for item in trial.outcomes}
+    if not options.survivors:
+        per = Counter(_name(item.mutant.function) for item in trial.outcomes)
+        counts = counts | {name: [number, 0] for name, number in per.items()}
+        survivors = [item for item in survivors if item["function"] not in per]
+    survivors = [item for item in survivors if (item["function"], item["before"], item["after"]) not in tried]
+    survivors += [
+        {"function": _name(item.mutant.function), "before": item.mutant.before, "after": item.mutant.after}
+        for item in alive
+    ]
+    survivors.sort(key=lambda item: item["function"])
+    living = Counter(item["function"] for item in survivors)
+    counts = {name: [number, number - living[name]] for name, (number, _) in sorted(counts.items())}
+    return {
+        "commit": _output("git", "rev-parse", "--short", "HEAD"),
+        "date": time.strftime("%Y-%m-%d"),
+        "tests": list(options.tests) if whole else before.get("tests", list(options.tests)),
+        "seconds": round(seconds) if whole else before.get("seconds"),
+        "mutants": sum(number for number, _ in counts.values()),
+        "alive": len(survivors),
+        "accepted": len(_accepted()),
+        "survivors": survivors,
+        "functions": counts,
+    }
+
+
+def _write(path: Path, result: dict[str, Any]) -> None:
+    """Write a result, one function and one survivor a line."""
+    parts = {name: json.dumps(value) for name, value in result.items()}
+    parts["survivors"] = "[" + ",".join(f"\n  {json.dumps(item)}" for item in result["survivors"]) + "\n ]"
+    lines = (f"\n  {json.dumps(name)}: {value}" for name, value in result["functions"].items())
+    parts["functions"] = "{" + ",".join(lines) + "\n }"
+    path.write_text("{" + ",".join(f"\n {json.dumps(name)}: {text}" for name, text in parts.items()) + "\n}\n")
+
+
+def _accepted() -> list[dict[str, str]]:
+    path = HERE / "accepted.json"
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def _name(function: Marked) -> str:
+    return f"{function.file.relative_to(SOURCE / 'brickwork')}::{function.name}"
+
+
+def _key(mutant: Mutant) -> tuple[str, str, str]:
+    return _name(mutant.function), mutant.before, mutant.after
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
