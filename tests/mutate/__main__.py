@@ -4,7 +4,7 @@ Changes the conditions of the functions that bear `brickwork.legality`'s mark, o
 meet the condition. A mutant that no test kills is a condition without a test: it gets one, or it goes. `result.json`
 has the last run; `accepted.json` the few mutants that may live, each with the reason.
 
-`--only PATTERN` takes functions whose `file::name` contains the pattern, `--survivors` the mutants that the result
+`--only PATTERN` takes functions whose `file::name` matches the pattern, `--survivors` the mutants that the result
 says are alive; both write what they found into the result that is there. `--tests` are the tests to judge by. The exit
 status is 1 if a mutant lives that is not accepted.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -42,7 +43,7 @@ TESTS = ("tests/unit", "tests/cpu", "tests/errors")
 def main() -> int:
     options = _options()
     before = json.loads(options.output.read_text()) if options.output.exists() else {}
-    functions = [item for item in marked_functions(SOURCE / "brickwork") if options.only in _name(item)]
+    functions = [item for item in marked_functions(SOURCE / "brickwork") if re.search(options.only, _name(item))]
     found = [mutant for function in functions for mutant in mutants(function)]
     if options.survivors:
         alive = {(item["function"], item["before"], item["after"]) for item in before.get("survivors", ())}
@@ -74,7 +75,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2, help="children at a time")
-    parser.add_argument("--only", default="", metavar="PATTERN", help="functions whose file::name contains this")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="functions whose file::name matches this")
     parser.add_argument("--survivors", action="store_true", help="only the mutants that the result says are alive")
     parser.add_argument("--tests", nargs="+", default=TESTS, help="what pytest collects")
     parser.add_argument("--seconds", type=float, default=10.0, help="what a mutant's tests take, at most, in all")
