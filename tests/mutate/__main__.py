@@ -4,9 +4,9 @@ Changes the conditions of the functions that bear `brickwork.legality`'s mark, o
 meet the condition. A mutant that no test kills is a condition without a test: it gets one, or it goes. `result.json`
 has the last run; `accepted.json` the few mutants that may live, each with the reason.
 
-`--only PATTERN` takes functions whose `file::name` matches the pattern, `--survivors` the mutants that the result
-says are alive; both write what they found into the result that is there. `--tests` are the tests to judge by. The exit
-status is 1 if a mutant lives that is not accepted.
+`--only PATTERN` takes functions whose `file::name` matches the pattern, `--survivors` the mutants that the result says
+are alive; both write what they found into the result that is there, also when they are interrupted. `--tests` are the
+tests to judge by. The exit status is 1 if a mutant lives that is not accepted.
 """
 
 from __future__ import annotations
@@ -108,13 +108,17 @@ def _merged(before: dict[str, Any], trial: Trial, alive: Sequence[Outcome], seco
     survivors = [] if whole else list(before.get("survivors", ()))
     tried = {_key(item.mutant) for item in trial.outcomes}
     if not options.survivors:
+        # Of what was interrupted, the functions count whose mutants have all been tried.
+        wanted = Counter(_name(item.function) for item in trial.mutants)
         per = Counter(_name(item.mutant.function) for item in trial.outcomes)
+        per = Counter({name: number for name, number in per.items() if number == wanted[name]})
         counts = counts | {name: [number, 0] for name, number in per.items()}
         survivors = [item for item in survivors if item["function"] not in per]
     survivors = [item for item in survivors if (item["function"], item["before"], item["after"]) not in tried]
     survivors += [
         {"function": _name(item.mutant.function), "before": item.mutant.before, "after": item.mutant.after}
         for item in alive
+        if _name(item.mutant.function) in counts
     ]
     survivors.sort(key=lambda item: item["function"])
     living = Counter(item["function"] for item in survivors)

@@ -35,25 +35,29 @@ def run(tasks: Iterable[Task], jobs: int) -> None:
     waiting: Iterator[Task] = iter(tasks)
     running: dict[int, _Child] = {}
     more = True
-    while more or running:
-        while more and len(running) < jobs:
-            task = next(waiting, None)
-            if task is None:
-                more = False
-            else:
-                child = _start(task)
-                running[child.pipe] = child
-        ready, _, _ = select.select(list(running), [], [], 1.0)
-        for pipe in ready:
-            child = running[pipe]
-            part = os.read(pipe, 1 << 16)
-            child.data += part
-            if not part:
-                _end(running.pop(pipe))
-        for child in list(running.values()):
-            if time.monotonic() > child.end:
-                child.data = b""
-                _end(running.pop(child.pipe))
+    try:
+        while more or running:
+            while more and len(running) < jobs:
+                task = next(waiting, None)
+                if task is None:
+                    more = False
+                else:
+                    child = _start(task)
+                    running[child.pipe] = child
+            ready, _, _ = select.select(list(running), [], [], 1.0)
+            for pipe in ready:
+                child = running[pipe]
+                part = os.read(pipe, 1 << 16)
+                child.data += part
+                if not part:
+                    _end(running.pop(pipe))
+            for child in list(running.values()):
+                if time.monotonic() > child.end:
+                    child.data = b""
+                    _end(running.pop(child.pipe))
+    finally:
+        for child in running.values():
+            _stop(child)
 
 
 def _start(task: Task) -> _Child:
@@ -77,13 +81,17 @@ def _start(task: Task) -> _Child:
         os._exit(status)
 
 
-def _end(child: _Child) -> None:
+def _stop(child: _Child) -> None:
     os.close(child.pipe)
     try:
         os.killpg(child.process, signal.SIGKILL)
     except ProcessLookupError:
         pass
     os.waitpid(child.process, 0)
+
+
+def _end(child: _Child) -> None:
+    _stop(child)
     try:
         answer = pickle.loads(child.data) if child.data else None
     except (pickle.UnpicklingError, EOFError):

@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -60,7 +61,6 @@ class Trial:
     limits: Limits
     outcomes: list[Outcome] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    tests: int = 0
     _reports: list[pytest.TestReport] = field(default_factory=list)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -78,9 +78,9 @@ class Trial:
         gc.collect()
         gc.freeze()
         children = _Children(self, session.items, scratch, places)
-        seen = children.measure()
-        self.tests = len(seen)
-        children.try_out(seen)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
+            children.try_out(children.measure())
         return True
 
 

@@ -32,10 +32,12 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import OPERATORS, Operator
 from brickwork.ir.walk import rewrite, statements, substitute, walk
+from brickwork.legality import legality
 
 _COMMUTING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
 
 
+@legality
 def find_updates(kernel: Kernel, analysis: Analysis, *, claimed: bool = False) -> Analysis:
     """Return the analysis with the loops independent that only updates are in the way of; if `claimed`, only `prange`s.
 
@@ -60,6 +62,7 @@ def find_updates(kernel: Kernel, analysis: Analysis, *, claimed: bool = False) -
     return replace(analysis, loops=loops)
 
 
+@legality
 def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor, ...]:
     """Return the tensors without which a loop has no conflict, if it does nothing but update them; else none.
 
@@ -82,6 +85,7 @@ def apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Te
 # ---------------------------------------------------------------- what an update is
 
 
+@legality
 def update_operator(loop: For, tensor: Tensor) -> Operator | None:
     """Return the operator by which a loop updates elements of a tensor, if it does nothing else with it."""
     updates = [update_of(store, values) for store, values in _stores(loop.body) if store.tensor == tensor]
@@ -109,6 +113,7 @@ def with_updates(loop: For, tensors: Collection[Tensor]) -> For:
 Values = Mapping[Symbol, Expression]
 
 
+@legality
 def _stores(block: Block) -> Iterator[tuple[Store, Values]]:
     """Yield the stores in a block, each with what the variables are worth that its own block has set before it."""
     known = definitions_in(block)
@@ -129,6 +134,7 @@ def _stores(block: Block) -> Iterator[tuple[Store, Values]]:
         known = known.after(statement)
 
 
+@legality
 def update_of(store: Store, values: Values) -> tuple[str, Expression] | None:
     """Return the operator and the operand of `x[i] = x[i] op operand`."""
     value = store.value
@@ -152,6 +158,7 @@ def update_of(store: Store, values: Values) -> tuple[str, Expression] | None:
     return name, build.apply("neg", other) if value.operator.name == "sub" else other
 
 
+@legality
 def _is_element(value: Expression, store: Store, values: Values) -> bool:
     if not isinstance(value, Load) or value.tensor != store.tensor:
         return False

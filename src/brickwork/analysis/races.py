@@ -41,6 +41,7 @@ from brickwork.analysis.polynomial import (
     order_of,
 )
 from brickwork.analysis.verdicts import BoundVerdict, Conflict, ConflictKind, Party
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 PAIR = 2
@@ -56,11 +57,13 @@ class Facts:
     solver: Solver
     bounds: Mapping[tuple[int, int], BoundVerdict]
 
+    @legality
     def plain(self, access: Access, axis: int) -> bool:
         """Whether an index of an access is never negative."""
         return not access.axes[axis].wraps or self.bounds[access.number, axis].plain
 
 
+@legality
 def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
     """Return two accesses in the way of running a loop's iterations at once, or None if there are none."""
     inside = [access for access in facts.model.accesses if access.is_shared(loop)]
@@ -84,12 +87,14 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
     return None
 
 
+@legality
 def _follows(known: tuple[Access, Access], pair: tuple[Access, Access]) -> bool:
     """Whether two accesses are apart since two others are: at the same indices, wherever these two are made."""
     (first, second), (one, other) = known, pair
     return (_covers(first, one) and _covers(second, other)) or (_covers(first, other) and _covers(second, one))
 
 
+@legality
 def _covers(known: Access, access: Access) -> bool:
     """Whether an access touches all that another does: it has its indices and its loops, and no more conditions."""
     if known.loops != access.loops or [axis.value for axis in known.axes] != [axis.value for axis in access.axes]:
@@ -110,6 +115,7 @@ def _party(access: Access, indices: Mapping[str, int] | None = None) -> Party:
 # ---------------------------------------------------------------- the quick rule
 
 
+@legality
 def are_separated(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:
     """Whether two accesses are seen to be apart in every two iterations of a loop: the quick rule."""
     facts = replace(facts, model=facts.model.within(first, second))
@@ -120,6 +126,7 @@ def are_separated(facts: Facts, loop: Loop, first: Access, second: Access) -> bo
     return False
 
 
+@legality
 def _steps_apart(facts: Facts, loop: Loop, one: tuple[Access, Polynomial], two: tuple[Access, Polynomial]) -> bool:
     """Whether the loop's step in an index is greater than the reach of all that varies inside an iteration."""
     step, left_inner, left_outer = _split(one[1], loop)
@@ -148,6 +155,7 @@ def _inner_loops(access: Access, loop: Loop) -> tuple[Loop, ...]:
     return tuple(inner for inner in access.loops if inner.depth >= loop.depth)
 
 
+@legality
 def _split(polynomial: Polynomial, loop: Loop) -> tuple[Polynomial | None, Polynomial, Polynomial]:
     """Return the step of the loop's index, the part that varies inside an iteration, and the part that does not."""
     step: list[tuple[Monomial, int]] = []
@@ -180,6 +188,7 @@ def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | 
     return None
 
 
+@legality
 def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: int) -> bool:
     """Whether `first` may touch what `second` touches where the loop's index is greater.
 
@@ -191,6 +200,7 @@ def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: 
     return facts.solver.feasible((*formulas, less(of_atom(loop.atom), moved[loop.atom]))) is not False
 
 
+@legality
 def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access, second: Access) -> bool:
     """Whether `second` may touch in a later iteration of a nest of two what `first` touches, on no later diagonal.
 
@@ -211,6 +221,7 @@ def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access
     return facts.solver.feasible((*formulas, ahead, at_least(diagonal, other))) is not False
 
 
+@legality
 def _distance(facts: Facts, nest: tuple[Loop, Loop], first: Access, second: Access) -> tuple[int, int] | None:
     """Return how far on in each loop of a nest `second` touches what `first` touches, where that is fixed."""
     found: dict[Atom, int] = {}
@@ -226,6 +237,7 @@ def _distance(facts: Facts, nest: tuple[Loop, Loop], first: Access, second: Acce
     return (found[nest[0].atom], found[nest[1].atom]) if len(found) == len(nest) else None
 
 
+@legality
 def _moves_with(facts: Facts, loop: Loop, first: Access, second: Access, depth: int) -> bool:
     """Whether some index of both is a multiple of the loop's and what is fixed: the usual case, seen without isl."""
     for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):

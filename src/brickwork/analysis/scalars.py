@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 Symbols = frozenset[Symbol]
@@ -50,6 +51,7 @@ class Carried:
     after: bool
 
 
+@legality
 def scalar_verdict(loop: For, live_after: Symbols) -> tuple[tuple[Reduction, ...], Carried | None]:
     """Return a loop's reductions, and a variable in the way of independence if there is one."""
     assigned = assigned_symbols(loop.body) - {loop.index}
@@ -110,6 +112,7 @@ class _Liveness:
             live = self.statement(statement, live, ends, note)
         return live
 
+    @legality
     def statement(self, statement: Statement, after: Symbols, ends: _Ends, note: _Note | None) -> Symbols:
         """Return what is live before a statement."""
         match statement:
@@ -163,6 +166,7 @@ def _reduction(block: Block, symbol: Symbol) -> str | None:
     return operators.pop() if len(operators) == 1 else None
 
 
+@legality
 def _collect(block: Block, symbol: Symbol, operators: set[str | None]) -> None:
     for statement in block:
         if isinstance(statement, Assign) and statement.symbol == symbol:
@@ -173,6 +177,7 @@ def _collect(block: Block, symbol: Symbol, operators: set[str | None]) -> None:
             _collect_inside(statement, symbol, operators)
 
 
+@legality
 def _collect_inside(statement: Node, symbol: Symbol, operators: set[str | None]) -> None:
     blocks: list[Block] = []
     match statement:
@@ -192,6 +197,7 @@ def _collect_inside(statement: Node, symbol: Symbol, operators: set[str | None])
         _collect(block, symbol, operators)
 
 
+@legality
 def _accumulated(value: Expression, symbol: Symbol) -> str | None:
     """Return the operator of `s op e`, where e does not read s."""
     if not isinstance(value, Apply) or len(value.operands) != 2:
@@ -208,6 +214,7 @@ def _accumulated(value: Expression, symbol: Symbol) -> str | None:
     return operator if _accumulated(inside, symbol) == operator else None
 
 
+@legality
 def _selected(statement: If, symbol: Symbol) -> str | None:
     """Return the operator of `if e < s: s = e` and its kin."""
     match statement:
@@ -225,6 +232,7 @@ def _selected(statement: If, symbol: Symbol) -> str | None:
             return None
 
 
+@legality
 def _is_same(left: Expression, right: Expression) -> bool:
     """Whether two expressions, one evaluated right after the other, have the same value."""
     if any(isinstance(node, Random) for node in walk(left)):

@@ -97,8 +97,6 @@ def _sunk(loop: For, analysis: Analysis) -> For:
     assigned = assigned_symbols(ahead)
     if read_symbols((inner.start, inner.stop)) & (assigned | {loop.index}) or not _is_cheap(ahead):
         return loop
-    if any(isinstance(node, Load) for node in walk((inner.start, inner.stop))):
-        return loop
     read = {node.tensor for node in walk(ahead) if isinstance(node, Load)}
     stored = {node.tensor for node in statements(inner) if isinstance(node, Store)}
     private = not live_before(ahead, NONE) & assigned and not assigned & assigned_symbols(inner)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.interpret import Memory
 from support.lowering import memory
 from support.scheduling import same
 
@@ -14,7 +15,6 @@ Tensor = torch.Tensor
 A = memory([[float((3 * k + 5 * j) % 7 - 3) for j in range(6)] for k in range(5)])
 B = memory([[float((2 * k + 3 * j) % 5 - 2) for j in range(6)] for k in range(5)])
 C = memory([0.5, 0.25, -1.0, 2.0, 4.0, 8.0])
-ZEROS = memory([0.0] * 6)
 
 
 # ---------------------------------------------------------------- the order of loops: `c[j] += a[k, j]`, over k, then j
@@ -134,14 +134,75 @@ def test_the_order_of_failures_does_not_show():
     same(an_iteration_fails, memory([0] * 6, INT64), INTEGERS)
 
 
-def test_the_order_of_loops_over_tensors_that_share_memory_does_not_show():
-    shared = memory([float(k % 5 + 1) for k in range(30)])
-    row = type(shared)(shared.data, (6,), (1,), shared.dtype, 3)
-    matrix = type(shared)(shared.data, (5, 6), (6, 1), shared.dtype)
-    same(plain_sums, row, matrix, may_alias=True)
-
-
 def plain_sums(c: Tensor, a: Tensor) -> None:
     for k in range(a.shape[0]):
         for j in range(a.shape[1]):
             c[j] += a[k, j]
+
+
+def one_sum(c: Tensor, a: Tensor) -> None:
+    for k in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[0] += a[k, j]
+
+
+def two_parts(c: Tensor, a: Tensor) -> None:
+    for k in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[k, j] = a[k, j] * 0.5 + k
+        c[k] = c[k + 1] + 1.0
+
+
+@pytest.mark.parametrize("function", [plain_sums, one_sum, two_parts])
+def test_tensors_that_share_memory_mean_what_the_source_says(function):
+    shared = memory([float(k % 5 + 1) for k in range(30)])
+    row = Memory(shared.data, (6,), (1,), shared.dtype, 3)
+    same(function, row, Memory(shared.data, (5, 6), (6, 1), shared.dtype), may_alias=True)
+
+
+def a_nest_stands_between(c: Tensor, a: Tensor, b: Tensor) -> None:
+    t = 0.0
+    for i in range(c.shape[0]):
+        if c[i] > 0.0:
+            t = 1.0
+        for k in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                b[k, j] += a[k, j] * i
+        if c[i] < 0.0:
+            t = 2.0
+    c[0] = t
+
+
+def a_nest_reads_a_list(c: Tensor, a: Tensor, b: Tensor) -> None:
+    for i in range(c.shape[0]):
+        w = [c[i]] * 9
+        for k in range(a.shape[0]):
+            w[k] = a[k, i] * 2.0
+        for k in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                b[k, j] += w[(k + j) % 9] * i
+
+
+@pytest.mark.parametrize("function", [a_nest_stands_between, a_nest_reads_a_list])
+def test_a_loop_around_a_nest_means_what_the_source_says(function):
+    same(function, C, A, B)
+
+
+def a_list_is_of_each_iteration(c: Tensor, a: Tensor) -> None:
+    for k in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            w = [a[k, j], 2.0, 3.0]
+            w[j % 3] += 1.0
+            c[j] += w[k % 3]
+
+
+def the_nest_is_not_all(c: Tensor, a: Tensor) -> None:
+    for k in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[j] += a[k, j]
+        c[k] = c[k] * 0.5
+
+
+def test_a_nest_means_what_the_source_says():
+    same(a_list_is_of_each_iteration, C, A)
+    same(the_nest_is_not_all, C, A)

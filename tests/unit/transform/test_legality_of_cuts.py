@@ -123,6 +123,12 @@ def another_element_is_read(x: Tensor, y: Tensor, s: Tensor) -> None:
         y[2] += x[j] * y[j]
 
 
+def the_index_is_an_element_that_changes(x: Tensor, y: Tensor, s: Tensor) -> None:
+    for j in range(x.shape[0]):
+        y[int(s[0])] += x[j]
+        s[0] = s[0] + 0.5
+
+
 def it_is_outside_and_never_reached(x: Tensor, y: Tensor, s: Tensor) -> None:
     for j in range(x.shape[0]):
         if x[j] > 100.0:
@@ -184,7 +190,7 @@ def the_copy_is_changed(x: Tensor, y: Tensor, s: Tensor) -> None:
 
 
 def the_copy_is_read_after(x: Tensor, y: Tensor, s: Tensor) -> None:
-    i = 3
+    i = 1
     for i0 in range(x.shape[0] - 2):
         i = i0
         y[i] = x[i]
@@ -290,7 +296,7 @@ def test_what_was_written_before_a_failure_does_not_show():
 
 def it_wraps(x: Tensor, y: Tensor) -> None:
     for i in range(x.shape[0]):
-        y[0] = (y[0] + x[i]) // 2
+        y[0] = y[0] * 3 // 2 + x[i]
 
 
 def test_an_element_is_as_narrow_as_its_tensor():
@@ -351,7 +357,32 @@ def checks_behind_an_element(x: Tensor, out: Tensor, h: int) -> None:
             out[i, j] = x[i, j] + v
 
 
-SPACES = [divides_first, writes_what_was_read_first, changes_what_was_set_first, reads_in_bounds_what_was_set_first]
+def checks_by_the_index(x: Tensor, out: Tensor, h: int) -> None:
+    for i in range(x.shape[0]):
+        v = 7 // (i + h + 1)
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] + v
+
+
+def checks_what_was_computed(x: Tensor, out: Tensor, h: int) -> None:
+    for i in range(x.shape[0]):
+        m = i * i + h + 1
+        v = 7 // m
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] + v
+
+
+def divides_in_a_condition(x: Tensor, out: Tensor, h: int) -> None:
+    for i in range(x.shape[0]):
+        t = 0.0
+        for j in range(h):
+            if i // h < 2:
+                t += x[i, j]
+        out[i, 0] = t
+
+
+SPACES = [checks_by_the_index, checks_what_was_computed, divides_in_a_condition]
+SPACES += [divides_first, writes_what_was_read_first, changes_what_was_set_first, reads_in_bounds_what_was_set_first]
 SPACES += [sets_first_what_the_last_iteration_left, stores_first, checks_behind_an_element]
 
 
