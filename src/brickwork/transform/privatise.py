@@ -153,8 +153,6 @@ class _Finder:
                 continue
             inner: list[For] | None
             match statement:
-                case For(start=start, stop=stop) if _reads((start, stop), tensor):
-                    inner = None
                 case For(body=body) if self.is_apart(statement) and self.fills(body, tensor, ()):
                     inner = [statement]
                 case For(body=body):

@@ -29,6 +29,7 @@ from brickwork.ir.nodes import (
     If,
     Load,
     Node,
+    Random,
     Read,
     Rebind,
     Statement,
@@ -151,10 +152,18 @@ class _Waiting:
         self.out.extend([self.values.pop(symbol).node for symbol in symbols])
 
     def taken(self, statement: Statement) -> Statement:
-        """Return a statement with values in place of what it reads itself; a `while` reads again in each iteration."""
+        """Return a statement with values in place of what it reads itself.
+
+        A `while` reads again in each iteration; bounds of a loop read no elements, and nothing that the loop assigns.
+        """
+        changing = assigned_symbols(statement) if isinstance(statement, For) else None
+
+        def may_move(value: _Value) -> bool:
+            fixed = not any(isinstance(node, Load | Random) for node in walk(value.node.value))
+            return changing is None or (fixed and changing.isdisjoint(value.read))
 
         def visit(node: Node) -> Node:
-            if isinstance(node, Read) and node.symbol in self.values:
+            if isinstance(node, Read) and node.symbol in self.values and may_move(self.values[node.symbol]):
                 return self.values.pop(node.symbol).node.value
             return rebuild(node, visit) if isinstance(node, EXPRESSIONS) else node
 
