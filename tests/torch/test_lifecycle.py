@@ -49,6 +49,7 @@ def define(tmp_path):
     return make
 
 
+@pytest.mark.filterwarnings("ignore:BW403")
 def test_redefinition_with_the_same_schema_replaces_the_code(define):
     x = torch.randn(5)
     first = define("same", "x[i] + 1")
@@ -60,6 +61,7 @@ def test_redefinition_with_the_same_schema_replaces_the_code(define):
     torch.testing.assert_close(first(x), x + 1)
 
 
+@pytest.mark.filterwarnings("ignore:BW403")
 def test_redefinition_with_another_schema_leaves_held_overloads_alone(define):
     x = torch.randn(5)
     first = define("changed", "x[i] + 1")
