@@ -2,13 +2,14 @@
 
 `--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter. `--gradients` compares
 the derivatives of programs that have some; with `--device cpu` or `cuda` they are operators, which must pass torch's
-gradcheck and gradgradcheck, and vmap. `--replay FILE` and `--show SEED` look at one. The exit status is 1 if two ways
-to run a program differ; each finding is a file that `--replay` takes.
+gradcheck and gradgradcheck, and vmap. `--replay FILE` and `--show SEED` look at one. No program is begun after
+`--seconds`. The exit status is 1 if two ways to run a program differ; each finding is a file that `--replay` takes.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import tempfile
@@ -42,7 +43,9 @@ def main() -> int:
         return _replay(options, check, make)
     begin = time.monotonic()
     seeds = range(options.seed, options.seed + options.programs)
-    total = campaign.run(seeds, options.workers, options.out, lambda number: _command(options, number), make)
+    total = campaign.run(
+        seeds, options.workers, options.out, lambda number: _command(options, number), make, options.seconds
+    )
     print(campaign.report(total, time.monotonic() - begin))
     return 1 if total.findings else 0
 
@@ -52,6 +55,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=500, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="the first one's seed")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no program after so many")
     parser.add_argument("--device", choices=("cpu", "cuda", "grid"), default="")
     parser.add_argument("--gradients", action="store_true", help="derivatives; through torch if a device is given")
     parser.add_argument("--every-width", action="store_true", help="all widths of vectors for each program, not one")
@@ -78,10 +82,10 @@ def _replay(options: argparse.Namespace, check: campaign.Examine, make: campaign
     case = make(int(text)) if text.isdigit() else read(options.replay)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        kind, words, counts = campaign.kind_of(case, folder, check)
+        kind, words, counts = campaign.apart(case, folder, check)
         if kind and options.shrink:
-            case = shrink(case, lambda smaller: campaign.kind_of(smaller, folder, check)[0] == kind)
-            kind, words, counts = campaign.kind_of(case, folder, check)
+            case = shrink(case, lambda smaller: campaign.apart(smaller, folder, check)[0] == kind, options.patience)
+            kind, words, counts = campaign.apart(case, folder, check)
             print(write(case, options.out, kind, words))
     print(words or "\n".join(f"{name}: {count}" for name, count in counts.items()))
     return 1 if kind else 0

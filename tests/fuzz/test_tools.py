@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -15,13 +17,16 @@ from brickwork.frontend.lower import lower
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_kernel
 from support.fuzz import campaign
-from support.fuzz.case import NumberArgument, TensorArgument
-from support.fuzz.execute import kernels_of, rewritten, signature_of
+from support.fuzz.case import Case, NumberArgument, TensorArgument
+from support.fuzz.check import FoundError, compare
+from support.fuzz.count_carried import count_carried
+from support.fuzz.execute import kernels_of, outcome, rewritten, signature_of
 from support.fuzz.findings import read, write
 from support.fuzz.generate import case_of_seed
+from support.fuzz.guarded import guarded_pages
 from support.fuzz.shrink import shrink
 
-SEEDS = range(300)
+SEEDS = range(500)
 
 
 def test_programs_are_varied():
@@ -53,6 +58,49 @@ def test_programs_are_varied():
                 )
     assert min(words.values()) >= 5, words
     assert min(tensors.values()) >= 5, tensors
+
+
+def test_programs_index_with_integers_that_loops_carry():
+    seen = sum((count_carried(case_of_seed(seed).source) for seed in SEEDS), Counter[str]())
+    assert seen["before"] >= seen["loops"] // 15, seen
+    assert seen["after"] >= seen["loops"] // 10, seen
+    assert seen["before and after"] >= seen["loops"] // 25, seen
+    assert seen["copies"] >= seen["loops"] // 50, seen
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("for i in n: x[i] = x[p]", set()),
+        ("for i in n:\n  x[p + 1] = 1\n  p = i", {"before"}),
+        ("for i in n:\n  if p > 0: p -= 1\n  x[i] = y[0, p]", {"after"}),
+        ("while x[p] > 0:\n  p += 1\n  x[p] = 0", {"before", "after", "before and after"}),
+        ("for i in n:\n  p = i\n  x[p] = 0", set()),
+        ("for i in n:\n  q = p\n  p = i\n  x[q] = 0", {"copies"}),
+        ("for i in n:\n  x[p] += x[q]\n  p, q = q, p\n  x[p] = 0", {"before", "after", "before and after", "copies"}),
+    ],
+)
+def test_uses_of_carried_integers_are_counted(body, expected):
+    assert set(count_carried(body)) - {"loops"} == expected
+
+
+@pytest.mark.parametrize("place", [1000, -1000, 5_000_000, -5_000_000, 110])
+@pytest.mark.parametrize("write", [False, True])
+def test_what_is_touched_outside_of_tensors_is_noticed(place, write):
+    def run(tensor):
+        element = ctypes.c_double.from_address(tensor.data_ptr() + 8 * place)
+        if write:
+            element.value = 1.0
+        return tensor[:0] + element.value
+
+    pages = guarded_pages()
+    if pages is None or (place == 110 and not write):
+        pytest.skip("this system does not say which pages are touched, or this one is the tensor's own")
+    case = Case("", (TensorArgument("x", "float64", (8,)),))
+    found = outcome(run, case, pages.fresh())
+    with pytest.raises(FoundError, match=f"memory was .* {'before' if place < 0 else 'after'} a tensor"):
+        compare("machine code", found, outcome(lambda tensor: tensor[:0] + 0, case), case)
+    assert not outcome(lambda tensor: tensor + 1, case, pages.fresh()).outside
 
 
 def test_programs_have_what_transforms_look_for(tmp_path):
@@ -111,3 +159,14 @@ def test_a_worker_that_dies_is_a_finding_and_is_replaced(tmp_path):
     assert len(total.findings) == 1
     assert "crash-7-3" in total.findings[0]
     assert read(tmp_path / "crash-7-3.py").arguments == case_of_seed(3).arguments
+
+
+def test_no_case_begins_after_the_time(tmp_path):
+    total = campaign.run(range(6), 1, tmp_path, lambda _: [sys.executable, "-c", "raise SystemExit"], seconds=-1)
+    assert total.counts["programs"] == 0
+
+
+def test_a_case_that_ends_its_process_is_examined_apart(tmp_path):
+    case = case_of_seed(3)
+    assert campaign.apart(case, tmp_path, lambda *_: os._exit(7))[0] == "crash 7"
+    assert campaign.apart(case, tmp_path, lambda *_: Counter(programs=1)) == ("", "", {"programs": 1})

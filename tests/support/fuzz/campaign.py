@@ -7,6 +7,8 @@ replaced, and the seed that it was at is a finding: compiled code may do anythin
 from __future__ import annotations
 
 import json
+import math
+import multiprocessing
 import queue
 import subprocess
 import sys
@@ -42,6 +44,8 @@ class Total:
     counts: Counter[str] = field(default_factory=Counter[str])
     findings: list[str] = field(default_factory=list[str])
     lock: threading.Lock = field(default_factory=threading.Lock)
+    end: float = math.inf
+    """When the last case may begin."""
 
 
 def examiner(device: str, widths: Sequence[int], *, gradients: bool = False) -> Examine:
@@ -74,8 +78,29 @@ def kind_of(case: Case, folder: Path, check: Examine) -> tuple[str, str, Counter
         return type(error).__name__, f"{type(error).__name__}: {error}", Counter(programs=1)
 
 
+def apart(case: Case, folder: Path, check: Examine) -> tuple[str, str, Counter[str]]:
+    """Examine a case as `kind_of` does, in a process of its own, whose end is a finding, too."""
+    end, begin = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(
+        target=lambda: begin.send(kind_of(case, folder, check)), daemon=True
+    )
+    process.start()
+    begin.close()
+    try:
+        answer = end.recv() if end.poll(PATIENCE) else ("hang", "", Counter(programs=1))
+    except EOFError:
+        process.join()
+        answer = f"crash {process.exitcode}", f"the process ended: {process.exitcode}", Counter(programs=1)
+    process.kill()
+    return answer
+
+
 def work(seeds: TextIO, answers: TextIO, out: Path, check: Examine, make: Make, patience: float) -> None:
-    """Examine the seeds of the lines of `seeds`; write an answer for each. A finding is made smaller for a while."""
+    """Examine the seeds of the lines of `seeds`; write an answer for each.
+
+    The first finding of each kind is made smaller for so many seconds.
+    """
+    known: set[str] = set()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for line in seeds:
@@ -83,9 +108,11 @@ def work(seeds: TextIO, answers: TextIO, out: Path, check: Examine, make: Make, 
             kind, text, counts = kind_of(case, folder, check)
             found = ""
             if kind:
-                write(case, out / "unshrunk", kind, text)
-                small = shrink(case, lambda smaller: kind_of(smaller, folder, check)[0] == kind, patience)
-                found = str(write(small, out, kind, kind_of(small, folder, check)[1]))
+                found = str(write(case, out / "unshrunk", kind, text))
+                if kind not in known:
+                    small = shrink(case, lambda smaller: kind_of(smaller, folder, check)[0] == kind, patience)
+                    found = str(write(small, out, kind, kind_of(small, folder, check)[1]))
+                known.add(kind)
             print(json.dumps({"seed": case.seed, "found": found, "counts": counts}), file=answers, flush=True)
 
 
@@ -134,10 +161,18 @@ class _Worker:
 
 
 def run(
-    seeds: range, workers: int, out: Path, command: Callable[[int], Sequence[str]], make: Make = case_of_seed
+    seeds: range,
+    workers: int,
+    out: Path,
+    command: Callable[[int], Sequence[str]],
+    make: Make = case_of_seed,
+    seconds: float = math.inf,
 ) -> Total:
-    """Examine all seeds with workers started by `command`, which is told the worker's number."""
-    total = Total()
+    """Examine all seeds with workers started by `command`, which is told the worker's number.
+
+    None is begun after so many seconds.
+    """
+    total = Total(end=time.monotonic() + seconds)
     waiting: queue.Queue[int] = queue.Queue()
     for seed in seeds:
         waiting.put(seed)
@@ -162,8 +197,9 @@ def _serve(worker: _Worker, waiting: queue.Queue[int], total: Total, out: Path, 
         try:
             seed = waiting.get_nowait()
         except queue.Empty:
-            worker.end()
-            return
+            break
+        if time.monotonic() > total.end:
+            break
         answer = worker.ask(seed)
         with total.lock:
             if isinstance(answer, str):
@@ -172,6 +208,7 @@ def _serve(worker: _Worker, waiting: queue.Queue[int], total: Total, out: Path, 
             else:
                 total.counts.update(answer["counts"])
                 total.findings += [answer["found"]] if answer["found"] else []
+    worker.end()
 
 
 def _progress(total: Total, count: int, begin: float) -> None:
@@ -186,5 +223,7 @@ def _progress(total: Total, count: int, begin: float) -> None:
 def report(total: Total, seconds: float) -> str:
     """Return the counts as a table, and the findings."""
     lines = [f"{name:40} {count:>9}" for name, count in sorted(total.counts.items())]
-    lines += ["", f"{total.counts['programs']} programs in {seconds:.0f} s, {len(total.findings)} findings"]
+    failed = total.counts["IndexErrors agreed upon"]
+    what = f"{total.counts['programs']} programs in {seconds:.0f} s, {total.counts['compared']} compared"
+    lines += ["", f"{what}, {failed} IndexErrors agreed upon, {len(total.findings)} findings"]
     return "\n".join((*lines, *sorted(total.findings)))

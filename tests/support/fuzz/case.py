@@ -13,6 +13,7 @@ import random
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -141,8 +142,13 @@ def strides_of(item: TensorArgument) -> tuple[tuple[int, ...], int]:
 def _tensor(item: TensorArgument) -> torch.Tensor:
     strides, span = strides_of(item)
     offset = MARGIN + (1 if item.layout == "beside" else 0)
-    memory = torch.tensor(_values(item, span + 2 * MARGIN + 1), dtype=getattr(torch, item.dtype))
-    return memory.as_strided(item.shape, strides, offset)
+    return _memory(item, span + 2 * MARGIN + 1).clone().as_strided(item.shape, strides, offset)
+
+
+@lru_cache(maxsize=64)
+def _memory(item: TensorArgument, count: int) -> torch.Tensor:
+    """Return what a tensor and its margins begin with; a case is made many times."""
+    return torch.tensor(_values(item, count), dtype=getattr(torch, item.dtype))
 
 
 def _view(base: torch.Tensor, item: TensorArgument) -> torch.Tensor:

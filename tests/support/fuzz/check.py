@@ -33,7 +33,7 @@ from brickwork.target.cpu import host_target
 from brickwork.target.target import Target
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards
 from brickwork.transform.promote import promote
-from support.fuzz.case import MARGIN, NAME, Case, TensorArgument
+from support.fuzz.case import MARGIN, NAME, Case, TensorArgument, block
 from support.fuzz.execute import (
     Outcome,
     Scheduled,
@@ -45,8 +45,10 @@ from support.fuzz.execute import (
     scheduled,
     signature_of,
     small_pieces,
+    taken,
     with_kernels,
 )
+from support.fuzz.guarded import guarded_pages
 
 LARGEST = 1e6
 """Floats that grow beyond this make sums whose last bits depend on the order."""
@@ -99,15 +101,19 @@ def examine(case: Case, folder: Path, *, widths: Sequence[int] = ()) -> Counter[
             return seen
         if breaks_its_word(case, program, expected, seen):
             return seen
+        made: dict[int, Scheduled] = {}
         for width in chosen:
-            made = _schedule(case, program, seen, host_target(width))
-            if made is None:
+            found = _schedule(case, program, seen, host_target(width))
+            if found is None:
                 return seen
-            _run_scheduled(case, program, made, expected, width)
+            _run_scheduled(case, found, expected, width)
+            made[width] = found
         _verdicts(case, program, expected, seen)
         for width in chosen:
-            _compiled(case, definition, expected, seen, width)
+            with taken(program, host_target(width), made[width]):
+                _compiled(case, definition, expected, seen, width)
         seen["compared"] += 1
+        seen["IndexErrors agreed upon"] += expected.failure is IndexError
     return seen
 
 
@@ -169,19 +175,19 @@ def _schedule(case: Case, program: Program, seen: Counter[str], target: Target) 
         seen["claims refuted"] += 1
         _confirm(case, program, error)
         return None
-    roles = {node.role for kernel in made.values() for node in walk(kernel.kernel) if isinstance(node, For)}
+    roles = {node.role for node in walk(made[0]) if isinstance(node, For)}
     seen["programs with threads"] += Role.PARALLEL in roles
     seen["programs with lanes"] += Role.VECTOR in roles
-    for name in {name for kernel in kernels_of(program) for name in rewritten(kernel, made[kernel.name].source)}:
+    before = {kernel.name: kernel for kernel in kernels_of(program)}
+    for name in {name for item in made[1] for name in rewritten(before[item.source.name], item.source)}:
         seen[f"programs with {name}"] += 1
     return made
 
 
-def _run_scheduled(case: Case, program: Program, made: Scheduled, expected: Outcome, width: int) -> None:
+def _run_scheduled(case: Case, made: Scheduled, expected: Outcome, width: int) -> None:
     """Run the scheduled IR in the interpreter."""
-    after = with_kernels(program, {name: item.kernel for name, item in made.items()})
     try:
-        found = outcome(in_interpreter(after), case)
+        found = outcome(in_interpreter(made[0]), case)
     except RaceError as error:
         raise FoundError("race in the schedule", f"width {width}: {error}") from None
     compare("schedule", found, expected, case, f"width {width}")
@@ -275,7 +281,8 @@ def _compiled(case: Case, definition: Definition, expected: Outcome, seen: Count
             for threads in THREADS:
                 torch.set_num_threads(threads)
                 where = f"width {width}, {threads} threads"
-                found = outcome(operator, case)
+                pages = guarded_pages()
+                found = outcome(operator, case, pages and pages.fresh())
                 compare("machine code", found, expected, case, where)
                 if threads == 1:
                     compare_words("machine code", found, expected, case, where)
@@ -292,7 +299,9 @@ def _compiled(case: Case, definition: Definition, expected: Outcome, seen: Count
 
 
 def compare(kind: str, found: Outcome, expected: Outcome, case: Case, where: str = "") -> None:
-    """Raise FoundError unless two runs ended in the same way, and nothing around the tensors has changed."""
+    """Raise FoundError unless two runs ended in the same way, and nothing around the tensors was touched."""
+    if found.outside:
+        raise FoundError(f"{kind}: outside", f"{where}: {found.outside}")
     if found.failure is not expected.failure:
         text = f"{where}: {found.failure} {found.words}, not {expected.failure} {expected.words}"
         raise FoundError(f"{kind}: failure", text)
@@ -326,9 +335,9 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _margins(kind: str, found: Outcome, case: Case, where: str) -> None:
     """Check what lies before and after each tensor, even where the program failed."""
-    before = outcome(lambda *_, **__: None, case)
+    before = [block(item) for item in case.make() if isinstance(item, torch.Tensor)]
     tensors = [item for item in case.arguments if isinstance(item, TensorArgument)]
-    for item, left, right in zip(tensors, found.memory, before.memory, strict=True):
+    for item, left, right in zip(tensors, found.memory, before, strict=True):
         for part in (slice(0, MARGIN - 2), slice(-MARGIN + 2, None)):
             if item.base is None and not case.shares and not _same(left[part], right[part]):
                 raise FoundError(f"{kind}: margins", f"{where}: memory around `{item.name}` has changed")

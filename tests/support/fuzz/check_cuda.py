@@ -17,8 +17,9 @@ from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function as in_python
 from support.fuzz.case import Case
 from support.fuzz.check import FoundError, breaks_its_word, compare, is_small
+from support.fuzz.check_torch import end_if_lost
 from support.fuzz.execute import Outcome, operator_of, outcome, signature_of
-from support.gpu import moved
+from support.fuzz.guarded import GuardedDevice
 
 
 def examine_on_cuda(case: Case, folder: Path) -> Counter[str]:
@@ -37,16 +38,19 @@ def examine_on_cuda(case: Case, folder: Path) -> Counter[str]:
     try:
         with config.override(cache_size=0):
             operator = operator_of(definition)
-            found = _on_cpu(
-                outcome(_waiting(operator), case, moved(case.make(), f"cuda:{torch.cuda.current_device()}"))
-            )
+            guard = GuardedDevice(f"cuda:{torch.cuda.current_device()}")
+            found = _on_cpu(outcome(_waiting(operator), case, guard))
     except RaceError as error:
         if not case.claims:
             raise FoundError("refused without a claim", str(error)) from None
         seen["claims refuted"] += 1
         return seen
+    except Exception:
+        end_if_lost("cuda")
+        raise
     compare("GPU", found, expected, case)
     seen["compared"] += 1
+    seen["IndexErrors agreed upon"] += expected.failure is IndexError
     return seen
 
 
@@ -66,4 +70,4 @@ def _on_cpu(found: Outcome) -> Outcome:
     def fetch(tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
         return tuple(item.cpu() for item in tensors)
 
-    return Outcome(found.failure, found.words, fetch(found.memory), fetch(found.results))
+    return Outcome(found.failure, found.words, fetch(found.memory), fetch(found.results), found.outside)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
@@ -19,39 +20,45 @@ from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Assign, For, Kernel, Launch, Program
 from brickwork.ir.scalar_semantics import Number
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_kernel
+from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
+from brickwork.runtime import stages
 from brickwork.target.target import Target
 from brickwork.transform import privatise_reductions
 from brickwork.transform.distribute import DISTRIBUTED_NUMBERS
-from brickwork.transform.pipeline import ScheduledKernel, schedule_kernel
+from brickwork.transform.pipeline import ScheduledKernel, schedule_program
 from brickwork.transform.promote import PROMOTED_NUMBERS
 from brickwork.transform.recognise_reductions import RECOGNISED_NUMBERS
 from brickwork.transform.schedule import defaults
 from brickwork.transform.wavefront import WAVEFRONT_NUMBERS
 from support.fuzz.case import Case, block
+from support.fuzz.guarded import Guard, placed
 from support.tensors import argument_type
 
 FAILURES = (IndexError, ZeroDivisionError, ValueError, AssertionError)
 """What a program's own checks raise."""
 KEY = 5
-Scheduled: TypeAlias = Mapping[str, ScheduledKernel]
-"""The kernels of a program as they are compiled, by name."""
+Scheduled: TypeAlias = tuple[Program, tuple[ScheduledKernel, ...]]
+"""A program as it is compiled, and its kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: the failure's type and words, if it failed, all memory after it, and the results."""
+    """How a run ended: the failure's type and words, if it failed, all memory after it, and the results.
+
+    `outside` says what was touched beside the tensors, where that was watched.
+    """
 
     failure: type[Exception] | None
     words: str
     memory: tuple[torch.Tensor, ...]
     results: tuple[torch.Tensor, ...] = ()
+    outside: str = ""
 
 
-def outcome(run: Callable[..., Any], case: Case, arguments: Sequence[Any] | None = None) -> Outcome:
-    """Return how a run ends on the case's arguments, or on those given."""
-    chosen = case.make() if arguments is None else arguments
+def outcome(run: Callable[..., Any], case: Case, guard: Guard | None = None) -> Outcome:
+    """Return how a run ends on the case's arguments, which lie in guarded memory if there is some."""
+    chosen = case.make() if guard is None else placed(case.make(), guard.place)
     failure, words = None, ""
     returned: Any = None
     try:
@@ -60,7 +67,8 @@ def outcome(run: Callable[..., Any], case: Case, arguments: Sequence[Any] | None
         failure, words = type(error), str(error)
     memory = tuple(block(item).clone() for item in chosen if isinstance(item, torch.Tensor))
     results = cast("tuple[Any, ...]", returned if isinstance(returned, tuple) else (returned,))
-    return Outcome(failure, words, memory, tuple(item for item in results if isinstance(item, torch.Tensor)))
+    tensors = tuple(item for item in results if isinstance(item, torch.Tensor))
+    return Outcome(failure, words, memory, tensors, "" if guard is None else guard.touched())
 
 
 def signature_of(case: Case, *, may_alias: bool = False) -> Signature:
@@ -108,11 +116,21 @@ def kernels_of(program: Program) -> list[Kernel]:
 
 
 def scheduled(program: Program, target: Target) -> Scheduled:
-    """Return a program's kernels as they are compiled for a target; raises RaceError for a refuted `prange`."""
-    made = {kernel.name: schedule_kernel(kernel, target) for kernel in kernels_of(program)}
-    for item in made.values():
-        verify_kernel(item.kernel)
+    """Return a program as it is compiled for a target; raises RaceError for a refuted `prange`."""
+    made = schedule_program(program, target)
+    verify_program(made[0])
     return made
+
+
+@contextmanager
+def taken(program: Program, target: Target, made: Scheduled) -> Generator[None]:
+    """Let the compiler take what a program was scheduled to, instead of doing so again."""
+
+    def schedule(other: Program, other_target: Target) -> Scheduled:
+        return made if other == program and other_target == target else schedule_program(other, other_target)
+
+    with patch.object(stages, "schedule_program", schedule):
+        yield
 
 
 def rewritten(kernel: Kernel, after: Kernel) -> set[str]:
@@ -145,7 +163,12 @@ def operator_of(definition: Definition) -> Callable[..., Any]:
     marks = [f"{item.name}:{item.kind}:{item.name in definition.mutated}" for item in definition.parameters]
     text = f"{marks} {definition.results} {definition.draws_random} {definition.host}"
     name = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return bw.op(f"fuzz::program_{name}")(definition.source.function)
+
+    def known(_: object) -> Definition:
+        return definition
+
+    with patch.object(sys.modules["brickwork.op"], "define", known):
+        return bw.op(f"fuzz::program_{name}")(definition.source.function)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Writes random programs: well-typed, with nests of every shape, index maps, reductions, casts and aliasing.
 
-A program has one to three nests, of any statements (`writer.py`) or as people write them (`patterns.py`). One in three
-is made so that indices, divisors and asserts may fail; one in four computes with integers alone, which may be any, as
-they wrap.
+A program has one to three nests: of any statements (`writer.py`), as people write them (`patterns.py`), or with
+integers that are carried from iteration to iteration (`carried.py`). One in three is made so that indices, divisors and
+asserts may fail; one in four computes with integers alone, which may be any, as they wrap.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from support.fuzz.carried import carried_nest
 from support.fuzz.case import Argument, Case, Data, Layout, NumberArgument, TensorArgument
 from support.fuzz.patterns import pattern
 from support.fuzz.phrases import HELPERS, Phrases
@@ -19,6 +20,7 @@ from support.fuzz.writer import Writer
 FLOATS = ("float32", "float32", "float64", "float64", "float16", "bfloat16")
 WHOLES = ("int8", "int16", "int32", "int64", "int64", "uint8", "uint16", "uint32", "bool")
 SIZES = (0, 1, 2, 3, 4, 5, 7, 9, 13, 21, 40, 70)
+OUTSIDE = (-1, -2, 90, 1000, 1000, 1001, -1000, 5_000_000, -5_000_000, -(2**40), 2**62, 2**63 - 1, -(2**63))
 SMALL = (1, 2, 3, 4, 5, 7)
 
 
@@ -36,14 +38,20 @@ def case_of_seed(seed: int) -> Case:
         number = source.choice((1, 2, 3, sizes[0]))
     scope.wholes.append(Whole("m", (number, number)))
     half = NumberArgument("h", source.choice((0.5, 1.0, -2.0, 3.0, 0.25)))
-    numbers = (NumberArgument("m", number), half, NumberArgument("flag", source.random() < 0.5))
+    flag = NumberArgument("flag", source.random() < 0.5)
+    starts = [NumberArgument(name, _start(source, sizes, failing=failing)) for name in "bg"]
+    scope.starts = [Whole(item.name, (item.value, item.value)) for item in starts]
+    numbers = (NumberArgument("m", number), half, flag, *starts)
     exact = not any(isinstance(item, TensorArgument) and item.data == "special" for item in arguments)
     result = _result(scope, whole=whole) if source.random() < 0.3 else None
     given = _optional(scope, whole=whole) if source.random() < 0.25 else None
     phrases = Phrases(scope, draws=draws, exact=exact, whole=whole)
     writer = Writer(scope, phrases, claims=claims)
-    for _ in range(source.choice((1, 1, 2, 2, 3))):
-        if source.random() < 0.4:
+    for _ in range(source.choice((1, 1, 1, 2, 2, 3))):
+        kind = source.random()
+        if kind < 0.35:
+            carried_nest(writer)
+        elif kind < 0.6:
             pattern(writer)
         else:
             writer.nest()
@@ -53,6 +61,14 @@ def case_of_seed(seed: int) -> Case:
     return Case(_source(scope, writer.lines, result, whole=whole), (*arguments, *numbers, *last), seed)
 
 
+def _start(source: random.Random, sizes: list[int], *, failing: bool) -> int:
+    """Return what a carried integer begins with: within the tensors, at their ends, or far outside."""
+    long = source.choice(sizes)
+    if source.random() < (0.5 if failing else 0.15):
+        return source.choice((*OUTSIDE, long, long + 1, -long - 1))
+    return source.choice((0, 1, 2, max(long - 1, 0), source.randint(0, max(long - 1, 0)), long))
+
+
 def _source(scope: Scope, lines: list[str], result: str | None, *, whole: bool) -> str:
     """Return a module with the program."""
     tensors = [array for array in scope.arrays if array.name != "result"]
@@ -60,7 +76,7 @@ def _source(scope: Scope, lines: list[str], result: str | None, *, whole: bool) 
     optional = ", o: Optional[torch.Tensor]" if scope.optional else ""
     both = result is not None and scope.chance(0.3)
     returns = "tuple[torch.Tensor, torch.Tensor]" if both else "torch.Tensor" if result else "None"
-    head = f"def generated({parameters}, m: int, h: float, flag: bool{optional}) -> {returns}:"
+    head = f"def generated({parameters}, m: int, h: float, flag: bool, b: int, g: int{optional}) -> {returns}:"
     begin = [
         "    n, p = a.shape",
         *([f"    {result}"] if result else []),

@@ -18,7 +18,8 @@ def pattern(writer: Writer) -> None:
     if not any(array.written and array.sizes for array in writer.scope.arrays):
         writer.nest()
         return
-    writer.scope.pick(_PATTERNS)(writer)
+    wanted = writer.scope.optional is not None and writer.scope.chance(0.3)
+    (_optional if wanted else writer.scope.pick(_PATTERNS))(writer)
     writer.after([array for array in writer.scope.arrays if array.written])
 
 

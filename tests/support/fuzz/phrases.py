@@ -64,7 +64,7 @@ class Phrases:
         kind = pick(("element",) * 7 + ("local", "local", "loop", "number", "number", "argument", "draw", "table"))
         match kind:
             case "local":
-                return pick(self.locals)
+                return pick((*self.locals, *(f"({item.text} % 5)" for item in self.scope.carried)))
             case "loop" if self.scope.loops:
                 return self.scope.loop().text
             case "table" if self.scope.loops:

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 
 Range: TypeAlias = tuple[int, int] | None
 _Item = TypeVar("_Item")
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,12 @@ class Scope:
     """Whether a statement is being written that can be guarded."""
     optional: Array | None = None
     """A tensor that may be None in calls."""
+    starts: list[Whole] = field(default_factory=list[Whole])
+    """Integer arguments that carried integers begin with."""
+    carried: list[Whole] = field(default_factory=list[Whole])
+    """Integers that loops change, where the statement being written stands."""
+    focus: Whole | None = None
+    """The one that indices are made of."""
 
     def pick(self, items: Sequence[_Item]) -> _Item:
         """Return one of several things."""
@@ -77,6 +84,14 @@ class Scope:
     def loop(self) -> Whole:
         """Return the index of an open loop, mostly of an inner one."""
         return self.loops[-1] if self.chance(0.5) else self.pick(self.loops)
+
+    def mover(self) -> Whole:
+        """Return what an index is made of: a loop's index, a carried integer, or a size outside of loops."""
+        if self.focus is not None and self.chance(0.8):
+            return self.focus
+        if self.carried and self.chance(0.2):
+            return self.pick(self.carried)
+        return self.loop() if self.loops else self.pick(self.wholes)
 
 
 def extent(size: Whole) -> int:
@@ -96,9 +111,27 @@ def joined(one: Range, other: Range, operator: str) -> Range:
     return min(corners), max(corners)
 
 
+def hull(one: Range, other: Range) -> Range:
+    """Return the least interval that holds two."""
+    if one is None or other is None:
+        return one or other
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def clipped(spread: Range, low: int = _LEAST, high: int = _MOST) -> Range:
+    """Return an interval whose values are brought between two bounds."""
+    return None if spread is None else (min(max(spread[0], low), high), min(max(spread[1], low), high))
+
+
+def wrapped(spread: Range) -> Range:
+    """Return the interval of an integer of 64 bits, which may be any where it wraps."""
+    return spread if spread is None or (_LEAST <= spread[0] and spread[1] <= _MOST) else (_LEAST, _MOST)
+
+
 def index(scope: Scope, size: Whole) -> str:
     """Return an index of an axis; it stays within it unless the scope says otherwise."""
-    return kept(scope, candidate(scope, size), size)
+    found = candidate(scope, size)
+    return kept(scope, Whole(found.text, wrapped(found.range)), size)
 
 
 def kept(scope: Scope, found: Whole, size: Whole) -> str:
@@ -128,7 +161,7 @@ def kept(scope: Scope, found: Whole, size: Whole) -> str:
 
 def candidate(scope: Scope, size: Whole) -> Whole:
     """Return an integer expression that may serve as an index of an axis."""
-    loop = scope.loop() if scope.loops else scope.pick(scope.wholes)
+    loop = scope.mover()
     inner, low_high = scope.random, loop.range
     kind = scope.pick(
         (*("plain",) * 8, *("shift",) * 4, "reverse", "last", "scaled", "halved", "modulo", "sum", "number")
@@ -150,8 +183,10 @@ def candidate(scope: Scope, size: Whole) -> Whole:
         case "modulo":
             by = inner.choice((2, 3, 4))
             return Whole(f"{loop.text} % {by}", None if low_high is None else (0, by - 1))
-        case "sum" if len(scope.loops) > 1:
+        case "sum" if len(scope.loops) > (not scope.carried):
             other, operator = scope.pick(scope.loops), inner.choice("+-")
+            if scope.carried and inner.random() < 0.5:
+                loop, other, low_high = other, loop, other.range
             return Whole(f"{loop.text} {operator} {other.text}", joined(low_high, other.range, operator))
         case "number":
             return _number(scope, loop)
