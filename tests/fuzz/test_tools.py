@@ -23,7 +23,7 @@ from support.fuzz.count_carried import count_carried
 from support.fuzz.execute import kernels_of, outcome, rewritten, signature_of
 from support.fuzz.findings import read, write
 from support.fuzz.generate import case_of_seed
-from support.fuzz.guarded import guarded_pages
+from support.fuzz.guarded import GuardedDevice, guarded_pages
 from support.fuzz.shrink import shrink
 
 SEEDS = range(500)
@@ -101,6 +101,20 @@ def test_what_is_touched_outside_of_tensors_is_noticed(place, write):
     with pytest.raises(FoundError, match=f"memory was .* {'before' if place < 0 else 'after'} a tensor"):
         compare("machine code", found, outcome(lambda tensor: tensor[:0] + 0, case), case)
     assert not outcome(lambda tensor: tensor + 1, case, pages.fresh()).outside
+
+
+@pytest.mark.parametrize("place", [1000, -1000, 110])
+def test_what_is_written_outside_of_tensors_of_a_gpu_is_noticed(place):
+    def run(tensor):
+        ctypes.c_double.from_address(tensor.data_ptr() + 8 * place).value = 1.0
+
+    def add(x, y):
+        x += 1
+        return y + 1
+
+    case = Case("", (TensorArgument("x", "float64", (8,)), TensorArgument("y", "float64", (3, 2), base="x")))
+    assert outcome(lambda x, _: run(x), case, GuardedDevice("cpu")).outside
+    compare("GPU", outcome(add, case, GuardedDevice("cpu")), outcome(add, case), case)
 
 
 def test_programs_have_what_transforms_look_for(tmp_path):

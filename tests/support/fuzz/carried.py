@@ -184,7 +184,12 @@ class _Planner:
     def start(self, name: str) -> Move:
         """Plan a first value: an argument, a size or a literal."""
         pick = self.scope.pick
-        values = [self.home, self.home.shifted(-1), self.home.shifted(-1), *(self.scope.starts * 3)]
+        values = [
+            self.home,
+            self.home.shifted(-1),
+            self.home.shifted(-1),
+            *(self.scope.starts * (8 if self.scope.stray else 3)),
+        ]
         values += [Whole(text, (int(text), int(text))) for text in ("0", "0", "1", "2", "-1")]
         value = pick(values)
         if not value.text.lstrip("-").isdigit() and self.scope.chance(0.1):
@@ -215,6 +220,8 @@ class _Planner:
             lambda: [self.maybe(one, depth), use(one)],
             lambda: [use(one), self.maybe(one, depth), use(one)],
         )
+        if self.indices:
+            forms += (lambda: [change, self.from_index(one), use(other)],) * 3
         items = pick(forms)()
         while scope.chance(0.4) and len(items) < 8:
             place = scope.random.randrange(len(items) + 1)

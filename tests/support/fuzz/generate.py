@@ -64,7 +64,7 @@ def case_of_seed(seed: int) -> Case:
 def _start(source: random.Random, sizes: list[int], *, failing: bool) -> int:
     """Return what a carried integer begins with: within the tensors, at their ends, or far outside."""
     long = source.choice(sizes)
-    if source.random() < (0.5 if failing else 0.15):
+    if source.random() < (0.6 if failing else 0.15):
         return source.choice((*OUTSIDE, long, long + 1, -long - 1))
     return source.choice((0, 1, 2, max(long - 1, 0), source.randint(0, max(long - 1, 0)), long))
 

@@ -102,9 +102,8 @@ class GuardedDevice:
         """Return a copy of a tensor of one axis on the GPU."""
         begin = _next(self.used)
         self.used.append((begin, begin + memory.nbytes))
-        part = _Bytes(self.memory, begin, memory.nbytes)
-        made: Any = torch.as_tensor(part, device=self.device)
-        return made.view(memory.dtype).copy_(memory)
+        part: Any = self.memory.untyped_storage()[begin : begin + memory.nbytes]
+        return torch.empty(0, dtype=memory.dtype, device=self.device).set_(part).copy_(memory)
 
     def touched(self) -> str:
         """Return where a byte beside the tensors has changed."""
@@ -114,20 +113,6 @@ class GuardedDevice:
             return ""
         found = int((self.memory != _PATTERN).nonzero()[0])
         return _words("written", found, self.used)
-
-
-class _Bytes:
-    """Some bytes of a tensor on a GPU, for `torch.as_tensor`: their storage holds them alone."""
-
-    def __init__(self, memory: torch.Tensor, begin: int, size: int) -> None:
-        """Take the tensor, and which bytes."""
-        self.memory = memory
-        self.__cuda_array_interface__ = {
-            "data": (memory.data_ptr() + begin, False),
-            "shape": (size,),
-            "typestr": "|u1",
-            "version": 3,
-        }
 
 
 def placed(tensors: Sequence[Any], place: Callable[[torch.Tensor], torch.Tensor]) -> list[Any]:
