@@ -61,11 +61,14 @@ def test_programs_are_varied():
 
 
 def test_programs_index_with_integers_that_loops_carry():
-    seen = sum((count_carried(case_of_seed(seed).source) for seed in SEEDS), Counter[str]())
+    seen = Counter[str]()
+    for seed in SEEDS:
+        _, head, rest = case_of_seed(seed).source.partition("def generated")
+        seen += count_carried(head + rest)
     assert seen["before"] >= seen["loops"] // 15, seen
-    assert seen["after"] >= seen["loops"] // 10, seen
-    assert seen["before and after"] >= seen["loops"] // 25, seen
-    assert seen["copies"] >= seen["loops"] // 50, seen
+    assert seen["after"] >= seen["loops"] // 8, seen
+    assert seen["before and after"] >= seen["loops"] // 20, seen
+    assert seen["copies"] >= seen["loops"] // 30, seen
 
 
 @pytest.mark.parametrize(
