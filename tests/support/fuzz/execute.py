@@ -20,16 +20,17 @@ from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Assign, For, Kernel, Launch, Program
 from brickwork.ir.scalar_semantics import Number
 from brickwork.ir.signature import Signature
-from brickwork.ir.verify import verify_program
+from brickwork.ir.verify import verify_kernel
 from brickwork.ir.walk import walk
 from brickwork.runtime import stages
 from brickwork.target.target import Target
-from brickwork.transform import privatise_reductions
+from brickwork.transform import pipeline, privatise_reductions
 from brickwork.transform.distribute import DISTRIBUTED_NUMBERS
-from brickwork.transform.pipeline import ScheduledKernel, schedule_program
+from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.promote import PROMOTED_NUMBERS
 from brickwork.transform.recognise_reductions import RECOGNISED_NUMBERS
 from brickwork.transform.schedule import defaults
+from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.wavefront import WAVEFRONT_NUMBERS
 from support.fuzz.case import Case, block
 from support.fuzz.guarded import Guard, placed
@@ -117,9 +118,15 @@ def kernels_of(program: Program) -> list[Kernel]:
 
 def scheduled(program: Program, target: Target) -> Scheduled:
     """Return a program as it is compiled for a target; raises RaceError for a refuted `prange`."""
-    made = schedule_program(program, target)
-    verify_program(made[0])
-    return made
+    with patch.object(pipeline, "privatise_reductions", _privatised):
+        return pipeline.schedule_program(program, target)
+
+
+def _privatised(program: Program, schedules: Mapping[str, Schedule]) -> Program:
+    """Verify what was scheduled before private copies are made of accesses, which keep their numbers."""
+    for kernel in kernels_of(program):
+        verify_kernel(kernel)
+    return privatise_reductions.privatise_reductions(program, schedules)
 
 
 @contextmanager
@@ -127,7 +134,7 @@ def taken(program: Program, target: Target, made: Scheduled) -> Generator[None]:
     """Let the compiler take what a program was scheduled to, instead of doing so again."""
 
     def schedule(other: Program, other_target: Target) -> Scheduled:
-        return made if other == program and other_target == target else schedule_program(other, other_target)
+        return made if other == program and other_target == target else pipeline.schedule_program(other, other_target)
 
     with patch.object(stages, "schedule_program", schedule):
         yield
