@@ -220,9 +220,10 @@ class _Planner:
             lambda: [self.maybe(one, depth), use(one)],
             lambda: [use(one), self.maybe(one, depth), use(one)],
         )
-        if self.indices:
-            forms += (lambda: [change, self.from_index(one), use(other)],) * 3
-        items = pick(forms)()
+        if self.indices and scope.chance(0.2):
+            items: list[Item] = [change, self.from_index(one), use(other)]
+        else:
+            items = pick(forms)()
         while scope.chance(0.4) and len(items) < 8:
             place = scope.random.randrange(len(items) + 1)
             kind = pick(("use", "use", "move", "move", "maybe", "loop", "loop", "leave"))

@@ -102,8 +102,9 @@ class GuardedDevice:
         """Return a copy of a tensor of one axis on the GPU."""
         begin = _next(self.used)
         self.used.append((begin, begin + memory.nbytes))
-        part: Any = self.memory.untyped_storage()[begin : begin + memory.nbytes]
-        return torch.empty(0, dtype=memory.dtype, device=self.device).set_(part).copy_(memory)
+        storage: Any = self.memory.untyped_storage()
+        made: Any = torch.empty(0, dtype=memory.dtype, device=self.device)
+        return made.set_(storage[begin : begin + memory.nbytes]).copy_(memory)
 
     def touched(self) -> str:
         """Return where a byte beside the tensors has changed."""
