@@ -115,7 +115,7 @@ def _use(writer: Writer, whole: Whole) -> None:
 def _place(writer: Writer, array: Array, whole: Whole) -> str:
     """Return an element that has an integer as one of its indices, mostly as it is."""
     scope = writer.scope
-    if scope.chance(0.4):
+    if scope.chance(0.3):
         scope.focus = whole
         place = writer.phrases.element(array)
         scope.focus = None
@@ -220,7 +220,7 @@ class _Planner:
             lambda: [self.maybe(one, depth), use(one)],
             lambda: [use(one), self.maybe(one, depth), use(one)],
         )
-        if self.indices and scope.chance(0.2):
+        if self.indices and scope.chance(0.35):
             items: list[Item] = [change, self.from_index(one), use(other)]
         else:
             items = pick(forms)()
