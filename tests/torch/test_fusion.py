@@ -318,7 +318,7 @@ REFUSED = {
     "random numbers": loop("out[i] = x[i] + 0 * bw.rand()"),
     "a floor of a quotient": loop("out[i] = x[i] // 0.7"),
     "a modulus": loop("out[i] = x[i] % 0.7"),
-    "a root": loop("out[i] = abs(x[i]) ** 0.5"),
+    "a root": loop("h = 0.5\nout[i] = abs(x[i]) ** h"),
     "a cube root": loop("out[i] = math.cbrt(x[i])"),
     "the gamma function": loop("out[i] = math.gamma(x[i] + 9)"),
     "an integer of a float": loop("out[i] = int(x[i])"),

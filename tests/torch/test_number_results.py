@@ -90,10 +90,12 @@ def test_a_division_of_the_host_is_that_of_compiled_code():
     torch.testing.assert_close(share(10), share.python(10))
 
 
-def test_a_number_that_comes_from_no_element_is_pythons():
-    for function in (share, share.python):
-        assert function(7).dtype == torch.float64
-        assert function(7).item() == 4.0 * 3 / 7
+def test_a_number_that_comes_from_no_element_is_pythons_in_the_default_dtype():
+    for dtype in (torch.float64, torch.float32):
+        torch.set_default_dtype(dtype)
+        for function in (share, share.python):
+            assert function(7).dtype == dtype
+            assert function(7).item() == torch.tensor(4.0 * 3 / 7).item()
 
 
 @pytest.mark.parametrize(("begin", "expected"), [(9, 0), (1, -1), (0, 2)])

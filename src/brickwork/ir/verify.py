@@ -14,6 +14,7 @@ from typing import assert_never
 
 from brickwork.diagnostics.errors import InternalError
 from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.ir.build import sub
 from brickwork.ir.dtypes import BOOL, INT64, VALUE_DTYPES, DType, Kind, value_dtype
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
@@ -55,7 +56,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import result_dtype
-from brickwork.ir.walk import assigned_symbols, read_symbols, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 
 ASSOCIATIVE = frozenset({"add", "mul", "minimum", "maximum"})
 """Operators of reductions."""
@@ -281,6 +282,8 @@ class _Verifier:
         if node.role is Role.THREAD:
             self.constant |= {tensor for tensor in self.tensors if tensor.is_local}
         self._body(node.body, inner)
+        if _runs(node):
+            defined |= inner & assigned_symbols(node.body)
         self.tensors, self.constant = tensors, constant
         self.in_block = around
         self.indices.pop()
@@ -342,3 +345,10 @@ class _Verifier:
             self.expression(fact, scalars, BOOL)
         self.block(kernel.body, scalars)
         self.tensors = before
+
+
+def _runs(loop: For) -> bool:
+    """Whether a loop in order surely runs an iteration to its end: what it assigns may be read after it."""
+    length = sub(loop.stop, loop.start)
+    jumps = any(isinstance(node, Break | Continue) for node in statements(loop.body))
+    return loop.role is Role.SEQUENTIAL and isinstance(length, Constant) and length.value > 0 and not jumps

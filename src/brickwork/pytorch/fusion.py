@@ -13,7 +13,7 @@ import functools
 import hashlib
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -112,6 +112,7 @@ def offer(overload: Any, definition: Callable[[], Defined | None], fake: Callabl
 
     `definition` returns what the operator is made of now, None where it is to be called.
     """
+    enter_in_keys("results of operators", "in the default dtype")
     found = definition()
     if found is None:
         return
@@ -150,9 +151,27 @@ def enter_in_keys(name: str, code: str | None) -> bool:
     digests = getattr(config, _SETTING, None)
     if digests is None:
         return False
-    if code is not None:
-        setattr(config, _SETTING, {**digests, name: hashlib.sha256(code.encode()).hexdigest()})
+    digest = None if code is None else _Digest(hashlib.sha256(code.encode()).hexdigest())
+    if digest is not None and digests.get(name) != digest:
+        setattr(config, _SETTING, {**digests, name: digest})
     return True
+
+
+class _Digest(str):
+    """A digest that stands in a key together with torch's default dtype, which keys of PyTorch 2.11 lack.
+
+    The sizes of results in memory follow that dtype, so a graph of another one must not be found.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Pickle as text: keys are made of what is pickled."""
+        return str, (f"{self} {torch.get_default_dtype()}",)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return the digest itself: settings are copied before they are pickled."""
+        return self
 
 
 LOWERINGS = "torch._inductor.lowering"

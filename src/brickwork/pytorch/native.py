@@ -94,8 +94,12 @@ class NativeOperator:
         return self._schema.default.arguments
 
     def prepare(self, values: Sequence[object], place: Place) -> Artifact:
-        """Compile for arguments like these, which have no data; without tensors it runs on the CPU."""
-        values = [*values, None] if self.definition.draws_random else values
+        """Compile for arguments like these, which have no data; without tensors it runs on the CPU.
+
+        The random key, which stands last, may be left out.
+        """
+        if self.definition.draws_random and len(values) == len(self.definition.parameters):
+            values = [*values, None]
         place = place if any(isinstance(value, torch.Tensor) for value in values) else Place()
         signature = signature_of_call(self.definition, self._schema.default.arguments, values, place.kind)
         gate = self._registration.gates.get(DEFAULT)

@@ -10,7 +10,7 @@ SOURCE = """
 import torch
 
 from benchmarks.peers import triton_loops
-from brickwork.bench import answers
+from brickwork.bench import check_results as answers
 from support.peer_cases import cases, check_samples
 
 for kernel, expected, arguments in cases("cpu"):

@@ -74,6 +74,7 @@ def test_the_frontend_keeps_the_rules(name):
     "body",
     [
         (LET, loop(SUM), store(read(S))),
+        (loop(LET), store(read(S))),
         (LET, loop(SUM, role=Role.PARALLEL, reductions=(Reduction(S, OPERATORS["add"]),)), store(read(S))),
         (If(condition=read(C), then=(LET,), otherwise=(LET,)), store(read(S))),
         (loop(If(condition=read(C), then=(LET,), otherwise=(Break(),)), store(read(S))),),
@@ -90,7 +91,7 @@ def test_legal_kernels(body):
     [
         ((store(read(S)),), "read before it is assigned"),
         ((If(condition=read(C), then=(LET,)), store(read(S))), "read before it is assigned"),
-        ((loop(LET), store(read(S))), "read before it is assigned"),
+        ((replace(loop(LET), stop=Size(tensor=X, axis=0)), store(read(S))), "read before it is assigned"),
         ((LET, loop(SUM, role=Role.PARALLEL)), "read before it is assigned"),
         ((loop(Assign(symbol=I, value=integer(0))),), "loop index `i` is assigned"),
         ((Assign(symbol=C, value=TRUE),), "scalar `c` is assigned"),

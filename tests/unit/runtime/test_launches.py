@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from brickwork.codegen.grid import Form
 from brickwork.ir.nodes import Launch
 from brickwork.ir.parse import parse_program
 from brickwork.ir.walk import walk
@@ -34,7 +35,7 @@ with kernel('k', tensors=(x_t1, out_t2,), scalars=(), facts=()):
 
 @pytest.mark.parametrize(("size", "blocks"), [(0, 0), (1, 1), (1024, 1), (1025, 2), (10**9, 976563)])
 def test_threads_take_several_iterations_each(size, blocks):
-    assert found(SQUARE, (size,), 0) == [LaunchFigures("k", blocks, 256, 12 * size, size)]
+    assert found(SQUARE, (size,), 0) == [LaunchFigures("k", blocks, 256, 12 * size, size, Form.PARALLEL)]
 
 
 TRIANGLE = """
@@ -58,7 +59,7 @@ with kernel('k', tensors=(x_t1, out_t2,), scalars=(n_3,), facts=()):
     ],
 )
 def test_a_block_has_threads_for_its_longest_loop_or_warps_for_several_short_ones(rows, length, blocks, threads):
-    assert found(TRIANGLE, (rows,), length) == [LaunchFigures("k", blocks, threads, rows * length * 8, 0)]
+    assert found(TRIANGLE, (rows,), length) == [LaunchFigures("k", blocks, threads, rows * length * 8, 0, Form.BLOCK)]
 
 
 TABLE = """
