@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
@@ -171,6 +172,14 @@ def test_a_worker_that_dies_is_a_finding_and_is_replaced(tmp_path):
     assert len(total.findings) == 1
     assert "crash-7-3" in total.findings[0]
     assert read(tmp_path / "crash-7-3.py").arguments == case_of_seed(3).arguments
+
+
+def test_a_case_is_cut_off_after_the_time(tmp_path):
+    with patch.object(campaign, "GRACE", 0.2):
+        sleep = "import time; time.sleep(60)"
+        total = campaign.run(range(6), 1, tmp_path, lambda _: [sys.executable, "-c", sleep], seconds=0.2)
+    assert total.counts == {"cut off": 1}
+    assert not total.findings
 
 
 def test_no_case_begins_after_the_time(tmp_path):

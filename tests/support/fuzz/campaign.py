@@ -6,6 +6,7 @@ replaced, and the seed that it was at is a finding: compiled code may do anythin
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import multiprocessing
@@ -33,6 +34,8 @@ from support.fuzz.smooth import smooth_case_of_seed
 
 PATIENCE = 300.0
 """Seconds that one case may take, shrinking included."""
+GRACE = 30.0
+"""Seconds that cases under way are given when the time of a campaign is over; then they are cut off."""
 Examine = Callable[[Case, Path], "Counter[str]"]
 Make = Callable[[int], Case]
 
@@ -101,6 +104,8 @@ def work(seeds: TextIO, answers: TextIO, out: Path, check: Examine, make: Make, 
     The first finding of each kind is made smaller for so many seconds.
     """
     known: set[str] = set()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)  # with the usual thresholds, a tenth of the time goes to collections
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for line in seeds:
@@ -124,18 +129,19 @@ class _Worker:
         self._process: Any = None
         self._lines: queue.Queue[str] = queue.Queue()
 
-    def ask(self, seed: int) -> dict[str, Any] | str:
-        """Return the answer for a seed, or how the process ended."""
+    def ask(self, seed: int, end: float = math.inf) -> dict[str, Any] | str:
+        """Return the answer for a seed, or how the process ended; after `end` it is not waited for much longer."""
         process = self._process = self._process or self._start()
         process.stdin.write(f"{seed}\n")
         process.stdin.flush()
         try:
-            line = self._lines.get(timeout=PATIENCE)
+            left = max(end - time.monotonic(), 0.0) + GRACE
+            line = self._lines.get(timeout=min(PATIENCE, left))
         except queue.Empty:
             process.kill()
             process.wait()
             self._process = None
-            return "hang"
+            return "hang" if left > PATIENCE else "cut off"
         if line:
             return json.loads(line)
         self._process = None
@@ -200,9 +206,11 @@ def _serve(worker: _Worker, waiting: queue.Queue[int], total: Total, out: Path, 
             break
         if time.monotonic() > total.end:
             break
-        answer = worker.ask(seed)
+        answer = worker.ask(seed, total.end)
         with total.lock:
-            if isinstance(answer, str):
+            if answer == "cut off":
+                total.counts[answer] += 1
+            elif isinstance(answer, str):
                 total.counts["programs"] += 1
                 total.findings.append(str(write(make(seed), out, answer, f"the process ended: {answer}")))
             else:
