@@ -134,8 +134,8 @@ class _Worker:
         process = self._process = self._process or self._start()
         process.stdin.write(f"{seed}\n")
         process.stdin.flush()
+        left = max(end - time.monotonic(), 0.0) + GRACE
         try:
-            left = max(end - time.monotonic(), 0.0) + GRACE
             line = self._lines.get(timeout=min(PATIENCE, left))
         except queue.Empty:
             process.kill()
@@ -209,7 +209,7 @@ def _serve(worker: _Worker, waiting: queue.Queue[int], total: Total, out: Path, 
         answer = worker.ask(seed, total.end)
         with total.lock:
             if answer == "cut off":
-                total.counts[answer] += 1
+                total.counts["cut off"] += 1
             elif isinstance(answer, str):
                 total.counts["programs"] += 1
                 total.findings.append(str(write(make(seed), out, answer, f"the process ended: {answer}")))
