@@ -20,7 +20,8 @@ import brickwork as bw
 from brickwork.config import config
 
 PAGE = mmap.PAGESIZE
-DTYPES = (torch.uint8, torch.int16, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+DTYPES = (torch.uint8, torch.bfloat16, torch.float64)
+"""Elements of one, two and eight bytes."""
 LENGTHS = (1, 7, 33, 130)
 
 

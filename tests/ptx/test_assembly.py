@@ -40,28 +40,33 @@ def ready_made():
     return [program_for_gpu(operator, *rest, easy=easy) for operator, *rest in calls for easy in (True, False)]
 
 
-def suite():
-    """Return the programs of the suite's kernels."""
-    return [program_for_gpu(case.function, *case.arguments(4)) for case in SUITE.values()]
+@pytest.fixture(scope="module")
+def suite_ptx():
+    """Return the PTX of the suite's kernels."""
+    programs = [program_for_gpu(case.function, *case.arguments(4)) for case in SUITE.values()]
+    return ptx_of(programs, NEWEST_TESTED)
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_ready_made_operators_fit_the_registers(capability, tmp_path):
+    """All of them for the oldest, the tested and the newest architecture; a few for those between."""
     target = cuda_target(capability)
-    found = assemble(ptx_of(ready_made(), target), target, tmp_path)
-    assert len(found) >= 20
+    programs = ready_made() if capability in {CAPABILITIES[0], (9, 0), CAPABILITIES[-1]} else ready_made()[::6]
+    found = assemble(ptx_of(programs, target), target, tmp_path)
+    assert len(found) >= len(programs)
     assert {name: each for name, each in found.items() if each.spilled > SPILLED or each.registers > 128} == {}
 
 
-def test_suite_assembles(tmp_path):
-    found = assemble(ptx_of(suite(), NEWEST_TESTED), NEWEST_TESTED, tmp_path)
+def test_suite_assembles(suite_ptx, tmp_path):
+    found = assemble(suite_ptx, NEWEST_TESTED, tmp_path)
     assert len(found) > 90
     assert {name: each for name, each in found.items() if each.spilled} == {}
 
 
 def test_careful_code_assembles_for_the_oldest(tmp_path):
     target = cuda_target((7, 5))
-    programs = [program_for_gpu(case.function, *case.arguments(4), easy=False) for case in SUITE.values()]
+    cases = [*SUITE.values()][::2]
+    programs = [program_for_gpu(case.function, *case.arguments(4), easy=False) for case in cases]
     assert assemble(ptx_of(programs, target), target, tmp_path)
 
 
@@ -71,10 +76,9 @@ def test_fast_math_assembles(tmp_path):
     assert assemble(ptx, NEWEST_TESTED, tmp_path)
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_generated_programs_assemble(first, tmp_path):
+def test_generated_programs_assemble(tmp_path):
     programs = []
-    for seed in range(first, first + 20):
+    for seed in range(20):
         made = case_of_seed(seed)
         try:
             programs.append(program_for_gpu(made.function(tmp_path), *made.make(), easy=seed % 2 == 0))
@@ -96,7 +100,6 @@ def test_indices_of_small_tensors_take_32_bits():
     assert not re.search(r"(div|rem)\.[us]64", ptx)
 
 
-def test_no_question_to_the_compiler_is_left():
-    ptx = ptx_of(suite(), NEWEST_TESTED)
-    assert "__nvvm_reflect" not in ptx
-    assert not re.search(r"(?<!approx)\.ftz", ptx)
+def test_no_question_to_the_compiler_is_left(suite_ptx):
+    assert "__nvvm_reflect" not in suite_ptx
+    assert not re.search(r"(?<!approx)\.ftz", suite_ptx)
