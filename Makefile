@@ -22,7 +22,7 @@ demo: $(INSTALLED)
 	$(BIN)/python -m examples.demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal  # idle threads leave the cores to others
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

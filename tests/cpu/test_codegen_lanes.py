@@ -9,6 +9,7 @@ from brickwork.ir.build import cast, constant
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Break, Continue, Reduction, Role
 from support.machine import Machine, interpreted, named, scheduled
+from support.pairs import in_turn, pairwise
 from support.written import check, extent, kernel, let, load, loop, op, repeat, store, symbol, when, whole
 
 WIDTHS = (1, 4, 16, 64)
@@ -102,8 +103,10 @@ def test_backward_runs_and_gathers(numbers):
     agree(kernel((x, out), loop(i, 0, extent(x), body)), [numbers, torch.zeros_like(numbers)])
 
 
-@pytest.mark.parametrize("divisor", [1, 2, 3, 5, 16, 17, 48, 100, 2**40, -1, -2, -7, -64, -(2**63)])
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("divisor", "reverse"),
+    in_turn([1, 2, 3, 5, 16, 17, 48, 100, 2**40, -1, -2, -7, -64, -(2**63), 7], [False, True], 1),
+)
 def test_floor_division_by_a_number_known_at_run_time(divisor, reverse):
     out = torch.zeros(3, 150, dtype=torch.int64)
     to, i, d, s = named("out", 0, out), symbol("i"), symbol("d"), symbol("s")
@@ -188,9 +191,10 @@ def test_nested_parallel_loops_are_one_range():
         torch.testing.assert_close(out, expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("name", ["lt", "le", "gt", "ge"])
-@pytest.mark.parametrize("stride", [1, -1, 3, -700])
-@pytest.mark.parametrize("limit", [0, -17, 45, 2**62, -(2**62)])
+@pytest.mark.parametrize(
+    ("name", "stride", "limit"),
+    pairwise(["lt", "le", "gt", "ge"], [1, -1, 3, -700], [0, -17, 45, 2**62, -(2**62)]),
+)
 def test_lanes_compare_what_grows_along_them(numbers, name, stride, limit):
     x, out = named("x", 0, numbers), named("out", 1, numbers)
     i, s = symbol("i"), symbol("s")

@@ -9,6 +9,7 @@ from brickwork.ir.nodes import Role
 from cpu.test_device_kernels import narrow
 from support.emulated import Emulated
 from support.machine import named, scheduled
+from support.pairs import pairwise
 from support.written import extent, kernel, load, loop, op, store, symbol, when
 
 BIG = 2**31
@@ -78,19 +79,17 @@ def test_threads_of_long_grids_find_their_places(at):
     assert tuple(out.tolist()) == at
 
 
-@pytest.mark.parametrize("narrowed", [False, True])
-@pytest.mark.parametrize("width", [1, 4])
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 32, 1000003])
+@pytest.mark.parametrize(("size", "width", "narrowed"), pairwise([1, 2, 3, 7, 32, 1000003], [1, 4], [False, True]))
 def test_sizes_have_reciprocals(size, width, narrowed):
     whole = scheduled(_kernel(None), {"i": (Role.PARALLEL, width)})
     whole = narrow(whole) if narrowed else whole
     assert _run(whole, size) == ([number // size for number in NUMBERS], [number % size for number in NUMBERS])
 
 
-@pytest.mark.parametrize("narrowed", [False, True])
-@pytest.mark.parametrize("width", [1, 2, 4, 8])
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 16, 61])
-@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize(
+    ("size", "width", "narrowed", "down"),
+    pairwise([1, 2, 3, 4, 5, 16, 61], [1, 2, 4, 8], [False, True], [False, True]),
+)
 def test_neighbours_that_wrap(size, width, narrowed, down):
     x, tile = torch.zeros(200), torch.arange(float(size))
     to, tensor = named("out", 0, x), named("tile", 1, tile)

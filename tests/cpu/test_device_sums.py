@@ -9,6 +9,7 @@ from brickwork.transform.schedule import long_sums, register_tile
 from cpu.test_entry_cuda_emulated import rig_of
 from support.kernels import matrix_product
 from support.layouts import product_of_rows_by_columns, products_of_rows
+from support.pairs import in_turn
 
 
 def lagged(g: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
@@ -44,8 +45,7 @@ def few_are_enough(monkeypatch):
     monkeypatch.setattr(register_tile, "BUSY", 1)
 
 
-@pytest.mark.parametrize("length", [16, 20, 32, 48])
-@pytest.mark.parametrize("batches", [1, 9, 32])
+@pytest.mark.parametrize(("length", "batches"), in_turn([16, 20, 32, 48], [1, 9, 32], 2))
 def test_register_tiles_and_pieces_of_them(few_are_enough, batches, length):
     g, k = counting(batches, 2, length), counting(batches, 2, length).flip(2)
     rig = rig_of(lagged, g, k)
@@ -55,8 +55,17 @@ def test_register_tiles_and_pieces_of_them(few_are_enough, batches, length):
     assert {node.unrolled for node in loops(rig) if node.unrolled > 1} >= ({16} if tiled else set())
 
 
-@pytest.mark.parametrize(("rows", "columns", "length"), [(1, 5, 32), (3, 2, 64), (4, 4, 36), (9, 3, 64), (5, 3, 33)])
-@pytest.mark.parametrize("function", [product_of_rows_by_columns, products_of_rows])
+@pytest.mark.parametrize(
+    ("rows", "columns", "length", "function"),
+    [
+        (*sizes, function)
+        for sizes, function in in_turn(
+            [(1, 5, 32), (3, 2, 64), (4, 4, 36), (9, 3, 64), (5, 3, 33)],
+            [product_of_rows_by_columns, products_of_rows],
+            1,
+        )
+    ],
+)
 def test_long_sums(monkeypatch, function, rows, columns, length):
     monkeypatch.setattr(long_sums, "LONG", 32)
     x, w = counting(rows, length), counting(columns, length).flip(1)

@@ -22,11 +22,11 @@ from brickwork.target.cuda import cuda_target
 from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import schedule_program
 from support.fake_cuda import CudaRig, Launched
+from support.forms import SIZES, forms
 from support.kernels import SUITE, Case
 from support.tensors import LAYOUTS, argument_type, copy
 
 KEY = 123456789012345
-SIZES = {"empty": 0, "one": 1, "some": 7}
 KINDS = {"int64": ArgumentKind.INT_LIST, "float64": ArgumentKind.FLOAT_LIST, "bool": ArgumentKind.BOOL_LIST}
 
 
@@ -110,13 +110,7 @@ def expected(case: Case, arguments: tuple[Any, ...]) -> list[torch.Tensor]:
     return [*results, *(item for item in arguments if isinstance(item, torch.Tensor))]
 
 
-def parameters() -> list[Any]:
-    found = [(name, size, "plain") for name in SUITE for size in SIZES if SIZES[size] >= SUITE[name].least]
-    found += [(name, "some", layout) for name in SUITE for layout in LAYOUTS if layout != "plain"]
-    return [pytest.param(*item, id="-".join(item)) for item in found]
-
-
-@pytest.mark.parametrize(("name", "size", "layout"), parameters())
+@pytest.mark.parametrize(("name", "size", "layout"), forms(), ids="-".join)
 def test_what_is_launched_computes_what_the_source_says(name: str, size: str, layout: str) -> None:
     case = SUITE[name]
     arguments = arguments_of(case, SIZES[size], layout)

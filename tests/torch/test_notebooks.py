@@ -14,10 +14,10 @@ from brickwork.config import config
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SMALL = {
-    "brick_wall": "updates, workers, seconds = 30, 1, 0.005",
-    "language_model": "settings, characters, seconds = Settings(16, 1, 32, 4, 15), 20, 0.005",
-    "override_sin": "size, settings, backend, seconds = 24, Settings(32, 2, 30), 'aot_eager', 0.005",
-    "tetris": "settings, count, moves = Settings(controllers=8, games=1, elite=2, most=100), 2, 20",
+    "brick_wall": "updates, workers, seconds = 8, 1, 0.005",
+    "language_model": "settings, characters, seconds = Settings(16, 1, 32, 4, 6), 8, 0.005",
+    "override_sin": "size, settings, backend, seconds = 24, Settings(16, 2, 10), 'aot_eager', 0.005",
+    "tetris": "settings, count, moves = Settings(controllers=4, games=1, elite=2, most=40), 2, 10",
 }
 PICTURES = {"brick_wall": 3, "language_model": 1, "override_sin": 1, "tetris": 2}
 TABLES = {"brick_wall": 1, "language_model": 1, "override_sin": 1, "tetris": 0}

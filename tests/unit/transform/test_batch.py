@@ -14,6 +14,7 @@ from brickwork.ir.walk import walk
 from brickwork.transform.derivation import Batch, Forward
 from support.derivatives import derived, interpreted
 from support.kernels import SUITE
+from support.pairs import in_turn
 from support.tensors import copy
 
 SAMPLES = 2
@@ -72,8 +73,7 @@ def check(function, arguments, given, keys=()):
                 torch.testing.assert_close(all_of_them[number], its_own, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", sorted(SUITE))
-@pytest.mark.parametrize("which", ["all", "first", "last"])
+@pytest.mark.parametrize(("name", "which"), in_turn(sorted(SUITE), ["all", "first", "all", "last"], 2))
 def test_samples_are_apart(name, which):
     case = SUITE[name]
     arguments = list(case.arguments(max(3, case.least)))

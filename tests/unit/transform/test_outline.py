@@ -14,6 +14,7 @@ from brickwork.ir.text import print_program
 from brickwork.ir.verify import verify_program
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
+from support.forms import SIZES, forms
 from support.kernels import SUITE
 from support.tensors import LAYOUTS, argument_type, to_memory, to_tensor
 
@@ -50,18 +51,10 @@ def run(program, arguments, check):
     return [*map(to_tensor, results), *after]
 
 
-def cases():
-    for name, case in sorted(SUITE.items()):
-        for size in (0, 1, 7, 12):
-            if size >= case.least:
-                yield pytest.param(name, size, "plain", id=f"{name}-{size}")
-        yield from (pytest.param(name, 7, layout, id=f"{name}-{layout}") for layout in LAYOUTS if layout != "plain")
-
-
-@pytest.mark.parametrize(("name", "size", "layout"), [*cases()])
+@pytest.mark.parametrize(("name", "size", "layout"), forms(), ids="-".join)
 def test_the_suite_in_pieces_means_what_the_source_says(name, size, layout):
     case = SUITE[name]
-    arguments = arguments_of(case, size, layout)
+    arguments = arguments_of(case, SIZES[size], layout)
     program, pieces = programs(name, tuple(map(argument_type, arguments)))
     verify_program(pieces)
     for one, other in zip(run(program, arguments, False), run(pieces, arguments, True), strict=True):
