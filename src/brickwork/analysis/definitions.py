@@ -30,6 +30,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.walk import assigned_symbols, statements, substitute, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 LARGEST = 64
@@ -44,11 +45,13 @@ class Definitions:
     stored: frozenset[Tensor]
     values: Mapping[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
 
+    @legality
     def value(self, expression: Expression) -> Expression | None:
         """Return an expression in terms of what the block does not change; None where that is not known."""
         found = substitute(expression, self.values) if self.values else expression
         return found if all(map(self._stays, walk(found))) else None
 
+    @legality
     def _stays(self, node: Node) -> bool:
         match node:
             case Read(symbol=symbol):
@@ -74,6 +77,7 @@ class Definitions:
         """Return what is known where an iteration of a loop in the block begins."""
         return self._without(assigned_symbols(loop))
 
+    @legality
     def _without(self, symbols: frozenset[Symbol]) -> Definitions:
         if not symbols & self.values.keys():
             return self

@@ -37,6 +37,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
 
@@ -87,8 +88,6 @@ def _is_short(loop: For) -> bool:
 
 def _versions(loop: For) -> Statement:
     """Return the loop without the checks that are tested before it, or with them."""
-    if any(isinstance(node, Load) for node in walk((loop.start, loop.stop))):
-        return loop
     pass_ = _Pass(loop)
     body = pass_.block(loop.body, definitions_in(loop.body), frozenset())
     tests = tuple(pass_.tests)
@@ -158,6 +157,7 @@ class _Pass:
 
     # ------------------------------------------------------------ what an index runs through
 
+    @legality
     def range(self, index: Expression) -> Range | None:
         """Return the range of an int64 expression over all iterations."""
         if self.loop.index not in read_symbols(index):
@@ -170,6 +170,7 @@ class _Pass:
             case _:
                 return None
 
+    @legality
     def leaf(self, low: Expression, high: Expression) -> Range | None:
         """Return the range of what is computed before the loop."""
         for value in (low, high):
@@ -187,6 +188,7 @@ class _Pass:
             self.test("le", value, build.integer(LEAF))
         return found._replace(limit=LEAF)
 
+    @legality
     def apply(self, name: str, operands: tuple[Expression, ...]) -> Range | None:
         """Return the range of an operator's results."""
         match name, operands:
@@ -212,6 +214,7 @@ class _Pass:
                 return None
 
 
+@legality
 def _scaled(found: Range | None, factor: int) -> Range | None:
     if found is None or abs(factor) * found.limit > MOST:
         return None
@@ -220,6 +223,7 @@ def _scaled(found: Range | None, factor: int) -> Range | None:
     return Range(low, high, abs(factor) * found.limit)
 
 
+@legality
 def _may_divide_by_zero(node: Node) -> bool:
     match node:
         case Apply(operator=operator, operands=(_, divisor)) if operator.name in {"floordiv", "mod", "div"}:
@@ -231,6 +235,7 @@ def _may_divide_by_zero(node: Node) -> bool:
 # ---------------------------------------------------------------- checks
 
 
+@legality
 def _place(check: Check, known: Definitions) -> tuple[Expression, Expression] | None:
     """Return the index and the size of a check of an index; None where what the index is worth is not known."""
     if check.failure.kind is not FailureKind.INDEX:
@@ -247,6 +252,7 @@ def _place(check: Check, known: Definitions) -> tuple[Expression, Expression] | 
             return None
 
 
+@legality
 def _plain(node: NodeType, known: Definitions, places: set[tuple[Expression, Expression]]) -> NodeType:
     """Leave out the resolution of negative indices where the test shows that there are none."""
 
