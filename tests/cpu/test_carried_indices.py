@@ -99,9 +99,23 @@ def doubled(x: torch.Tensor, s: int):
         x[a - 128 * i] += 1.0
 
 
+def divided_where_it_may_be(x: torch.Tensor, s: int):
+    for i in range(x.shape[0]):
+        if s != 0:
+            x[i - i + 40 // s] += 1.0
+            x[(i + 7) % s - i] += 2.0
+
+
+def by_an_element_that_changes(x: torch.Tensor, s: int):
+    for i in range(x.shape[0]):
+        k = int(x[0])
+        x[i + s] += 1.0
+        x[k - i] += 2.0
+
+
 PROGRAMS = [
     *(last_place, copy_of_copy, counted_down, counted_after_use, swapped, set_in_a_branch, set_in_an_inner_loop),
-    *(known_before_it_changes, doubled),
+    *(known_before_it_changes, doubled, divided_where_it_may_be, by_an_element_that_changes),
 ]
 LENGTH, AROUND = 20, 300
 PLACES = [0, 1, 10, 19, 20, -1, -20, -21, 40, 260, -300, 5_000_000, -(2**40), 2**62, -(2**63), 2**63 - 1]
