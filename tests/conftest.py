@@ -1,7 +1,7 @@
 """What holds for all tests.
 
-Hypothesis has no deadlines, since machines are shared. The disk cache is their own. Programs keep the rules of the IR
-whenever one is scheduled. Inductor compiles in the process that asks, and all tests share what it has built.
+Hypothesis has no deadlines, since machines are shared. The disk cache is their own. Inductor compiles in the process
+that asks, and all tests share what it has built.
 """
 
 import os
@@ -11,8 +11,6 @@ import torch
 from hypothesis import settings
 
 from brickwork.config import config
-from brickwork.ir.verify import verify_program
-from brickwork.runtime import device_stages, stages
 from support.gpu import NO_GPU, end_if_lost, settle
 
 settings.register_profile("suite", deadline=None)
@@ -24,23 +22,6 @@ def own_cache(tmp_path_factory):
     """Keep the user's cache out of the tests, and the tests out of the user's cache."""
     with config.override(cache_dir=str(tmp_path_factory.mktemp("cache"))):
         yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def programs_keep_the_rules():
-    """Verify each program that is scheduled: passes rely on the rules of the IR."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (stages, device_stages):
-            patch.setattr(module, "schedule_program", _verified(module.schedule_program))
-        yield
-
-
-def _verified(schedule):
-    def schedule_program(program, target):
-        verify_program(program)
-        return schedule(program, target)
-
-    return schedule_program
 
 
 @pytest.fixture(scope="session", autouse=True)

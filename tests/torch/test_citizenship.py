@@ -382,3 +382,29 @@ def test_scripted_code_calls_an_operator_by_its_handle(tmp_path: Path):
     file = str(tmp_path / "blended.pt")
     torch.jit.save(scripted, file)
     torch.testing.assert_close(torch.jit.load(file)(x, y), blended(x, y))
+
+
+@pytest.mark.filterwarnings("ignore:BW403", "ignore:.*torch.jit:DeprecationWarning")
+def test_scripts_call_the_code_of_their_handle_when_its_name_was_defined_again():
+    def scaled_by(by):
+        @bw.op("bwcitizen::scaled_anew")
+        def scaled(x: torch.Tensor) -> torch.Tensor:
+            out = torch.empty_like(x)
+            for i in range(x.shape[0]):
+                out[i] = by * x[i]
+            return out
+
+        return scaled
+
+    old, new = scaled_by(2.0), scaled_by(3.0)
+
+    def by_old(x: torch.Tensor) -> torch.Tensor:
+        return old(x) + 0
+
+    def by_new(x: torch.Tensor) -> torch.Tensor:
+        return new(x) + 0
+
+    x = torch.ones(2)
+    old(x)
+    assert torch.jit.script(by_old)(x).tolist() == [2.0, 2.0]
+    assert torch.jit.script(by_new)(x).tolist() == [3.0, 3.0]

@@ -17,6 +17,7 @@ from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Launch, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
+from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.crash import surprises
@@ -61,6 +62,7 @@ def emit(
     default_dtype: DType | None = None,
 ) -> tuple[Artifact, Sequence[ScheduledKernel]]:
     """Run the stages after the IR: the kernels of all launches, and the entry; failures have one numbering."""
+    verify_program(program)
     program, kernels = schedule_program(program, target)
     pieces = steps.reach("pieces", print_program(program))
     steps.reach("schedule", "\n".join((*(str(each.schedule) for each in kernels), pieces)))

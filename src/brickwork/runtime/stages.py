@@ -20,6 +20,7 @@ from brickwork.ir.nodes import Program
 from brickwork.ir.parse import parse_program
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_kernel, print_program
+from brickwork.ir.verify import verify_program
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.crash import Attempt, surprises
 from brickwork.runtime.signature import signature_text
@@ -66,7 +67,11 @@ def required_default(definition: Defined, signature: Signature) -> DType | None:
 def emit(
     program: Program, target: Target, module: Module, steps: StageFiles, *, default_dtype: DType | None = None
 ) -> tuple[Artifact, list[ScheduledKernel]]:
-    """Run the stages after the IR; `default_dtype` as in `emit_entry`."""
+    """Run the stages after the IR; `default_dtype` as in `emit_entry`.
+
+    Passes rely on the rules of the IR without asking, so they are verified first (1.5 ms of timex's 230 ms).
+    """
+    verify_program(program)
     program, scheduled = schedule_program(program, target)
     kernels = [*scheduled]
     texts = [text for each in kernels for text in (str(each.schedule), print_kernel(each.kernel))]
