@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
 
-MARK = "legality"
+from tests.mutate.directions import directions
+
+MARKS = {"legality", "hazard"}
 PROBE = "__legality_probe__"
 
 Function = ast.FunctionDef
@@ -38,6 +40,7 @@ class Marked:
     name: str
     node: Function
     around: tuple[ast.ClassDef, ...]
+    hazard: bool
 
     def code(self, node: Function) -> CodeType:
         """Return the code object of a changed version of the function."""
@@ -67,7 +70,7 @@ def marked_functions(folder: Path) -> list[Marked]:
     found: list[Marked] = []
     for file in sorted(folder.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
-        if f"@{MARK}" in text:
+        if any(f"@{mark}" in text for mark in MARKS):
             found.extend(_marked(file, ast.parse(text), ()))
     return found
 
@@ -76,10 +79,11 @@ def _marked(file: Path, node: ast.AST, around: tuple[ast.ClassDef, ...]) -> Iter
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
             yield from _marked(file, child, (*around, child))
-        elif isinstance(child, Function) and any(
-            isinstance(d, ast.Name) and d.id == MARK for d in child.decorator_list
-        ):
-            yield Marked(file, ".".join([outer.name for outer in around] + [child.name]), child, around)
+        elif isinstance(child, Function):
+            marks = MARKS & {item.id for item in child.decorator_list if isinstance(item, ast.Name)}
+            name = ".".join([outer.name for outer in around] + [child.name])
+            if marks:
+                yield Marked(file, name, child, around, hazard="hazard" in marks)
 
 
 # ---------------------------------------------------------------- what is changed
@@ -87,21 +91,28 @@ def _marked(file: Path, node: ast.AST, around: tuple[ast.ClassDef, ...]) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A node, what takes its place, the expression to watch, and the value that it has to take."""
+    """A node, what takes its place, the expression to watch, and the value that it has to take.
+
+    `wider` is 1 where the new condition holds whenever the old one does, -1 for the reverse, 0 where neither is known.
+    """
 
     place: Path_
     edit: Edit
     watched: Path_ | None
     value: bool | None = None
+    wider: int = 0
 
 
 def mutants(function: Marked) -> list[Mutant]:
     """Return the mutants of a function, each once."""
     changes = list(_changes(function.node, ()))
     numbers = {place: number for number, place in enumerate(probes(function), 1)}
+    leads = directions(function.node, hazard=function.hazard)
     seen = {ast.unparse(_simplified(function.node))}
     found: list[Mutant] = []
     for change in changes:
+        if change.wider * leads.get(change.place, 0) < 0:
+            continue
         node = copy.deepcopy(function.node)
         old = _at(node, change.place)
         before = _text(old)
@@ -143,16 +154,19 @@ def _changes(node: ast.AST, place: Path_) -> Iterator[Change]:
     match node:
         case ast.BoolOp(op=op, values=values):
             for at in range(len(values)):
-                yield Change(place, _without("values", at), (*place, "values", at), isinstance(op, ast.Or))
+                either = isinstance(op, ast.Or)
+                yield Change(place, _without("values", at), (*place, "values", at), either, -1 if either else 1)
         case ast.BinOp(op=ast.BitOr()):
             # `a | b | c` is `(a | b) | c`: the left operand alone is what drops the last one.
-            yield Change(place, _side("left"), None)
+            yield Change(place, _side("left"), None, wider=-1)
             if not _is_union(node.left):
-                yield Change(place, _side("right"), None)
+                yield Change(place, _side("right"), None, wider=-1)
         case ast.Compare(ops=ops):
             for at, op in enumerate(ops):
                 if type(op) in SWAPPED:
-                    yield Change(place, _swapped(at), place, type(op) in {ast.LtE, ast.GtE} if len(ops) == 1 else None)
+                    closed = type(op) in {ast.LtE, ast.GtE}
+                    seen = closed if len(ops) == 1 else None
+                    yield Change(place, _swapped(at), place, seen, -1 if closed else 1)
                 if isinstance(op, ast.In | ast.NotIn):
                     yield from _members(node.comparators[at], (*place, "comparators", at))
         case ast.Call(func=ast.Name(id=name), args=arguments):
@@ -189,7 +203,7 @@ def _roots(node: ast.AST, place: Path_) -> Iterator[Change]:
         case ast.If() | ast.IfExp():
             yield from _forced((*place, "test"))
         case ast.While():
-            yield Change((*place, "test"), _constant(False), (*place, "test"), True)
+            yield Change((*place, "test"), _constant(False), (*place, "test"), True, -1)
         case ast.comprehension(ifs=ifs):
             for at in range(len(ifs)):
                 yield from _forced((*place, "ifs", at))
@@ -214,15 +228,15 @@ def _is_condition(value: ast.expr | None) -> bool:
 
 
 def _forced(place: Path_) -> Iterator[Change]:
-    yield Change(place, _constant(True), place, False)
-    yield Change(place, _constant(False), place, True)
+    yield Change(place, _constant(True), place, False, 1)
+    yield Change(place, _constant(False), place, True, -1)
 
 
 def _members(node: ast.AST, place: Path_) -> Iterator[Change]:
     """Yield the changes that drop a member of a literal collection."""
     if isinstance(node, ast.Tuple | ast.Set | ast.List) and len(node.elts) > 1:
         for at in range(len(node.elts)):
-            yield Change(place, _without("elts", at), None)
+            yield Change(place, _without("elts", at), None, wider=-1)
 
 
 # ---------------------------------------------------------------- edits

@@ -41,7 +41,7 @@ from brickwork.analysis.polynomial import (
     order_of,
 )
 from brickwork.analysis.verdicts import BoundVerdict, Conflict, ConflictKind, Party
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
 PAIR = 2
@@ -63,7 +63,7 @@ class Facts:
         return not access.axes[axis].wraps or self.bounds[access.number, axis].plain
 
 
-@legality
+@hazard
 def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
     """Return two accesses in the way of running a loop's iterations at once, or None if there are none."""
     inside = [access for access in facts.model.accesses if access.is_shared(loop)]
@@ -188,7 +188,7 @@ def _ask(facts: Facts, loop: Loop, first: Access, second: Access) -> Conflict | 
     return None
 
 
-@legality
+@hazard
 def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: int) -> bool:
     """Whether `first` may touch what `second` touches where the loop's index is greater.
 
@@ -200,7 +200,7 @@ def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: 
     return facts.solver.feasible((*formulas, less(of_atom(loop.atom), moved[loop.atom]))) is not False
 
 
-@legality
+@hazard
 def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access, second: Access) -> bool:
     """Whether `second` may touch in a later iteration of a nest of two what `first` touches, on no later diagonal.
 

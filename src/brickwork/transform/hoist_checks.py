@@ -37,7 +37,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.guard import conjunction
 
@@ -223,7 +223,7 @@ def _scaled(found: Range | None, factor: int) -> Range | None:
     return Range(low, high, abs(factor) * found.limit)
 
 
-@legality
+@hazard
 def _may_divide_by_zero(node: Node) -> bool:
     match node:
         case Apply(operator=operator, operands=(_, divisor)) if operator.name in {"floordiv", "mod", "div"}:

@@ -30,7 +30,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import FLOATS
 from brickwork.ir.walk import children, rewrite, statements, walk
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
 Symbols = frozenset[Symbol]
@@ -117,7 +117,7 @@ class Partition:
             return True
         return self.has_nests(statement) or all(map(self.is_host, inner))
 
-    @legality
+    @hazard
     def _leaves(self, block: Block) -> bool:
         """Whether what the device runs may leave the loop that a block is the body of."""
         for statement in block:
@@ -206,7 +206,7 @@ def _after_check(block: Block, places: Partition, checked: bool) -> tuple[bool, 
     return followed, checked
 
 
-@legality
+@hazard
 def jumps_out(statement: Node) -> bool:
     """Whether a statement may leave, or continue, a loop around it."""
     match statement:

@@ -48,7 +48,7 @@ from brickwork.ir.nodes import (
     Symbol,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import jumps_out
 
@@ -133,7 +133,7 @@ class _Finder:
         read = read_symbols((*ahead, arm.value, *(item.value for item in arm.others)))
         return None if read & kept or self.may_fail(arm, ahead) else arm
 
-    @legality
+    @hazard
     def may_fail(self, arm: _Arm, ahead: list[Statement]) -> bool:
         """Whether what is noted beside the best value reads what could be out of range, and is not read anyway.
 

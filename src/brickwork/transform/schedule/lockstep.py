@@ -29,7 +29,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import statements, walk
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
 Tensors = frozenset[Tensor]
@@ -153,7 +153,7 @@ class _Placing:
         return first, second, read
 
 
-@legality
+@hazard
 def _stores_into_copies(loop: For) -> bool:
     """Return whether a loop stores into a local from outside, of which each thread of the block has a copy."""
     own = {node.tensor for node in statements(loop.body) if isinstance(node, Local)}
