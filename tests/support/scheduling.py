@@ -14,6 +14,7 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import rewrite
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
+from brickwork.transform.canonical.form import canonical
 from brickwork.transform.pipeline import schedule_kernel, schedule_program
 from brickwork.transform.privatise import scratch_of
 from support.lowering import Nested, argument_type, memory, nested, program_of
@@ -25,6 +26,7 @@ GPU = cuda_target((9, 0))
 
 def scheduled(program: Program, target: Target = AVX2) -> Program:
     """Return the program with each kernel as it would be compiled for a target."""
+    program = canonical(program)
     scratch = scratch_of(program)
 
     def visit(node: Node) -> Node:

@@ -82,11 +82,11 @@ def live_before(
     `breaks` and `continues` are those that are live where such a statement jumps to. `note` is told of each For what
     is live after it.
     """
-    return _Liveness({}).block(block, after, _Ends(breaks, continues), note)
+    return Liveness({}).block(block, after, Ends(breaks, continues), note)
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends:
+class Ends:
     """What is live where a `break` and a `continue` jump to."""
 
     breaks: Symbols = NONE
@@ -97,7 +97,7 @@ _Note: TypeAlias = Callable[[For, Symbols], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Liveness:
+class Liveness:
     """Liveness of one tree. What is live before a block is what it reads first, and some of what is live after it.
 
     So what an iteration reads before it assigns is asked once for each loop, however deep it stands; `exposed` has it.
@@ -105,7 +105,7 @@ class _Liveness:
 
     exposed: dict[int, Symbols]
 
-    def block(self, block: Block, after: Symbols, ends: _Ends, note: _Note | None) -> Symbols:
+    def block(self, block: Block, after: Symbols, ends: Ends, note: _Note | None) -> Symbols:
         """Return what is live before a block."""
         live = after
         for statement in reversed(block):
@@ -113,7 +113,7 @@ class _Liveness:
         return live
 
     @legality
-    def statement(self, statement: Statement, after: Symbols, ends: _Ends, note: _Note | None) -> Symbols:
+    def statement(self, statement: Statement, after: Symbols, ends: Ends, note: _Note | None) -> Symbols:
         """Return what is live before a statement."""
         match statement:
             case Assign(symbol=symbol, value=value):
@@ -124,13 +124,13 @@ class _Liveness:
             case For(index=index, body=body):
                 around = after | (self.read_first(statement, body) - {index})
                 if note is not None:
-                    self.block(body, around, _Ends(after, around), note)
+                    self.block(body, around, Ends(after, around), note)
                     note(statement, after)
                 return around | read_symbols((statement.start, statement.stop))
             case While(prelude=prelude, condition=condition, body=body):
                 whole = (*prelude, If(condition=condition, then=body, otherwise=(Break(),)))
                 around = after | self.read_first(statement, whole)
-                return self.block(whole, around, _Ends(after, around), note)
+                return self.block(whole, around, Ends(after, around), note)
             case Break():
                 return ends.breaks
             case Continue():
@@ -141,7 +141,7 @@ class _Liveness:
     def read_first(self, loop: For | While, turn: Block) -> Symbols:
         """Return the variables that an iteration of a loop may read before it sets them."""
         if id(loop) not in self.exposed:
-            self.exposed[id(loop)] = self.block(turn, NONE, _Ends(), None)
+            self.exposed[id(loop)] = self.block(turn, NONE, Ends(), None)
         return self.exposed[id(loop)]
 
 

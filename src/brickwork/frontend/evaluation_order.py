@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import load
 from brickwork.frontend.lowering_state import State
 from brickwork.frontend.typing import Items, Operand, Value, View
@@ -20,17 +20,17 @@ from brickwork.ir.nodes import Expression, Load, Store
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 
 
-def settle(state: State, found: Operand) -> Operand:
-    """Return the operand with its values as they are now."""
+def settle(state: State, found: Operand, loc: Location) -> Operand:
+    """Return the operand with its values as they are now; elements are read at `loc`."""
     match found:
         case Value():
             return replace(found, expression=state.fix(found.expression))
         case View() if found.is_element:
-            return settle(state, load(state, found, found.indices[0].loc if found.indices else NOWHERE))
+            return settle(state, load(state, found, loc), loc)
         case View():
             return View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
         case Items():
-            return Items(tuple(settle(state, item) for item in found.items), found.site)
+            return Items(tuple(settle(state, item, loc) for item in found.items), found.site)
         case _:
             return found
 

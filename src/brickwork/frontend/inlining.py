@@ -84,7 +84,7 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
             state.assign((frame.path, name), found, loc)
             frame.bindings[name] = Variable((frame.path, name))
         else:
-            frame.bindings[name] = settle(state, found)
+            frame.bindings[name] = settle(state, found, loc)
             settle_names(state, found)
 
 

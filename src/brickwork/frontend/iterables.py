@@ -106,7 +106,7 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
                 raise error("BW008", message, loc, "write `range` here")
             case _:
                 pass
-    found = settle(state, operand(state, frame, node))
+    found = settle(state, operand(state, frame, node), frame.loc(node))
     if isinstance(found, Items):
         return Listed(found.items)
     if isinstance(found, View) and not found.is_element and found.rank:

@@ -135,7 +135,7 @@ def _assign(state: State, frame: Frame, targets: list[ast.expr], source: ast.exp
     else:
         found = as_given(frame, source, operand(state, frame, source))
     if len(targets) > 1:
-        found = settle(state, found)
+        found = settle(state, found, loc)
     for target in targets:
         assign_target(state, frame, target, found, loc)
 
@@ -162,7 +162,7 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
             if len(found.items) != len(target.elts):
                 message = f"{len(target.elts)} names are assigned, but there are {len(found.items)} values"
                 raise error("BW101", message, loc, "write one name for each value")
-            settled = [settle(state, item) for item in found.items]
+            settled = [settle(state, item, loc) for item in found.items]
             parts = [part.value if isinstance(part, ast.Starred) else part for part in target.elts]
             for part, item in _without_lists(state, frame, list(zip(parts, settled, strict=True)), loc):
                 assign_target(state, frame, part, item, loc)
@@ -224,7 +224,7 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
     if moves(state, frame, name, found):
         rebind(state, frame, [(name, found)], loc)
         return
-    found = settle(state, found)
+    found = settle(state, found, loc)
     if isinstance(found, Value) and _is_rounded(found.expression):
         found = Value(state.pin(found.expression, name), found.weak)
     if isinstance(found, Items) and name in frame.several - frame.aliases and _are_numbers(found):
@@ -507,7 +507,7 @@ def _return_from_loop(state: State, frame: Frame, returning: Returning, node: as
     if node.value is None:
         found: Operand = Items(())
     else:
-        found = settle(state, operand(state, frame, node.value))
+        found = settle(state, operand(state, frame, node.value), loc)
     several = isinstance(found, Items)
     values = found.items if isinstance(found, Items) else (found,)
     count = len(values) if several else None

@@ -117,8 +117,8 @@ def rewrite_expressions(block: Block, change: Callable[[Expression], Expression]
     return tuple(rewrite(statement, visit) for statement in block)
 
 
-def rewrite_statements(block: Block, change: Callable[[Statement], Block]) -> Block:
-    """Return the block with every statement replaced by the block `change` gives, inner statements first."""
+def rewrite_blocks(block: Block, change: Callable[[Block], Block]) -> Block:
+    """Return the block with `change` applied to every block in it, inner ones first, and to itself."""
     result: list[Statement] = []
     for statement in block:
         changes: dict[str, Any] = {}
@@ -126,11 +126,16 @@ def rewrite_statements(block: Block, change: Callable[[Statement], Block]) -> Bl
             value = getattr(statement, name)
             if isinstance(value, tuple) and any(isinstance(item, STATEMENTS) for item in cast("tuple[Any]", value)):
                 inner = cast("Block", value)
-                changed = rewrite_statements(inner, change)
+                changed = rewrite_blocks(inner, change)
                 if len(changed) != len(inner) or any(new is not old for new, old in zip(changed, inner, strict=True)):
                     changes[name] = changed
-        result.extend(change(replace(statement, **changes) if changes else statement))
-    return tuple(result)
+        result.append(replace(statement, **changes) if changes else statement)
+    return change(tuple(result))
+
+
+def rewrite_statements(block: Block, change: Callable[[Statement], Block]) -> Block:
+    """Return the block with every statement replaced by the block `change` gives, inner statements first."""
+    return rewrite_blocks(block, lambda inner: tuple(new for old in inner for new in change(old)))
 
 
 def substitute(node: NodeType, values: Mapping[Symbol, Expression]) -> NodeType:

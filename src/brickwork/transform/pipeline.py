@@ -1,6 +1,6 @@
 """The list of transforms, in order, with the reason for the order.
 
-0. propagate_indices: takes out what keeps nests from being perfect, and nothing else.
+0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
 1. privatise: first of what rests on proofs, since loops are independent then that were not.
    distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
    first, since that makes nests perfect, whose order can be chosen.
@@ -35,6 +35,7 @@ from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, holds, narrow_conditions
+from brickwork.transform.canonical.form import canonical
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.explanation import GUARDS
@@ -49,7 +50,6 @@ from brickwork.transform.predicate import predicate
 from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.privatise_reductions import privatise_reductions
 from brickwork.transform.promote import apart_in, promote
-from brickwork.transform.propagate_indices import propagate_indices
 from brickwork.transform.recognise_reductions import recognise_reductions
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.schedule.apply import apply_schedule
@@ -113,7 +113,7 @@ def schedule_kernel(
     `known` is what is known of its arguments for a grid; `scratch` are the tensors that nothing else uses. What is in
     `before` is checked before each launch.
     """
-    written = propagate_indices(kernel)
+    written = kernel
     as_written = cache(lambda: analyse(written))
     kernel, analysis, rests = _rewritten(written, as_written, target, scratch)
     analysis = take_claims(kernel, analysis)
@@ -315,6 +315,7 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
 
     Every kernel to emit is one that a launch in the program names.
     """
+    program = canonical(program)
     nodes = ((place, node) for place, statement in enumerate(program.body) for node in walk(statement))
     kernels = [(place, node.kernel) for place, node in nodes if isinstance(node, Launch)]
     known = argument_facts_of(program)

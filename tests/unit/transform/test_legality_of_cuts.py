@@ -1,6 +1,6 @@
 """Loops that must not be cut, elements that must not become variables, and code that must stay where it is.
 
-Each program is like one that `distribute`, `promote`, `propagate_indices`, `sink` or `unswitch` is for, but for one
+Each program is like one that `distribute`, `promote`, `sink` or `unswitch` is for, but for one
 thing that makes that illegal. It means the same as written and however it is run.
 """
 

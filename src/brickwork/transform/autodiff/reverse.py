@@ -75,6 +75,7 @@ from brickwork.transform.autodiff.sweep_order import in_source_order
 from brickwork.transform.autodiff.tapes import Tapes
 from brickwork.transform.autodiff.trip_counts import TripCounts
 from brickwork.transform.autodiff.varying_loads import varying_loops
+from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.preconditions import preconditions_of, strictest
@@ -93,6 +94,7 @@ def backward(program: Program, derivation: Backward, signature: Signature) -> Pr
 
     It adds to elements where contributions arise: that is the form to derive again.
     """
+    program = canonical(program)
     derived, lost = _derived(program, derivation, signature, reached=False)
     if lost:
         derived, lost = _derived(program, derivation, signature, reached=True)

@@ -1,0 +1,41 @@
+"""The passes that bring kernels to canonical form, in order, with the reason for the order.
+
+1. coalesce: temporaries of simultaneous assignments go, so that a statement assigns what the user assigned.
+2. propagate_copies: what repeats a variable or a literal becomes that; loops then start where the literal says.
+3. count: loops that count become loops with an index, and variables that count along become sums with it. Inner
+   loops come first: what they add in all is what an iteration of the loop around them adds.
+4. propagate_copies again: the sums begin with what the variables began with.
+5. without_dead: what nothing reads any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from brickwork.ir.nodes import Assign, Kernel, Launch, Node, Program
+from brickwork.ir.walk import rewrite, statements
+from brickwork.transform.canonical.coalesce import coalesce
+from brickwork.transform.canonical.copies import propagate_copies
+from brickwork.transform.canonical.counting import count
+from brickwork.transform.canonical.dead import without_dead
+from brickwork.transform.free_variables import fresh_names, with_body
+from brickwork.transform.scratch import Names
+
+
+def canonical(program: Program) -> Program:
+    """Return the program with its kernels in canonical form."""
+    names = fresh_names(program)
+
+    def visit(node: Node) -> Node:
+        return replace(node, kernel=canonical_kernel(node.kernel, names)) if isinstance(node, Launch) else node
+
+    return rewrite(program, visit)
+
+
+def canonical_kernel(kernel: Kernel, names: Names) -> Kernel:
+    """Return a kernel in canonical form."""
+    if not any(isinstance(node, Assign) for node in statements(kernel.body)):
+        return kernel
+    body = propagate_copies(coalesce(kernel.body))
+    body = without_dead(propagate_copies(count(body, names)))
+    return kernel if body == kernel.body else with_body(kernel, body, kernel.facts)

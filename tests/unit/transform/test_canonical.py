@@ -1,0 +1,420 @@
+"""However a loop counts, it becomes one with an index; what does not count the same in each iteration stays.
+
+Each program means the same as written, for processors and for a GPU: what it leaves, its failure, and what was
+written before that.
+"""
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.scalars import live_after_loops, scalar_verdict
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Assign, For, If, Launch, Read, While
+from brickwork.ir.walk import statements
+from brickwork.transform.canonical.form import canonical
+from support.lowering import memory, program_of
+from support.scheduling import same
+
+Tensor = torch.Tensor
+X = memory([2.0, -1.0, 3.0, -2.5, 0.5, 4.0])
+Y = memory([0.25] * 6)
+K = memory([3, 0, 2, 5, 1, 4], INT64)
+M = memory([[float(3 * i + 5 * j) for j in range(3)] for i in range(2)])
+
+
+# ---------------------------------------------------------------- loops that count, and variables that count along
+
+
+def to_a_limit(x: Tensor, y: Tensor) -> None:
+    k = 0
+    while k < x.shape[0]:
+        y[k] = x[k] + k
+        k += 1
+
+
+def from_an_argument_to_the_last(x: Tensor, y: Tensor, a: int) -> None:
+    k = a
+    while x.shape[0] - 1 >= k:
+        y[k] = x[k]
+        k = 1 + k
+    y[0] = k
+
+
+def downwards(x: Tensor, y: Tensor) -> None:
+    k = x.shape[0] - 1
+    while k >= 0:
+        y[k] = x[k] * k
+        k -= 1
+
+
+def by_threes_above(x: Tensor, y: Tensor, a: int) -> None:
+    k = x.shape[0]
+    while k > a:
+        k -= 3
+        y[k] = x[k] + k
+
+
+def by_twos(x: Tensor, y: Tensor, a: int) -> None:
+    k = a
+    while k <= 4:
+        y[k] = x[k]
+        k += 2
+        y[k - 1] = k
+
+
+def two_along_in_two_loops(m: Tensor, y: Tensor) -> None:
+    p, q = 0, 6
+    for i in range(m.shape[0]):
+        for j in range(m.shape[1]):
+            q -= 1
+            y[p] = m[i, j] + q
+            p += 1
+
+
+def along_a_while(x: Tensor, y: Tensor) -> None:
+    p = 5
+    k = 0
+    while k < x.shape[0]:
+        y[p] = x[k]
+        k += 1
+        p -= 1
+
+
+def by_a_size(m: Tensor, y: Tensor) -> None:
+    p = 0
+    for i in range(m.shape[0]):
+        for j in range(m.shape[1]):
+            y[p + j] = m[i, j]
+        p += m.shape[1]
+
+
+def read_after(m: Tensor, y: Tensor, a: int) -> None:
+    p = a
+    for i in range(m.shape[0]):
+        p += 2
+    for j in range(p, 6):
+        y[j] = p + 0.5
+
+
+def left_and_not_read_after(x: Tensor, y: Tensor) -> None:
+    p = 0
+    for i in range(x.shape[0]):
+        if x[i] < -2.0:
+            break
+        y[p] = x[i]
+        p += 1
+
+
+COUNTING = [
+    (to_a_limit, (X, Y)),
+    (from_an_argument_to_the_last, (X, Y, 2)),
+    (from_an_argument_to_the_last, (X, Y, 9)),
+    (downwards, (X, Y)),
+    (by_threes_above, (X, Y, 0)),
+    (by_threes_above, (X, Y, 1)),
+    (by_threes_above, (X, Y, 7)),
+    (by_twos, (X, Y, 0)),
+    (by_twos, (X, Y, 1)),
+    (by_twos, (X, Y, 5)),
+    (two_along_in_two_loops, (M, Y)),
+    (along_a_while, (X, Y)),
+    (by_a_size, (M, Y)),
+    (read_after, (M, Y, -1)),
+    (left_and_not_read_after, (X, Y)),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments"), COUNTING)
+def test_what_counts_is_written_with_an_index(function, arguments):
+    kernel = kernel_of(function, arguments)
+    assert not [node for node in statements(kernel) if isinstance(node, While)]
+    live = live_after_loops(kernel.body)
+    for loop in (node for node in statements(kernel) if isinstance(node, For)):
+        assert scalar_verdict(loop, live[loop.index]) == ((), None)
+    same(function, *arguments)
+
+
+@pytest.mark.parametrize(("function", "arguments"), [(two_along_in_two_loops, (M, Y)), (to_a_limit, (X, Y))])
+def test_loops_that_count_are_independent(function, arguments):
+    analysis = analyse(kernel_of(function, arguments))
+    assert all(verdict.independent for verdict in analysis.loops.values())
+
+
+def kernel_of(function, arguments):
+    """Return the kernel of a function in canonical form."""
+    return next(node.kernel for node in canonical(program_of(function, *arguments)).body if isinstance(node, Launch))
+
+
+# ---------------------------------------------------------------- what does not
+
+
+def some_iterations_do_not_step(x: Tensor, y: Tensor) -> None:
+    p = 0
+    for i in range(x.shape[0]):
+        if x[i] < 0.0:
+            continue
+        y[p] = x[i]
+        p += 1
+
+
+def a_step_under_a_condition(x: Tensor, y: Tensor) -> None:
+    p = 0
+    for i in range(x.shape[0]):
+        y[p] = x[i]
+        if x[i] > 0.0:
+            p += 1
+
+
+def two_steps(x: Tensor, y: Tensor) -> None:
+    p = 0
+    for i in range(2):
+        y[p] = x[i]
+        p += 1
+        y[p] = x[i] * 2.0
+        p += 2
+
+
+def a_step_that_grows(x: Tensor, y: Tensor) -> None:
+    p, step = 0, 1
+    for i in range(3):
+        y[p] = x[i]
+        p += step
+        step += i
+
+
+def a_step_that_is_an_element(x: Tensor, y: Tensor, k: Tensor) -> None:
+    p = 0
+    for i in range(2):
+        y[p] = x[i]
+        p += k[i]
+
+
+def it_is_multiplied(x: Tensor, y: Tensor) -> None:
+    p = 1
+    for i in range(3):
+        y[p] = x[i]
+        p = p * 2 - 1 + i
+
+
+def it_is_taken_from(x: Tensor, y: Tensor) -> None:
+    p = 1
+    for i in range(5):
+        y[p] = x[i]
+        p = 4 - p
+
+
+def it_is_set_in_an_inner_loop(m: Tensor, y: Tensor) -> None:
+    p = 0
+    for i in range(m.shape[0]):
+        for j in range(m.shape[1]):
+            p = j
+        y[p + i] = m[i, p]
+        p += 1
+
+
+def left_and_read_after(x: Tensor, y: Tensor) -> None:
+    p = 0
+    for i in range(x.shape[0]):
+        if x[i] < -2.0:
+            break
+        p += 1
+    y[0] = p
+
+
+def the_limit_changes(x: Tensor, y: Tensor) -> None:
+    k, limit = 0, 3
+    while k < limit:
+        y[k] = x[k]
+        k += 1
+        if x[k] > 2.0:
+            limit = 5
+
+
+def the_limit_is_an_element(x: Tensor, y: Tensor, k: Tensor) -> None:
+    p = 0
+    while p < k[0]:
+        y[p] = x[p]
+        k[0] = 5 if x[p] < 0.0 else k[0]
+        p += 1
+
+
+def a_while_is_left(x: Tensor, y: Tensor) -> None:
+    k = 0
+    while k < x.shape[0]:
+        if x[k] < -2.0:
+            break
+        k += 1
+    y[0] = k
+
+
+def a_while_goes_on(x: Tensor, y: Tensor) -> None:
+    k, t = 0, 0
+    while k < x.shape[0]:
+        t += 1
+        if t % 2 == 0:
+            continue
+        y[k] = t
+        k += 1
+
+
+def two_conditions(x: Tensor, y: Tensor) -> None:
+    k = 0
+    while k < x.shape[0] and x[k] > -2.0:
+        y[k] = x[k]
+        k += 1
+
+
+STAYING = [
+    (some_iterations_do_not_step, (X, Y)),
+    (a_step_under_a_condition, (X, Y)),
+    (two_steps, (X, Y)),
+    (a_step_that_grows, (X, Y)),
+    (a_step_that_is_an_element, (X, Y, K)),
+    (it_is_multiplied, (X, Y)),
+    (it_is_taken_from, (X, Y)),
+    (it_is_set_in_an_inner_loop, (M, Y)),
+    (left_and_read_after, (X, Y)),
+    (the_limit_changes, (X, Y)),
+    (the_limit_is_an_element, (X, Y, K)),
+    (a_while_is_left, (X, Y)),
+    (a_while_goes_on, (X, Y)),
+    (two_conditions, (X, Y)),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments"), STAYING)
+def test_what_does_not_count_means_the_same(function, arguments):
+    kernel = kernel_of(function, arguments)
+    assert any(isinstance(node, Assign) and node.symbol.dtype is INT64 for node in statements(kernel))
+    same(function, *arguments)
+
+
+def test_a_loop_that_never_ends_stays_one():
+    def away_from_the_limit(x: Tensor, y: Tensor) -> None:
+        k = 0
+        while k < x.shape[0]:
+            y[0] = x[0]
+            k -= 1
+
+    assert any(isinstance(node, While) for node in statements(kernel_of(away_from_the_limit, (X, Y))))
+
+
+def test_claimed_loops_keep_what_their_iterations_share():
+    def claimed(x: Tensor, y: Tensor) -> None:
+        p = 0
+        for i in bw.prange(x.shape[0]):
+            y[p] = x[i]
+            p += 1
+
+    assert any(isinstance(node, Assign) for node in statements(kernel_of(claimed, (X, Y)).body[-1]))
+
+
+# ---------------------------------------------------------------- copies, temporaries, what is dead
+
+
+def best_and_where(x: Tensor, y: Tensor) -> None:
+    best, where = x[0], 0
+    for p in range(x.shape[0]):
+        if x[p] > best:
+            best, where = x[p], p
+    y[0] = best
+    y[1] = where
+
+
+def exchanged(x: Tensor, y: Tensor) -> None:
+    a, b = x[0], x[1]
+    for i in range(3):
+        a, b = b, a + x[i]
+        y[i] = a - b
+    y[5] = a
+
+
+def a_copy_of_what_changes(x: Tensor, y: Tensor) -> None:
+    p = 1
+    for i in range(4):
+        q = p
+        p = i
+        y[q] = x[p] + q
+
+
+def copies_of_one_in_each_branch(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        q = 0
+        if x[i] > 0.0:
+            q = i
+        y[i] = x[q]
+
+
+def a_copy_before_a_loop_that_changes_it(x: Tensor, y: Tensor) -> None:
+    p = 3
+    q = p
+    for i in range(q):
+        p = i
+        y[i + q] = x[p]
+
+
+def a_copy_in_a_while(x: Tensor, y: Tensor, k: Tensor) -> None:
+    p = 0
+    while k[p] != 1:
+        q = p
+        p = k[p]
+        y[q] = x[p]
+    y[p] = 9.0
+
+
+def nothing_reads_it_but_it_fails(x: Tensor, y: Tensor, a: int) -> None:
+    for i in range(x.shape[0]):
+        y[i] = x[i]
+        t = x[i + a]  # noqa: F841  # may be out of range
+        u = i * 2  # noqa: F841
+
+
+def read_where_the_loop_is_left(x: Tensor, y: Tensor) -> None:
+    t = 0
+    for i in range(x.shape[0]):
+        if x[i] < -2.0:
+            t = i
+            break
+        t = 7
+    y[0] = t
+
+
+def read_in_the_next_turn(x: Tensor, y: Tensor, k: Tensor) -> None:
+    t, p = 0.5, 0
+    while k[p] != 1:
+        y[p] = t
+        t = x[p]
+        p = k[p]
+
+
+OTHERS = [
+    (best_and_where, (X, Y)),
+    (exchanged, (X, Y)),
+    (a_copy_of_what_changes, (X, Y)),
+    (copies_of_one_in_each_branch, (X, Y)),
+    (a_copy_before_a_loop_that_changes_it, (X, Y)),
+    (a_copy_in_a_while, (X, Y, K)),
+    (nothing_reads_it_but_it_fails, (X, Y, 0)),
+    (nothing_reads_it_but_it_fails, (X, Y, 1)),
+    (read_where_the_loop_is_left, (X, Y)),
+    (read_in_the_next_turn, (X, Y, K)),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments"), OTHERS)
+def test_copies_and_dead_assignments_do_not_show(function, arguments):
+    same(function, *arguments)
+
+
+def test_a_pair_is_assigned_as_two_variables_are():
+    choice = next(node for node in statements(kernel_of(best_and_where, (X, Y))) if isinstance(node, If))
+    best, where = choice.then
+    assert (best.symbol.name, where.symbol.name) == ("best", "where")
+    assert isinstance(where.value, Read)
+
+
+def test_what_is_never_read_goes():
+    kernel = kernel_of(nothing_reads_it_but_it_fails, (X, Y, 0))
+    assert [node.symbol.name for node in statements(kernel) if isinstance(node, Assign)] == ["t"]
