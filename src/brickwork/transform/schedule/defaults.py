@@ -45,6 +45,7 @@ from brickwork.transform.schedule.planner import (
     value_bytes,
     varies_with,
 )
+from brickwork.transform.schedule.recurrence import chain
 from brickwork.transform.schedule.schedule import (
     LANES_LIMIT,
     Chunk,
@@ -77,6 +78,8 @@ FUNCTION_VECTORS = 2
 """Vectors a lane set spans where functions of floats or random numbers are computed, to hide their latency."""
 JAMMED = 4
 """Iterations of an outer loop that run together where they share vectors that an accumulating loop reads."""
+APART = 2.0
+"""Cycles that an access takes for each lane, where lanes access elements apart."""
 JAMMED_ACCUMULATORS = 2
 """Vectors a lane set spans then: with `JAMMED` iterations, as many as hide the latency and fit the registers."""
 
@@ -179,13 +182,22 @@ class _Processor(Planner):
             yield Vectorise(vector.index, width)
 
     def gains_nothing(self, loop: For, chosen: tuple[For, ...]) -> bool:
-        """Whether lanes of a loop around others would take branches of their own and touch elements that lie apart."""
+        """Whether lanes of a loop around others would touch elements that lie apart, and hide no long chain by that.
+
+        Or they would take branches of their own.
+        """
         inside = [*statements(loop.body)]
-        if chosen != (loop,) or not any(isinstance(node, For) for node in inside):
+        loops = [node for node in inside if isinstance(node, For)]
+        if chosen != (loop,) or not loops or any(is_long_computation(node) for node in walk(loop.body)):
             return False
         branches = any(isinstance(node, If) and any(isinstance(item, Store) for item in walk(node)) for node in inside)
-        plain = not any(is_long_computation(node) for node in walk(loop.body))
-        return branches and plain and self.cost(loop, chosen) >= self.cost(loop, ())
+        brief = branches or all(map(self.is_brief, loops))
+        return brief and self.cost(loop, chosen) >= self.cost(loop, ())
+
+    def is_brief(self, loop: For) -> bool:
+        """Whether iterations of a loop in order wait for each other less long than lanes take for accesses apart."""
+        accesses = [item for item in self.analysis.accesses if item.loops and item.loops[-1].node.index == loop.index]
+        return 0 < chain(loop) <= APART * len(accesses)
 
     def sharing(self, band: list[For], vector: For) -> For | None:
         """Return the outer loop worth running in jam: its iterations run mostly the same ones of the loops inside."""

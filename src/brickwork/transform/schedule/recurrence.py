@@ -1,0 +1,98 @@
+"""How long an iteration of a loop in order waits for the one before: the chain of operators through what it carries.
+
+    for n in range(x.shape[1]):
+        s = 0.9 * s + 0.1 * x[i, n]      one multiply-add: 4 cycles
+        y[i, n] = s
+
+A processor runs the rest of an iteration beside the chain. So the chain is what lanes of a loop around can hide.
+"""
+
+from __future__ import annotations
+
+from brickwork.analysis.scalars import NONE, live_before
+from brickwork.ir.nodes import Apply, Assign, Block, Cast, Expression, For, If, Load, Read, Select, Symbol
+from brickwork.ir.walk import assigned_symbols
+
+ARITHMETIC = 4.0
+"""Cycles of an addition or a multiplication of floats, with the other one in it."""
+DIVISION = 13.0
+"""Cycles of a division, a remainder or a square root."""
+SIMPLE = 1.0
+"""Cycles of all else: integers, comparisons, choices."""
+READ = 5.0
+"""Cycles of a read whose place is waited for."""
+_DIVISIONS = frozenset({"truediv", "floordiv", "mod", "fmod", "sqrt"})
+_SUMS = frozenset({"add", "sub"})
+
+
+def chain(loop: For) -> float:
+    """Return the cycles from what an iteration carries in to what it carries out; 0 where it carries no variable."""
+    carried = live_before(loop.body, NONE) & assigned_symbols(loop.body)
+    ready = dict.fromkeys(carried, 0.0)
+    _block(loop.body, ready)
+    return max((ready.get(symbol, 0.0) for symbol in carried), default=0.0)
+
+
+def _block(block: Block, ready: dict[Symbol, float]) -> None:
+    """Note when each variable is ready after a block; those that nothing carried leads to are in time."""
+    for statement in block:
+        match statement:
+            case Assign(symbol=symbol, value=value):
+                _note(symbol, _ready(value, ready), ready)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                chosen = _ready(condition, ready)
+                for branch in (then, otherwise):
+                    after = dict(ready)
+                    _block(branch, after)
+                    for symbol in assigned_symbols(branch):
+                        times = (after.get(symbol), ready.get(symbol), chosen)
+                        _note(symbol, max((time for time in times if time is not None), default=None), ready)
+            case _:
+                pass
+
+
+def _note(symbol: Symbol, time: float | None, ready: dict[Symbol, float]) -> None:
+    ready.pop(symbol, None)
+    if time is not None:
+        ready[symbol] = time
+
+
+def _ready(expression: Expression, ready: dict[Symbol, float]) -> float | None:
+    """Return when a value is ready; None if nothing carried leads to it."""
+    match expression:
+        case Read(symbol=symbol):
+            return ready.get(symbol)
+        case Load(indices=indices):
+            return _after(READ, indices, ready)
+        case Cast(operand=operand):
+            return _after(SIMPLE, (operand,), ready)
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            return _after(SIMPLE, (condition, then, otherwise), ready)
+        case Apply(operator=operator, operands=operands) if operator.name in _SUMS and expression.dtype.is_float:
+            # A product in a sum is one instruction with it.
+            return _after(ARITHMETIC, [part for item in operands for part in _factors(item)], ready)
+        case Apply(operator=operator, operands=operands):
+            return _after(_cycles(operator.name, floats=expression.dtype.is_float), operands, ready)
+        case _:
+            return None
+
+
+def _after(
+    cycles: float, operands: tuple[Expression, ...] | list[Expression], ready: dict[Symbol, float]
+) -> float | None:
+    times = [time for item in operands if (time := _ready(item, ready)) is not None]
+    return max(times) + cycles if times else None
+
+
+def _factors(expression: Expression) -> tuple[Expression, ...]:
+    match expression:
+        case Apply(operator=operator, operands=operands) if operator.name == "mul":
+            return operands
+        case _:
+            return (expression,)
+
+
+def _cycles(name: str, *, floats: bool) -> float:
+    if name in _DIVISIONS:
+        return DIVISION
+    return ARITHMETIC if floats and name == "mul" else SIMPLE
