@@ -155,8 +155,9 @@ class Emulated:
         text = _for_host(self.text, name, self.layout)
         text += _geometry(kernel, self.layout)
         host = host_target(16)
-        machine = llvm.Target.from_default_triple().create_target_machine(codemodel="small")
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
+        self._engine = llvm.create_mcjit_compiler(
+            llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine(codemodel="small")
+        )
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(compile_module(text, host)))
         self._engine.finalize_object()
         address = self._engine.get_function_address

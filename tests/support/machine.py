@@ -62,7 +62,7 @@ class Machine:
         self.module = Module()
         name = emit_kernel(self.module, kernel, self.target).removeprefix("@")
         machine = llvm.Target.from_default_triple().create_target_machine(cpu=self.target.cpu, codemodel="small")
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(compile_module(self.module.text(), self.target)))
         self._engine.finalize_object()
         self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._engine.get_function_address(name))

@@ -138,8 +138,7 @@ def _load_with_llvm(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedOb
         elif not weak:
             raise LoadError(_MISSING.format(name))
     machine = llvm.Target.from_default_triple().create_target_machine(codemodel="small")
-    # Sections that lie more than 2 GB apart cannot refer to each other: llvmlite's memory manager keeps them together.
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     for reference in references:
         engine.add_object_file(reference)
     engine.finalize_object()
