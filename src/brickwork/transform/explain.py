@@ -13,9 +13,10 @@ from itertools import count
 from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
 from brickwork.diagnostics.location import Location
-from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, For, Role, Statement, Store, Symbol, Tensor
+from brickwork.ir import build
+from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Role, Statement, Store, Symbol, Tensor
 from brickwork.ir.operators import Operator
-from brickwork.ir.walk import rewrite_statements, statements
+from brickwork.ir.walk import rewrite_statements, statements, substitute
 from brickwork.records import dataclass
 from brickwork.transform.checked_places import hoisted_checks, place_of
 from brickwork.transform.explanation import GUARDS, Choice, Explanation, Line, Part
@@ -47,7 +48,7 @@ def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
     if scheduled.guards and scheduled.careful is not None:
         schedule, analysis = scheduled.careful
         slow = (Line("  since what is tested below does not hold:"), *_loops(_view(scheduled, schedule, analysis)))
-        yield Choice(GUARDS, spelled(conjunction(scheduled.guards)), fast, slow, unknown=fast)
+        yield Choice(GUARDS, _told(conjunction(scheduled.guards), scheduled), fast, slow, unknown=fast)
     else:
         yield from fast
     yield from map(Line, _access_lines(scheduled))
@@ -61,8 +62,13 @@ def _versions(scheduled: ScheduledKernel) -> tuple[Part, ...]:
         if not told or loops == told:
             told = loops
         else:
-            told = (Choice(version.name, spelled(conjunction(version.conditions)), loops, told),)
+            told = (Choice(version.name, _told(conjunction(version.conditions), scheduled), loops, told),)
     return told
+
+
+def _told(condition: Expression, scheduled: ScheduledKernel) -> str:
+    """Return a condition in the user's notation, with what the host computed as the user computed it."""
+    return spelled(substitute(condition, scheduled.computed))
 
 
 def _view(scheduled: ScheduledKernel, schedule: Schedule, analysis: Analysis) -> _View:
@@ -416,11 +422,11 @@ def _access_lines(scheduled: ScheduledKernel) -> Iterator[str]:
             elif verdict.bound is Bound.CHECKED:
                 yield f"  {what} {_verb(access)} is checked at each execution"
             elif verdict.bound is Bound.GUARDED:
-                conditions = " and ".join(spelled(guard) for guard in verdict.guard)
+                conditions = " and ".join(_told(guard, scheduled) for guard in verdict.guard)
                 guarded[f"  {what} {_verb(access)} is in range if {conditions}; tested once, else checked"] = None
     yield from guarded
     if analysis.assumptions:
-        yield f"  proofs hold for {_limits(analysis)}; tested once, else all runs in order"
+        yield f"  proofs hold for {_limits(scheduled)}; tested once, else all runs in order"
     elif guarded and (lost := _lost(scheduled)):
         yield f"  where one of these does not hold, {lost} in order"
 
@@ -439,17 +445,17 @@ def _lost(scheduled: ScheduledKernel) -> str:
     return f"{' and '.join(names)} run{'' if len(names) > 1 else 's'}" if names else ""
 
 
-def _limits(analysis: Analysis) -> str:
+def _limits(scheduled: ScheduledKernel) -> str:
     """Return the limits of arguments and sizes that the assumptions set, the tightest of each."""
     limits: dict[str, int] = {}
-    for item in analysis.assumptions:
+    for item in scheduled.analysis.assumptions:
         match item:
             case Apply(operands=(Constant(value=value), bounded)):
-                name = spelled(bounded.operand if isinstance(bounded, Cast) else bounded)
+                name = _told(bounded, scheduled)
                 limits[name] = min(int(value), limits.get(name, int(value)))
             case _:
                 pass
-    scalars = {symbol.name for symbol in analysis.model.scalars}
+    scalars = {_told(build.read(symbol), scheduled) for symbol in scheduled.analysis.model.scalars}
     parts: list[str] = []
     for limit in sorted({*limits.values()}):
         names = sorted(name for name, other in limits.items() if other == limit)

@@ -23,14 +23,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from functools import cache
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
-from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Launch, Node, Program, Tensor
+from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Launch, Node, Program, Symbol, Tensor
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -85,7 +85,8 @@ class ScheduledKernel:
     The facts are those of `source`, the kernel before it was guarded and scheduled. `grid`: it is for a grid. `short`
     is the schedule where windows are short, if that is another. `persistent` are the blocks that run loops in order.
     Where all of `guards` hold, the first of the `versions` runs whose conditions do; else the `careful` one, in which
-    other loops are independent. `choices` are the names of all versions of loops in the program.
+    other loops are independent. `choices` are the names of all versions of loops in the program, `computed` the sizes
+    that the host computes.
     """
 
     kernel: Kernel
@@ -99,6 +100,7 @@ class ScheduledKernel:
     versions: tuple[Version, ...] = ()
     careful: tuple[Schedule, Analysis] | None = None
     choices: frozenset[str] = frozenset()
+    computed: Mapping[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
 
 
 def schedule_kernel(
@@ -315,7 +317,8 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
 
     Every kernel to emit is one that a launch in the program names.
     """
-    program = canonical(program)
+    program = canonical(program, sizes=True)
+    computed = {node.symbol: node.value for node in program.body if isinstance(node, Assign)}
     nodes = ((place, node) for place, statement in enumerate(program.body) for node in walk(statement))
     kernels = [(place, node.kernel) for place, node in nodes if isinstance(node, Launch)]
     known = argument_facts_of(program)
@@ -328,7 +331,8 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
     }
     if target.grid:
         program = outline_kernels(program, {name: item.kernel for name, item in scheduled.items()}, known)
-        return program, tuple(replace(item, choices=_choices(program)) for item in scheduled.values())
+        choices = _choices(program)
+        return program, tuple(replace(item, choices=choices, computed=computed) for item in scheduled.values())
 
     def visit(node: Node) -> Node:
         return replace(node, kernel=scheduled[node.kernel.name].kernel) if isinstance(node, Launch) else node
@@ -337,7 +341,8 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
     program = privatise_reductions(rewrite(program, visit), schedules)
     final = {node.kernel.name: node.kernel for node in statements(program.body) if isinstance(node, Launch)}
     choices = _choices(program)
-    return program, tuple(replace(item, kernel=final[name], choices=choices) for name, item in scheduled.items())
+    made = (replace(item, kernel=final[name]) for name, item in scheduled.items())
+    return program, tuple(replace(item, choices=choices, computed=computed) for item in made)
 
 
 def _choices(program: Program) -> frozenset[str]:

@@ -5,7 +5,7 @@ What a user could not have written (an element, a choice) is `...`. Nothing here
 
 from __future__ import annotations
 
-from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Read, Size
+from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Read, Select, Size
 
 _SIGNS = {
     "logical_or": ("or", 1),
@@ -23,6 +23,8 @@ _SIGNS = {
     "mod": ("%", 6),
 }
 """Signs of operators, and how tightly they bind: divisions more than products, which gives `(a * b) // c`."""
+BEYOND = 7
+"""More tightly than any sign."""
 _CALLS = {"minimum": "min", "maximum": "max"}
 _REGROUPABLE = frozenset({"logical_or", "logical_and", "add", "mul"})
 """Operators whose operands may be grouped either way: no operand of the same kind needs parentheses."""
@@ -30,19 +32,19 @@ _REGROUPABLE = frozenset({"logical_or", "logical_and", "add", "mul"})
 
 def spelled(expression: Expression) -> str:
     """Return an expression over sizes and arguments as a user writes it."""
-    match expression:
+    match _plain(expression):
         case Constant(value=value):
             return str(value)
         case Read(symbol=symbol):
             return symbol.name
         case Size(tensor=tensor, axis=axis):
             return f"{tensor.name}.shape[{axis}]"
-        case Cast(operand=operand):
-            return spelled(operand)
         case Apply(operator=operator, operands=(left, right)) if operator.name in _SIGNS:
             sign, binding = _SIGNS[operator.name]
             first = binding if operator.name in {*_REGROUPABLE, "sub"} else binding + 1
             second = binding if operator.name in _REGROUPABLE else binding + 1
+            if operator.name == "mul" and _binding(right) == _SIGNS["mod"][1]:
+                second = BEYOND
             return f"{_grouped(left, first)} {sign} {_grouped(right, second)}"
         case Apply(operator=operator, operands=operands):
             return f"{_CALLS.get(operator.name, operator.name)}({', '.join(map(spelled, operands))})"
@@ -52,12 +54,24 @@ def spelled(expression: Expression) -> str:
 
 def _grouped(operand: Expression, binding: int) -> str:
     """Return an operand, in parentheses if it binds less tightly than that."""
-    match operand:
-        case Cast(operand=inner):
-            return _grouped(inner, binding)
-        case Apply(operator=operator, operands=(_, _)) if (
-            operator.name in _SIGNS and _SIGNS[operator.name][1] < binding
-        ):
-            return f"({spelled(operand)})"
+    return f"({spelled(operand)})" if _binding(operand) < binding else spelled(operand)
+
+
+def _binding(expression: Expression) -> int:
+    """Return how tightly the outermost sign of an expression binds."""
+    match _plain(expression):
+        case Apply(operator=operator, operands=(_, _)) if operator.name in _SIGNS:
+            return _SIGNS[operator.name][1]
         case _:
-            return spelled(operand)
+            return BEYOND
+
+
+def _plain(expression: Expression) -> Expression:
+    """Return an expression without conversions, and without the 1 that the host divides by where it would by zero."""
+    match expression:
+        case Cast(operand=operand):
+            return _plain(operand)
+        case Select(condition=Apply(operands=(tested, _)), then=Constant(value=1), otherwise=other) if tested == other:
+            return _plain(other)
+        case _:
+            return expression

@@ -14,6 +14,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Assign, For, If, Launch, Read, While
 from brickwork.ir.walk import statements
 from brickwork.transform.canonical.form import canonical
+from brickwork.transform.spelling import spelled
 from support.lowering import memory, program_of
 from support.scheduling import same
 
@@ -418,3 +419,63 @@ def test_a_pair_is_assigned_as_two_variables_are():
 def test_what_is_never_read_goes():
     kernel = kernel_of(nothing_reads_it_but_it_fails, (X, Y, 0))
     assert [node.symbol.name for node in statements(kernel) if isinstance(node, Assign)] == ["t"]
+
+
+# ---------------------------------------------------------------- sizes that are computed
+
+
+def groups(x: Tensor, y: Tensor, parts: int) -> None:
+    m = x.shape[0] // parts
+    for g in range(parts):
+        for c in range(m):
+            y[g * m + c] = x[g * m + c] + g
+
+
+def butterflies(x: Tensor, y: Tensor, level: int) -> None:
+    half = 2**level
+    for i in range(x.shape[0] // (2 * half)):
+        for j in range(half):
+            y[i * 2 * half + j] = x[i * 2 * half + j + half]
+
+
+def padded_rows(x: Tensor, y: Tensor, k: int) -> None:
+    width = (1 << k) - 1
+    for i in range(2):
+        for j in range(2):
+            y[i * width + j] = x[i + j]
+
+
+def a_remainder_moves_nothing(x: Tensor, y: Tensor, k: int) -> None:
+    for i in range(k % x.shape[0]):
+        y[i] = x[i + x.shape[0] // 2]
+
+
+SIZES = [
+    (groups, (X, Y, 2), ["x.shape[0] // parts"]),
+    (groups, (X, Y, 3), ["x.shape[0] // parts"]),
+    (groups, (X, Y, 7), ["x.shape[0] // parts"]),
+    (groups, (X, Y, -2), ["x.shape[0] // parts"]),
+    (groups, (X, Y, 0), ["x.shape[0] // parts"]),
+    (groups, (X, memory([1.0]), 2), ["x.shape[0] // parts"]),
+    (butterflies, (X, Y, 0), ["pow(2, level)"]),
+    (butterflies, (X, Y, 1), ["pow(2, level)"]),
+    (butterflies, (X, Y, 70), ["pow(2, level)"]),
+    (padded_rows, (X, Y, 1), ["shift_left(1, k)"]),
+    (padded_rows, (X, Y, 3), ["shift_left(1, k)"]),
+    (padded_rows, (X, Y, 0), ["shift_left(1, k)"]),
+    (a_remainder_moves_nothing, (X, Y, 3), []),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "names"), SIZES)
+def test_computed_sizes_that_loops_multiply_by_are_given_to_the_kernel(function, arguments, names):
+    program = canonical(program_of(function, *arguments), sizes=True)
+    assert [spelled(node.value) for node in program.body if isinstance(node, Assign)] == names
+    same(function, *arguments)
+
+
+@pytest.mark.parametrize("function", [groups, butterflies])
+def test_flat_places_of_computed_sizes_are_proved_apart(function):
+    program = canonical(program_of(function, X, Y, 2), sizes=True)
+    kernel = next(node.kernel for node in program.body if isinstance(node, Launch))
+    assert all(verdict.independent for verdict in analyse(kernel).loops.values())

@@ -21,6 +21,15 @@ X = Tensor("x", 0, TensorType(FLOAT32, 1))
         (apply("mul", apply("add", A, B), C), "(a + b) * c"),
         (apply("floordiv", apply("mul", A, B), C), "(a * b) // c"),
         (apply("mod", A, apply("floordiv", B, C)), "a % (b // c)"),
+        (apply("mul", A, apply("floordiv", B, C)), "a * (b // c)"),
+        (
+            apply(
+                "floordiv",
+                A,
+                build.select(apply("eq", apply("add", B, C), build.integer(0)), build.integer(1), apply("add", B, C)),
+            ),
+            "a // (b + c)",
+        ),
         (apply("minimum", A, apply("add", B, C)), "min(a, b + c)"),
         (
             apply("logical_and", apply("ge", build.size(X, 0), apply("add", A, B)), apply("lt", A, B)),

@@ -6,6 +6,7 @@
    loops come first: what they add in all is what an iteration of the loop around them adds.
 4. propagate_copies again: the sums begin with what the variables began with.
 5. without_dead: what nothing reads any more.
+6. name_sizes, for what is scheduled: loops are known then, and steps that are sizes.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from brickwork.transform.canonical.coalesce import coalesce
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.counting import count
 from brickwork.transform.canonical.dead import without_dead
+from brickwork.transform.canonical.sizes import name_sizes
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.scratch import Names
 
 
-def canonical(program: Program) -> Program:
-    """Return the program with its kernels in canonical form."""
+def canonical(program: Program, *, sizes: bool = False) -> Program:
+    """Return the program with its kernels in canonical form; with `sizes`, the host gives them those it computes."""
     names = fresh_names(program)
 
     def visit(node: Node) -> Node:
         return replace(node, kernel=canonical_kernel(node.kernel, names)) if isinstance(node, Launch) else node
 
-    return rewrite(program, visit)
+    program = rewrite(program, visit)
+    return replace(program, body=name_sizes(program.body, names)) if sizes else program
 
 
 def canonical_kernel(kernel: Kernel, names: Names) -> Kernel:
