@@ -170,6 +170,32 @@ def diffused(x: Tensor) -> Tensor:
     return a
 
 
+def farthest(x: Tensor, near: Tensor) -> Tensor:
+    out = torch.empty(x.shape[0], 16, dtype=torch.int64)
+    for b in range(x.shape[0]):
+        last = 0
+        for s in range(16):
+            out[b, s] = last
+            best, at = -1.0, 0
+            for n in range(x.shape[1]):
+                near[b, n] = min(near[b, n], abs(x[b, n] - x[b, last]))
+                if near[b, n] > best:
+                    best, at = near[b, n], n
+            last = at
+    return out
+
+
+def windows(x: Tensor, w: Tensor) -> Tensor:
+    out = x.new_empty(x.shape[0], x.shape[1] - w.shape[0] + 1)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(w.shape[0]):
+                s += x[i, j + k] * w[k]
+            out[i, j] = s
+    return out
+
+
 def shifted(x: Tensor, y: Tensor) -> Tensor:
     out = torch.empty_like(x)
     for i in range(x.shape[0]):
@@ -216,6 +242,12 @@ CASES = [
     ),
     Case(columns, [(of(9, 9),), (of(4096, 64),), (of(4096, 1 << 16),)], lambda x: (x.shape[1],)),
     Case(diffused, [(of(300),), (of(1 << 20),)], lambda x: x.shape),
+    Case(farthest, [(of(3, 20), of(3, 20)), (of(64, 1 << 16), of(64, 1 << 16))]),
+    Case(
+        windows,
+        [(of(4, 20), of(3)), (of(512, 4096), of(31)), (of(512, 4096), of(1024))],
+        lambda x, w: (x.shape[0], x.shape[1] - w.shape[0] + 1),
+    ),
     Case(shifted, [(of(300), of(300)), (of(300), of(200))]),
 ]
 

@@ -198,3 +198,39 @@ def rotate_pairs(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
                 im = x[b, t, 2 * i + 1]
                 x[b, t, 2 * i] = re * cos[t, i] - im * sin[t, i]
                 x[b, t, 2 * i + 1] = re * sin[t, i] + im * cos[t, i]
+
+
+# ---------------------------------------------------------------- places and groups
+
+
+@case(lambda n: (integers(0, 9, 3, n % 300, 2).float(), floats(3, n % 300).abs() + 99.0), exact=True, least=1)
+def farthest_points(x: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], 5, dtype=torch.int64)
+    for b in range(x.shape[0]):
+        last = 0
+        for s in range(5):
+            out[b, s] = last
+            best, where = -1.0, 0
+            for i in range(x.shape[1]):
+                apart = (x[b, i, 0] - x[b, last, 0]) ** 2 + (x[b, i, 1] - x[b, last, 1]) ** 2
+                near[b, i] = min(near[b, i], apart)
+                if near[b, i] > best:
+                    best, where = near[b, i], i
+            last = where
+    return out
+
+
+@case(lambda n: (floats(3, 12 * (n % 50)), 4))
+def group_means(x: torch.Tensor, groups: int) -> torch.Tensor:
+    width = x.shape[1] // groups
+    out = torch.empty_like(x)
+    for i in range(x.shape[0]):
+        for g in range(groups):
+            total = 0.0
+            c = 0
+            while c < width:
+                total += x[i, g * width + c]
+                c += 1
+            for c in range(width):
+                out[i, g * width + c] = x[i, g * width + c] - total / width
+    return out

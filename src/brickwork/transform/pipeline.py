@@ -58,6 +58,7 @@ from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.schedule.short_rows import short_schedule
 from brickwork.transform.scratch import names_of
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
@@ -167,7 +168,7 @@ def _for_sizes(
     kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
 ) -> Iterator[Version]:
     """Yield the versions of a kernel of a grid that are for some sizes; of two that are, the later one runs."""
-    for name, find in (("sums", _summed), (TILES, _tiled)):
+    for name, find in (("short", _short), ("sums", _summed), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
             yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
 
@@ -213,6 +214,18 @@ def _summed(
     return schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))
 
 
+def _short(
+    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
+) -> tuple[Schedule, tuple[Expression, ...]] | None:
+    """Return the schedule for short rows and what must hold for it, if a kernel of a grid may have them."""
+    found = short_schedule(kernel.body, analysis, target, plain) if _is_easy(kernel, plain, known) else None
+    if found is None:
+        return None
+    schedule, needed = found
+    flat = flat_conditions(kernel.body, analysis, schedule)
+    return schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
+
+
 def _is_easy(kernel: Kernel, plain: Schedule, known: ArgumentFacts | None) -> bool:
     """Whether a kernel of a grid has loops for its threads, and is for tensors that are aligned and narrow."""
     return bool(plain.directives) and known is not None and known.asked and all(map(known.is_aligned, kernel.tensors))
@@ -238,7 +251,7 @@ def _rewritten(
     if rewritten.body != promote(source).body:
         rests.append(analysis_of())
     analysis = analyse(rewritten) if found is None or rewritten.body != source.body else found
-    if (recognised := recognise_reductions(rewritten, analysis)) is not rewritten:
+    if (recognised := recognise_reductions(rewritten, analysis, grid=target.grid)) is not rewritten:
         rewritten, analysis = recognised, analyse(recognised)
     if target.grid:
         skewed, after = wavefront(rewritten, analysis)

@@ -14,7 +14,8 @@
                                              if raised > 0: changed = True
 
 `>=` and `<=` keep the last place, as Python does. NaN is never greater, and never equal, so that it is never the place.
-Only loops that stand in no parallel one are rewritten: inside of those, one pass in order is less work.
+Only loops that stand in no parallel one are rewritten: inside of those, one pass in order is less work. On a grid a
+block of threads may run what is in order in a parallel one, and shares out what is in that.
 Invariant: every variable has the same value after the loop, bit for bit.
 """
 
@@ -56,14 +57,14 @@ RECOGNISED_NUMBERS = 3_500_000
 """Numbers of the variables made in here start from this."""
 
 
-def recognise_reductions(kernel: Kernel, analysis: Analysis) -> Kernel:
-    """Return the kernel with its disguised reductions as plain ones; `analysis` is of this kernel."""
+def recognise_reductions(kernel: Kernel, analysis: Analysis, *, grid: bool = False) -> Kernel:
+    """Return the kernel with its disguised reductions as plain ones, for a `grid` or not; `analysis` is of it."""
     blocked = [
         loop.node
         for loop in analysis.model.loops
         if (conflict := analysis.loops[loop.node.index].conflict) is not None
         and conflict.kind is ConflictKind.VARIABLE
-        and not any(analysis.loops[around.index].independent for around in _around(loop.node, analysis))
+        and _is_shared_out(loop.node, analysis, grid=grid)
     ]
     if not blocked:
         return kernel
@@ -77,6 +78,12 @@ def recognise_reductions(kernel: Kernel, analysis: Analysis) -> Kernel:
     )
     body = rewrite_statements(kernel.body, finder.statement)
     return kernel if body == kernel.body else replace(kernel, body=body)
+
+
+def _is_shared_out(loop: For, analysis: Analysis, *, grid: bool) -> bool:
+    """Whether threads could share a loop out, were it independent: none around it is, or a block runs the last one."""
+    independent = [analysis.loops[around.index].independent for around in _around(loop, analysis)]
+    return not any(independent) or (grid and not independent[-1])
 
 
 def _around(loop: For, analysis: Analysis) -> list[For]:

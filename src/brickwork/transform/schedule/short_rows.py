@@ -1,0 +1,51 @@
+"""Short rows: nests whose iterations go along few elements each, as windows do, on a grid.
+
+    for i in range(n):                        a thread takes an i, and goes along k alone: a block of them for three
+        for k in range(w.shape[0]):           products would be idle but for three threads, and wait for these
+            y[i] += x[i + k] * w[k]
+
+Where the loops inside an iteration are as long as rows, a block of threads shares them out (`grid.py`). Sizes tell at
+run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.nodes import Block, Expression, For, Symbol
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.records import dataclass
+from brickwork.target.target import Target
+from brickwork.transform.schedule.grid import SHORT, GridPlanner
+from brickwork.transform.schedule.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class ShortPlanner(GridPlanner):
+    """Schedules as a `GridPlanner` does, but that some loops are known to be `short`."""
+
+    short: frozenset[Symbol] = frozenset()
+
+    def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
+        """Whether loops inside of a band can be shared out among the threads of a block, and are long enough."""
+        long = any(node.index not in self.short for node in chosen)
+        return long and GridPlanner.fills_blocks(self, last, chosen)
+
+
+def short_schedule(
+    block: Block, analysis: Analysis, target: Target, plain: Schedule
+) -> tuple[Schedule, tuple[Expression, ...]] | None:
+    """Return the schedule for short rows, and what must hold so that they are; None if nothing would be another."""
+    changing = assigned_symbols(block)
+    nests = [node for node in statements(block) if isinstance(node, For) and plain.blocks(node.index)]
+    inside = {node.index: node for nest in nests for node in statements(nest.body) if isinstance(node, For)}
+    shared = [node for node in inside.values() if plain.threads(node.index)]
+    rows = [node for node in shared if not read_symbols((node.start, node.stop)) & changing]
+    planner = ShortPlanner(analysis, target, flat=True, wide=True, short=frozenset(node.index for node in rows))
+    schedule = Schedule(tuple(planner.block(block)))
+    if not rows or schedule == plain:
+        return None
+    lengths = (build.sub(node.stop, node.start) for node in rows)
+    return schedule, tuple(dict.fromkeys(build.apply("lt", item, build.integer(SHORT)) for item in lengths))
