@@ -8,10 +8,10 @@ from typing import cast
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Launch, Node, Program
+from brickwork.ir.nodes import For, Kernel, Launch, Node, Program
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
-from brickwork.ir.walk import rewrite
+from brickwork.ir.walk import rewrite, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.canonical.form import canonical
@@ -35,6 +35,17 @@ def scheduled(program: Program, target: Target = AVX2) -> Program:
         return Launch(kernel=schedule_kernel(node.kernel, target, scratch=scratch).kernel)
 
     return rewrite(program, visit)
+
+
+def kernel_of(function: Callable[..., object], *arguments: object) -> Kernel:
+    """Return the only kernel of a function for the types of these arguments, as it is before it is scheduled."""
+    (launch,) = [node for node in walk(program_of(function, *arguments)) if isinstance(node, Launch)]
+    return launch.kernel
+
+
+def loops_of(kernel: Kernel) -> dict[str, For]:
+    """Return the loops of a kernel by the names of their indices."""
+    return {node.index.name: node for node in walk(kernel) if isinstance(node, For)}
 
 
 def agree(function: Callable[..., object], *arguments: object, target: Target = AVX2) -> Nested:

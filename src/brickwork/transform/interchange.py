@@ -39,11 +39,16 @@ def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> Kernel:
     """Return the kernel with its nests in the order that is best for the target; `analysis` is of this kernel."""
     if kernel.may_alias:
         return kernel
-    inside = {loop.index for node in statements(kernel.body) if isinstance(node, For) for loop in _band(node)[1:]}
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), frozenset(inside), grid)
+    chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), _inner(kernel), grid)
     body = rewrite_statements(kernel.body, chooser.statement)
     return kernel if body == kernel.body else replace(kernel, body=body)
+
+
+def _inner(kernel: Kernel) -> frozenset[Symbol]:
+    """Return the indices of the loops that belong to a nest that begins further out."""
+    nests = (_band(node) for node in statements(kernel.body) if isinstance(node, For))
+    return frozenset(loop.index for nest in nests for loop in nest[1:])
 
 
 @legality

@@ -265,7 +265,7 @@ class _Outliner:
         if (found := split_reductions(levels, self.places, self.names)) is not None:
             inside = (*facts, *found.facts)
             parts = (*found.made, *(self.nest(part, inside) for part in (found.parts, found.joined)))
-        elif (found := replicate_reductions(levels, self.places, self.names)) is not None:
+        elif (found := replicate_reductions(levels, self.names)) is not None:
             steps = (found.cleared, found.updated, found.joined)
             parts = (found.made, *(self.nest(part, facts) for part in steps))
         else:

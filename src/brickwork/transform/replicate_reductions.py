@@ -30,10 +30,9 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.scratch import Names
 from brickwork.transform.split_reductions import count_of, flat_place, nested
 
@@ -61,17 +60,12 @@ def copies_version(tensor: Tensor) -> str:
     return f"copies {tensor.name}"
 
 
-@legality
-def replicate_reductions(levels: Sequence[For], places: Partition, names: Names) -> Copies | None:
-    """Return nests that do as one of these levels; None if it does not count into a small tensor."""
+def replicate_reductions(levels: Sequence[For], names: Names) -> Copies | None:
+    """Return nests that do as one launch of these levels; None if it does not count into a small tensor."""
     last = levels[-1]
-    stores = [node for node in statements(last.body) if isinstance(node, Store)]
-    if last.role is not Role.PARALLEL or len(stores) != 1 or not _counts(stores[0], last):
+    tensor = _counted(last) if last.role is Role.PARALLEL else None
+    if tensor is None:
         return None
-    bounds = [bound for level in levels for bound in (level.start, level.stop)]
-    if read_symbols(bounds) & {level.index for level in levels} or not places.is_known(*bounds):
-        return None
-    tensor = stores[0].tensor
     extent = Size(tensor=tensor, axis=0)
     copy, made = names.tensor(f"{tensor.name}_copies", tensor.type.dtype, COPIES, extent)
     counts = [count_of(level) for level in levels]
@@ -93,13 +87,16 @@ def replicate_reductions(levels: Sequence[For], places: Partition, names: Names)
 
 
 @legality
-def _counts(store: Store, loop: For) -> bool:
-    """Whether a store adds integers to a row of elements that nothing else in a loop reads."""
-    kind = store.tensor.type
-    adds = store.combine is not None and store.combine.name == "add" and value_dtype(kind.dtype) is INT64
-    return (
-        adds and kind.rank == 1 and not any(isinstance(n, Load) and n.tensor == store.tensor for n in walk(loop.body))
-    )
+def _counted(loop: For) -> Tensor | None:
+    """Return the row to whose elements the only store in a loop adds integers, if nothing in the loop reads it."""
+    stores = [node for node in statements(loop.body) if isinstance(node, Store)]
+    if len(stores) != 1:
+        return None
+    tensor, combine = stores[0].tensor, stores[0].combine
+    adds = combine is not None and combine.name == "add" and value_dtype(tensor.type.dtype) is INT64
+    if not adds or tensor.type.rank != 1 or any(isinstance(n, Load) and n.tensor == tensor for n in walk(loop.body)):
+        return None
+    return tensor
 
 
 def _cleared(copy: Tensor, names: Names) -> For:

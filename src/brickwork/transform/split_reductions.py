@@ -22,7 +22,6 @@ from brickwork.ir.nodes import (
     Check,
     Expression,
     For,
-    Random,
     Role,
     Size,
     Statement,
@@ -31,7 +30,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
@@ -85,18 +84,15 @@ def split_version(index: Symbol) -> str:
     return f"pieces {index.name}"
 
 
-@legality
 def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> Split | None:
-    """Return two nests that do as one of these levels; None if it is of another kind."""
+    """Return two nests that do as one launch of these levels; None if it is of another kind."""
     last = levels[-1]
-    loop = _accumulating(last.body)
-    if loop is None or not _is_fixed(loop, levels, places):
+    loop = _accumulating(levels, places)
+    if loop is None or _goes_together(loop):
         return None
     place = last.body.index(loop)
     before, after = last.body[:place], last.body[place + 1 :]
-    if any(not isinstance(item, Assign) for item in before) or any(
-        isinstance(node, For | While) for node in statements(after)
-    ):
+    if any(isinstance(node, For | While) for node in statements(after)):
         return None
     limits = _limits(last, loop)
     counts = [count_of(level) for level in levels]
@@ -109,7 +105,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
     joined = (*before, cutter.joined(tensors), *after)
-    if limits.joined is Role.BLOCK and not runs_in_lockstep(joined):
+    if not _may_join(joined, limits.joined):
         return None
     enough = build.apply("ge", length, build.integer(2 * limits.least))
     some = build.apply("ge", steps, build.integer(1))
@@ -228,29 +224,36 @@ class _Cutter:
 
 
 @legality
-def _accumulating(body: Block) -> For | None:
-    """Return the only loop of a body, if it accumulates and stores nothing."""
+def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
+    """Return the only loop in a nest, if it accumulates, stores nothing, and has bounds that the host knows.
+
+    What stands before it is run again where the pieces are joined: assignments alone.
+    """
+    body = levels[-1].body
     loops = [item for item in body if isinstance(item, For)]
     if len(loops) != 1 or not loops[0].reductions:
         return None
-    barred = any(isinstance(node, Check | Random) for node in walk(body))
-    barred = barred or any(isinstance(node, Store) for node in statements(loops[0]))
-    together = loops[0].role is Role.THREAD and _goes_together(loops[0])
-    return None if barred or together else loops[0]
+    loop = loops[0]
+    if any(not isinstance(item, Assign) for item in body[: body.index(loop)]):
+        return None
+    if any(isinstance(node, Check) for node in statements(body)) or any(
+        isinstance(node, Store) for node in statements(loop)
+    ):
+        return None
+    inside = {level.index for level in levels} | assigned_symbols(body)
+    return loop if Partition(places.device | inside).is_known(loop.start, loop.stop) else None
 
 
 @legality
+def _may_join(joined: Block, role: Role) -> bool:
+    """Whether what joins the pieces of an iteration may run in a loop of a role."""
+    return role is Role.PARALLEL or runs_in_lockstep(joined)
+
+
 def _goes_together(loop: For) -> bool:
-    """Whether a loop runs several iterations of one around it, with copies of what these accumulate into."""
-    return len({(item.symbol.name, item.operator) for item in loop.reductions}) < len(loop.reductions)
-
-
-@legality
-def _is_fixed(loop: For, levels: Sequence[For], places: Partition) -> bool:
-    """Whether the host knows the bounds of a loop, and they are the same in all iterations of the levels."""
-    inside = {level.index for level in levels} | assigned_symbols(levels[-1].body)
-    bounds = [bound for item in (loop, *levels) for bound in (item.start, item.stop)]
-    return not read_symbols(bounds) & inside and places.is_known(*bounds)
+    """Whether a block shares out several iterations of a loop around it at once: there is enough to do then."""
+    copies = len({(item.symbol.name, item.operator) for item in loop.reductions}) < len(loop.reductions)
+    return loop.role is Role.THREAD and copies
 
 
 def count_of(loop: For) -> Expression:

@@ -30,14 +30,10 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
     Assign,
     Block,
-    Break,
-    Check,
     Constant,
-    Continue,
     Expression,
     For,
     If,
-    Local,
     Reduction,
     Role,
     Statement,
@@ -45,14 +41,13 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
-from brickwork.legality import legality
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.cache_tile import cut_into_tiles
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import is_apart
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Schedule
 from brickwork.transform.schedule.tile import nest_of, tile
-from brickwork.transform.schedule.unroll_jam import unroll_jam
+from brickwork.transform.schedule.unroll_jam import may_jam, unroll_jam
 
 CHUNK_NUMBERS = 1_000_000
 """Added to the number of a loop's index to number the index of its chunks."""
@@ -168,9 +163,8 @@ def _is_of_grid(loop: For, schedule: Schedule) -> bool:
     return schedule.parallel(loop.index) or schedule.blocks(loop.index)
 
 
-@legality
 def _jammed(loop: For, factors: tuple[int, ...], numbers: Iterator[int]) -> Block:
-    if not factors or any(isinstance(node, Break | Check | Continue | Local | While) for node in statements(loop.body)):
+    if not factors or not may_jam(loop.body):
         return (loop,)
     jammed, rest = unroll_jam(loop, factors[0], numbers)
     return (jammed, *_jammed(_widened(rest), factors[1:], numbers))

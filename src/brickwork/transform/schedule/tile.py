@@ -17,13 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.polyhedral_model import Access
-from brickwork.ir.nodes import Break, Check, Continue, For, Local, Node, Role, Symbol, While
+from brickwork.ir.nodes import For, Node, Role, Symbol, While
 from brickwork.ir.walk import rewrite, statements
-from brickwork.legality import legality
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import access_cost
 from brickwork.transform.schedule.schedule import Tile
-from brickwork.transform.schedule.unroll_jam import unroll_jam
+from brickwork.transform.schedule.unroll_jam import may_jam, unroll_jam
 
 
 def find_across(accesses: Sequence[Access], band: Sequence[For], innermost: For) -> For | None:
@@ -44,7 +43,6 @@ def is_cheap(access: Access, loops: Iterable[For]) -> bool:
     return any(access_cost(access, {loop.index}) <= scale / 8 for loop in loops)
 
 
-@legality
 def tile(loop: For, directive: Tile, order: tuple[Symbol, ...], numbers: Iterator[int]) -> tuple[For, ...]:
     """Return the nest that begins with `loop` in tiles; `order` is that of its loops, outermost first.
 
@@ -52,9 +50,7 @@ def tile(loop: For, directive: Tile, order: tuple[Symbol, ...], numbers: Iterato
     """
     inner = (*(index for index in order if index not in (directive.across, order[-1])), directive.across, order[-1])
     nest = permute(_marked(loop, order[-1], directive.threads), inner)
-    if directive.factor == 1 or any(
-        isinstance(node, Break | Check | Continue | Local | While) for node in statements(nest.body)
-    ):
+    if directive.factor == 1 or not may_jam(nest.body):
         return (nest,)
     outer = (directive.across, *(index for index in inner if index != directive.across))
     parts = unroll_jam(permute(nest, outer), directive.factor, numbers)

@@ -34,10 +34,12 @@ from brickwork.ir.nodes import (
     Assign,
     Block,
     Break,
+    Check,
     Continue,
     Expression,
     For,
     If,
+    Local,
     Node,
     Read,
     Reduction,
@@ -45,15 +47,21 @@ from brickwork.ir.nodes import (
     Statement,
     Symbol,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, substitute
 from brickwork.legality import legality
 from brickwork.records import dataclass
+
+
+@legality
+def may_jam(body: Block) -> bool:
+    """Whether iterations with this body may run together: none ends early, may fail, or has a list of its own."""
+    return not any(isinstance(node, Break | Check | Continue | Local) for node in statements(body))
 
 
 def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> tuple[For, For]:
     """Return the loop over blocks of `factor` iterations and the loop over the rest.
 
-    `numbers` yields symbol numbers that are not in use. The loop's body must not leave or continue the loop itself.
+    `numbers` yields symbol numbers that are not in use. The loop's iterations are independent, and `may_jam` allows it.
     """
     trips = build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0))
     blocks = build.apply("floordiv", trips, build.integer(factor))
@@ -137,7 +145,7 @@ def _jam(block: Block, group: _Group) -> Block:
             case If() if _are_alike(conditions := group.of(statement.condition)):
                 then, otherwise = _jam(statement.then, group), _jam(statement.otherwise, group)
                 result.append(replace(statement, condition=conditions[0], then=then, otherwise=otherwise))
-            case For() if not any(isinstance(node, Break | Continue) for node in walk(statement.body)):
+            case For() if not any(isinstance(node, Break | Continue) for node in statements(statement.body)):
                 result.extend(_shared(statement, group))
             case _:
                 result.extend(copy.statement(statement) for copy in group.copies)
@@ -146,12 +154,17 @@ def _jam(block: Block, group: _Group) -> Block:
 
 @legality
 def _shared(loop: For, group: _Group) -> Block:
-    """Return what runs an inner loop for all iterations: what they have in common in one loop."""
+    """Return what runs an inner loop for all iterations: as one loop, in pieces, or one by one."""
     starts, stops = group.of(loop.start), group.of(loop.stop)
     if _are_alike(starts) and _are_alike(stops):
         return (_together(loop, group, starts[0], stops[0]),)
     if not _can_be_cut(loop):
         return tuple(copy.statement(loop) for copy in group.copies)
+    return _cut(loop, group, starts, stops)
+
+
+def _cut(loop: For, group: _Group, starts: Sequence[Expression], stops: Sequence[Expression]) -> Block:
+    """Return what runs an inner loop for all iterations, with what they have in common in one loop."""
     first, last = _extreme("maximum", starts), _extreme("minimum", stops)
     head = replace(loop, stop=build.apply("minimum", first, loop.stop))
     tail = replace(loop, start=build.apply("maximum", first, last))
