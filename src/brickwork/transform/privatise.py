@@ -21,7 +21,7 @@ from math import prod
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.formula import Formula, at_least, either, less
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polyhedral_model import Access, Loop, depth_of
+from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.polynomial import Polynomial, number, of_atom
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
@@ -82,13 +82,13 @@ def scratch_of(program: Program) -> frozenset[Tensor]:
     return frozenset(item for item in made - shared if sum(item in tensors for tensors in users) == 1)
 
 
-@legality
 def privatise(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> tuple[Kernel, Analysis]:
     """Return the kernel with copies of `scratch` tensors for iterations, and its analysis.
 
     `analysis` is of this kernel.
     """
-    sizes = {tensor: extents for tensor in scratch if (extents := _extents(kernel, tensor)) is not None}
+    known = {tensor: extents for tensor in scratch if (extents := _extents(kernel, tensor)) is not None}
+    sizes = {tensor: each for tensor, each in known.items() if prod(each) * tensor.type.dtype.size <= LARGEST}
     if kernel.may_alias or not sizes:
         return kernel, analysis
     facts = Facts(analysis.model, Solver(), analysis.bounds)
@@ -111,7 +111,7 @@ def privatise(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) ->
 
 @legality
 def _extents(kernel: Kernel, tensor: Tensor) -> tuple[int, ...] | None:
-    """Return the extents of a small tensor of a value type, where the facts of a kernel say them."""
+    """Return the extents of a tensor with elements of a value type, where the facts of a kernel say them."""
     known: dict[int, int] = {}
     for fact in kernel.facts:
         match fact:
@@ -121,8 +121,7 @@ def _extents(kernel: Kernel, tensor: Tensor) -> tuple[int, ...] | None:
             case _:
                 pass
     extents = tuple(known.get(axis, 0) for axis in range(tensor.type.rank))
-    small = 0 < prod(extents) * tensor.type.dtype.size <= LARGEST
-    return extents if extents and small and tensor.type.dtype in VALUE_DTYPES else None
+    return extents if extents and all(extents) and tensor.type.dtype in VALUE_DTYPES else None
 
 
 # ---------------------------------------------------------------- which loops
@@ -169,7 +168,6 @@ class _Finder:
             found.extend(inner)
         return found
 
-    @legality
     def is_apart(self, node: For) -> bool:
         """Whether nothing but the tensors in question is in the way of independent iterations."""
         loop = next(item for item in self.facts.model.loops if item.node.index == node.index)
@@ -188,7 +186,7 @@ class _Finder:
         """Whether each read in a block is of what this iteration wrote before; `before` is written ahead of it."""
         written = before
         for statement in block:
-            blocks = [value for value in _blocks(statement) if value]
+            blocks = _blocks(statement)
             inner = {id(child) for part in blocks for child in part}
             own = [child for child in children(statement) if id(child) not in inner]
             loads = [node for node in walk(own) if isinstance(node, Load) and node.tensor == tensor]
@@ -218,8 +216,6 @@ class _Finder:
     def is_written(self, access: int, written: Sequence[_Written]) -> bool:
         """Whether the element that a read touches is surely among those that are written."""
         load = self.access(access)
-        if not all(self.facts.plain(load, axis) for axis in range(len(load.axes))):
-            return False
         values = [axis.value for axis in load.axes]
         outside = [formula for item in written if (formula := self.outside(values, item)) is not None]
         formulas = (*self.facts.model.domain(load), *outside)
@@ -228,12 +224,15 @@ class _Finder:
 
     @legality
     def outside(self, values: Sequence[Polynomial], written: _Written) -> Formula | None:
-        """Return that an element is not among those of a store, or None where these are no box."""
+        """Return that an element is not among those of a store, or None where these are no box.
+
+        Indices are compared as they are written: two that are equal are of one element, also below zero. An index of
+        a loop that is left over in a bound is any number, of which the solver finds one that the element is outside of.
+        """
         store, alone = written.access, {loop.atom: loop for loop in written.alone}
-        around = store.depth - len(alone)
         unused = set(alone)
         parts: list[Formula] = []
-        for place, (value, axis) in enumerate(zip(values, store.axes, strict=True)):
+        for value, axis in zip(values, store.axes, strict=True):
             low, high = axis.value, axis.value + number(1)
             moving = [atom for atom in axis.value.atoms() if atom in alone]
             if moving:
@@ -242,9 +241,6 @@ class _Finder:
                 if moving[0] not in unused:
                     return None
                 unused.remove(moving[0])
-            fixed = all(depth_of(atom) <= around for atom in (*low.atoms(), *high.atoms()))
-            if not fixed or not self.facts.plain(store, place):
-                return None
             parts += [less(value, low), at_least(value, high)]
         return None if unused else either(*parts)
 
@@ -297,11 +293,8 @@ def _without_idle_stores(block: Block, tensors: frozenset[Tensor], analysis: Ana
         match statement:
             case Store(tensor=tensor, access=access, indices=indices, value=value) if tensor in tensors:
                 proved = all(analysis.bounds[access, axis].bound is Bound.PROVED for axis in range(len(indices)))
-                return (
-                    ()
-                    if proved and not any(isinstance(node, Load) for node in walk((*indices, value)))
-                    else (statement,)
-                )
+                reads = any(isinstance(node, Load) for node in walk(statement))
+                return () if proved and not reads else (statement,)
             case For(body=()):
                 return ()
             case _:

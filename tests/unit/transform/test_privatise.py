@@ -9,19 +9,21 @@ from dataclasses import replace
 import pytest
 import torch
 
+from brickwork.analysis.analyse import analyse
+from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64
 from brickwork.ir.interpret import Memory
-from brickwork.ir.nodes import For, Launch, Load, Local
+from brickwork.ir.nodes import Allocate, For, Kernel, Launch, Load, Local, Size, Store
 from brickwork.ir.verify import verify_kernel
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import rewrite, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.preconditions import NOTHING
-from brickwork.transform.privatise import scratch_of
+from brickwork.transform.privatise import privatise, scratch_of
 from support.lowering import memory, program_of
-from support.scheduling import AVX2, agree
+from support.scheduling import AVX2, agree, loops_of
 
 Tensor = torch.Tensor
 
@@ -137,7 +139,155 @@ def returned(x: Tensor, y: Tensor, s: int) -> Tensor:
     return tmp
 
 
-COPIES: dict[Callable[..., object], int | None] = {a_list: 1, a_tensor: 1, one_by_one: 2, filled_on_a_guard: None}
+def filled_from_the_end(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = [1.0] * 4
+    for i in range(x.shape[0]):
+        for k in range(4):
+            tmp[k - 4] = x[i, k]
+        for k in range(3):
+            y[i] += tmp[k - 3] * k
+
+
+def filled_from_where_the_iteration_says(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = [1.0] * 4
+    for i in range(2):
+        for k in range(i, 4):
+            tmp[k] = x[i, k - i]
+        tmp[i] += 1.0
+        y[i] = tmp[i + 1]
+        tmp[i + 1] = y[i] * 2.0
+        y[i] += tmp[i + 1]
+
+
+def read_on_two_ways(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = [1.0] * 4
+    k = 0
+    while k < 2:
+        if k < s:
+            for i in range(x.shape[0]):
+                tmp[0] = x[i, k]
+                y[i] += tmp[0]
+        else:
+            for i in range(x.shape[0]):
+                tmp[1] = x[i, k]
+                y[i] -= tmp[1]
+        k += 1
+    for i in range(x.shape[0]):
+        y[i] = y[i] * 2.0
+
+
+def read_in_one_of_two_ways_before_it_is_filled(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = [1.0] * 4
+    for t in range(2):
+        if t < s:
+            for i in range(x.shape[0]):
+                tmp[0] = x[i, t]
+                y[i] += tmp[0]
+        else:
+            y[0] = tmp[0]
+
+
+def read_in_the_other_of_two_ways_before_it_is_filled(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = [1.0] * 4
+    for t in range(2):
+        if t < s:
+            y[0] = tmp[0]
+        else:
+            for i in range(x.shape[0]):
+                tmp[0] = x[i, t]
+                y[i] += tmp[0]
+
+
+def asked_for_around(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = [1.0] * 4
+    for _ in range(3):
+        if tmp[0] > 0.0:
+            for i in range(x.shape[0]):
+                tmp[0] = x[i, 0] - 1.0
+                y[i] += tmp[0]
+
+
+def waited_for_around(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = [1.0] * 4
+    while tmp[0] > 0.0:
+        for i in range(x.shape[0]):
+            tmp[0] = x[i, 0] - 9.0
+            y[i] += tmp[0]
+
+
+def another_is_filled(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = [1.0] * 4
+    for i in range(x.shape[0]):
+        for k in range(4):
+            x[i, k] = x[i, k] + 1.0
+        y[i] = tmp[2]
+        tmp[2] = y[i] + x[i, 1]
+
+
+def filled_but_where_it_goes_on(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = [1.0] * 4
+    for i in range(x.shape[0]):
+        for k in range(4):
+            if x[i, k] > 0.5:
+                continue
+            tmp[k] = x[i, k]
+        y[i] = tmp[2] + tmp[0]
+
+
+def filled_below_a_diagonal(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.ones(3, 3, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        for k in range(3):
+            for n in range(k):
+                tmp[k, n] = x[i, k] + n
+        for k in range(3):
+            for n in range(k):
+                y[i] = tmp[k, n + 1]
+        tmp[1, 1] = y[i] + x[i, 0]
+
+
+def filled_above_a_diagonal(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.ones(3, 3, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        for k in range(3):
+            for n in range(k, 3):
+                tmp[k, n] = x[i, k] + n
+        y[i] = tmp[1, 0]
+        tmp[1, 0] = y[i] + x[i, 0]
+
+
+def filled_on_a_diagonal(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.ones(2, 2, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        for k in range(2):
+            tmp[k, k] = x[i, k]
+        y[i] = tmp[0, 1]
+        tmp[0, 1] = y[i] + x[i, 0]
+
+
+def narrow(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.zeros(4, dtype=torch.int32)
+    for i in range(x.shape[0]):
+        tmp[0] = int(x[i, 0] * 1e3) << 29
+        y[i] = tmp[0]
+
+
+def no_row(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.zeros((), dtype=torch.float64)
+    for i in range(x.shape[0]):
+        tmp[()] = x[i, 0]
+        y[i] = tmp[()]
+
+
+COPIES: dict[Callable[..., object], int | None] = {
+    a_list: 1,
+    a_tensor: 1,
+    one_by_one: 2,
+    filled_on_a_guard: None,
+    filled_from_the_end: 1,
+    filled_from_where_the_iteration_says: 1,
+    read_on_two_ways: 2,
+}
 SHARED = (
     one_too_few,
     read_after,
@@ -148,6 +298,19 @@ SHARED = (
     by_an_empty_loop,
     returned,
 )
+REFUSED = (
+    read_in_one_of_two_ways_before_it_is_filled,
+    read_in_the_other_of_two_ways_before_it_is_filled,
+    asked_for_around,
+    waited_for_around,
+    another_is_filled,
+    filled_but_where_it_goes_on,
+    filled_below_a_diagonal,
+    filled_above_a_diagonal,
+    filled_on_a_diagonal,
+    narrow,
+    no_row,
+)
 
 
 def arguments(rows: int) -> tuple[Memory, Memory]:
@@ -156,7 +319,7 @@ def arguments(rows: int) -> tuple[Memory, Memory]:
     return memory(matrix, FLOAT64), memory([draw.gauss(0, 1) for _ in range(rows)], FLOAT64)
 
 
-@pytest.mark.parametrize("function", [*COPIES, *SHARED], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [*COPIES, *SHARED, *REFUSED], ids=lambda function: function.__name__)
 def test_which_loops_get_copies(function: Callable[..., object]) -> None:
     program = program_of(function, *arguments(2), 0)
     (kernel,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
@@ -172,6 +335,83 @@ def test_results_stay(function: Callable[..., object], target: Target) -> None:
     for rows in (2, 5):
         for s in (0, 1, 3, -2) if function in {filled_on_a_guard, by_an_empty_loop} else (0,):
             agree(function, *arguments(rows), s, target=target)
+
+
+def set_before(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(4, dtype=torch.float64)
+    other = torch.empty(5, dtype=torch.float64)
+    for k in range(4):
+        tmp[k] = 0.0
+    tmp[s] = 1.0
+    tmp[1] = x[s, 0]
+    for i in range(y.shape[0]):
+        y[i] = 3.0
+    for i in range(x.shape[0]):
+        tmp[2] = x[i, 0]
+        other[4] = x[i, 1]
+        y[i] += tmp[2] * other[4]
+
+
+def set_in_a_table(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(2, 2, dtype=torch.float64)
+    tmp[1, s] = 1.0
+    for i in range(x.shape[0]):
+        tmp[0, 1] = x[i, 0]
+        y[i] += tmp[0, 1]
+
+
+def copied(function: Callable[..., object]) -> tuple[Kernel, Kernel]:
+    """Return the kernel of a function, and the same with copies of its scratch tensors."""
+    program = program_of(function, *arguments(2), 0)
+    (kernel,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
+    return kernel, privatise(kernel, analyse(kernel), scratch_of(program))[0]
+
+
+def test_what_only_fills_a_scratch_tensor_goes_unless_it_may_fail() -> None:
+    _, changed = copied(set_before)
+    assert [node.tensor.sizes for node in walk(changed) if isinstance(node, Local)] in ([(4,), (5,)], [(5,), (4,)])
+    assert loops_of(changed).keys() == {"i"}
+    left = [node for node in walk(changed) if isinstance(node, Store) and not node.tensor.is_local]
+    assert [node.tensor.name for node in left] == ["tmp", "tmp", "y", "y"]
+    _, changed = copied(set_in_a_table)
+    left = [node for node in walk(changed) if isinstance(node, Store) and not node.tensor.is_local]
+    assert [node.tensor.name for node in left] == ["tmp", "y"]
+
+
+def test_a_copy_has_the_extents_that_are_certain() -> None:
+    program = program_of(set_before, *arguments(2), 0)
+    (kernel,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
+    scratch = scratch_of(program)
+    sizes = [node for fact in kernel.facts for node in walk(fact) if isinstance(node, Size) and node.tensor in scratch]
+    facts = tuple(build.apply("ge", size, build.integer(2)) for size in sizes)
+    for known in (facts, ()):
+        assert privatise(replace(kernel, facts=known), analyse(kernel), scratch)[0].body == kernel.body
+    program = program_of(set_in_a_table, *arguments(2), 0)
+    (kernel,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
+    rows = tuple(fact for fact in kernel.facts if any(isinstance(node, Size) and node.axis == 0 for node in walk(fact)))
+    assert privatise(replace(kernel, facts=rows), analyse(kernel), scratch_of(program))[0].body == kernel.body
+
+
+def exchanges_it(x: Tensor, y: Tensor) -> None:
+    tmp = torch.zeros(4, dtype=torch.float64)
+    other = torch.zeros(4, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        y[i] += tmp[0] + other[1]
+        tmp, other = other, tmp
+
+
+def test_scratch_tensors_are_of_one_kernel_and_of_the_program_alone() -> None:
+    program = program_of(exchanges_it, *arguments(2))
+    (launch,) = [node for node in walk(program) if isinstance(node, Launch)]
+    made = tuple(node.tensor for node in walk(program) if isinstance(node, Allocate))
+    before = Launch(kernel=replace(launch.kernel, tensors=made, body=()))
+    assert scratch_of(replace(program, body=(before, *program.body))) == frozenset()
+    program = program_of(set_before, *arguments(2), 0)
+    assert {item.name for item in scratch_of(program)} == {"tmp", "other"}
+    given = rewrite(program, lambda node: replace(node, given=True) if isinstance(node, Allocate) else node)
+    assert scratch_of(given) == frozenset()
+    launches = (node for node in walk(program) if isinstance(node, Launch))
+    assert scratch_of(replace(program, body=(*program.body, *launches))) == frozenset()
 
 
 def in_a_bound(x: Tensor, y: Tensor, s: int) -> None:
