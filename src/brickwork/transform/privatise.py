@@ -291,7 +291,7 @@ def _without_idle_stores(block: Block, tensors: frozenset[Tensor], analysis: Ana
 
     def visit(statement: Statement) -> Block:
         match statement:
-            case Store(tensor=tensor, access=access, indices=indices, value=value) if tensor in tensors:
+            case Store(tensor=tensor, access=access, indices=indices) if tensor in tensors:
                 proved = all(analysis.bounds[access, axis].bound is Bound.PROVED for axis in range(len(indices)))
                 reads = any(isinstance(node, Load) for node in walk(statement))
                 return () if proved and not reads else (statement,)

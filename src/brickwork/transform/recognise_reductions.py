@@ -33,17 +33,13 @@ from brickwork.ir.nodes import (
     Apply,
     Assign,
     Block,
-    Check,
     Expression,
     For,
     If,
     Kernel,
     Load,
-    Local,
     Node,
-    Random,
     Read,
-    Rebind,
     Statement,
     Store,
     Symbol,
@@ -51,7 +47,6 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
-from brickwork.transform.host_device_partition import jumps_out
 
 RECOGNISED_NUMBERS = 3_500_000
 """Numbers of the variables made in here start from this."""
@@ -115,27 +110,27 @@ class _Finder:
         """Return a loop, or what does the same with reductions."""
         if not isinstance(statement, For) or statement.index not in self.blocked:
             return (statement,)
-        if (arm := self.arm(statement)) is not None:
+        if (arm := self.arm(statement)) is not None and self.is_of_use(statement, arm):
             return self.place(statement, arm)
         flags = self.flags(statement)
         return self.raised(statement, flags) if flags else (statement,)
 
     # ------------------------------------------------------------ places
 
+    def is_of_use(self, loop: For, arm: _Arm) -> bool:
+        """Whether nothing but the places is in the way of a loop that finds them."""
+        left = assigned_symbols(loop.body[:-1]) & self.live.get(loop.index, NONE)
+        return bool(arm.others) and not left
+
     @legality
     def arm(self, loop: For) -> _Arm | None:
         """Return the comparison at the end of a loop that does nothing else but compute what is compared."""
         *ahead, last = loop.body
-        if not isinstance(last, If) or last.otherwise or not all(isinstance(item, Assign) for item in ahead):
-            return None
-        if any(isinstance(node, Random | Rebind | Check | Local | Store) for node in walk(loop.body)):
-            return None
         arm = _arm(last)
-        if arm is None:
+        if arm is None or not all(isinstance(item, Assign) for item in ahead):
             return None
-        private = assigned_symbols(ahead)
-        kept = {arm.best, *(item.symbol for item in arm.others)}
-        if private & (kept | self.live.get(loop.index, NONE)) or live_before(tuple(ahead), NONE) & private:
+        private, kept = assigned_symbols(ahead), assigned_symbols(last)
+        if private & kept or live_before(tuple(ahead), NONE) & private:
             return None
         read = read_symbols((*ahead, arm.value, *(item.value for item in arm.others)))
         return None if read & kept or self.may_fail(arm, ahead) else arm
@@ -146,7 +141,7 @@ class _Finder:
 
         Only the last of these reads would remain.
         """
-        anyway = {without_numbers(node) for node in walk((*ahead, arm.value)) if isinstance(node, Load)}
+        anyway = {without_numbers(node) for node in walk((*ahead, arm.value))}
         noted = [node for item in arm.others for node in walk(item.value) if isinstance(node, Load)]
         return any(node.access in self.unproved and without_numbers(node) not in anyway for node in noted)
 
@@ -214,14 +209,11 @@ class _Finder:
         """Return the variables that a loop does nothing with but give them one fixed value, each with an assignment."""
         changing = assigned_symbols(loop.body) | {loop.index}
         found: dict[Symbol, Assign] = {}
-        if any(map(jumps_out, loop.body)):
-            return found
-        for symbol in self.live.get(loop.index, NONE) & assigned_symbols(loop.body):
+        for symbol in self.live.get(loop.index, NONE) - read_symbols(loop.body):
             assigns = [node for node in statements(loop.body) if isinstance(node, Assign) and node.symbol == symbol]
-            fixed = not any(isinstance(node, Load | Random) for node in walk(assigns[0].value) if assigns)
-            if not assigns or not fixed or read_symbols(assigns[0].value) & changing:
-                continue
-            if all(item.value == assigns[0].value for item in assigns) and symbol not in read_symbols(loop.body):
+            values = {item.value for item in assigns}
+            fixed = not any(isinstance(node, Load) for node in walk(values))
+            if len(values) == 1 and fixed and not read_symbols(values) & changing:
                 found[symbol] = assigns[0]
         return found
 
@@ -251,23 +243,17 @@ class _Finder:
 
 @legality
 def _arm(statement: Statement) -> _Arm | None:
-    if not isinstance(statement, If) or not isinstance(statement.condition, Apply):
+    if not isinstance(statement, If) or statement.otherwise or not isinstance(statement.condition, Apply):
         return None
     compare, operands = statement.condition.operator.name, statement.condition.operands
-    if compare not in MIRRORED or not all(isinstance(item, Assign) for item in statement.then):
-        return None
     assigns = [item for item in statement.then if isinstance(item, Assign)]
+    if compare not in MIRRORED or len(assigns) < len(statement.then):
+        return None
+    targets = [item.symbol for item in assigns]
     for name, value, best in ((compare, *operands), (MIRRORED[compare], *operands[::-1])):
-        if not isinstance(best, Read):
+        if not isinstance(best, Read) or targets.count(best.symbol) != 1:
             continue
-        same = [item for item in assigns if item.symbol == best.symbol]
-        others = tuple(item for item in assigns if item.symbol != best.symbol)
-        names = {item.symbol for item in others}
-        if (
-            len(same) == 1
-            and others
-            and len(names) == len(others)
-            and without_numbers(same[0].value) == without_numbers(value)
-        ):
-            return _Arm(name, value, best.symbol, others)
+        place = targets.index(best.symbol)
+        if without_numbers(assigns[place].value) == without_numbers(value):
+            return _Arm(name, value, best.symbol, (*assigns[:place], *assigns[place + 1 :]))
     return None
