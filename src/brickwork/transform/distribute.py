@@ -29,7 +29,6 @@ from brickwork.ir.nodes import (
     Load,
     Local,
     Node,
-    Random,
     Read,
     Rebind,
     Statement,
@@ -71,9 +70,8 @@ def distribute(kernel: Kernel, analysis: Analysis, *, grid: bool = False) -> Ker
     return kernel if body == kernel.body else replace(kernel, body=body)
 
 
-@legality
 def _is_candidate(loop: For, *, chooses: bool) -> bool:
-    """Whether a loop has several parts that do something, and nothing that ends an iteration early.
+    """Whether a loop has several parts that do something, can be cut, and is not claimed to run at once.
 
     With `chooses`, a part may also be a choice of variables at the end, as that of a greatest element and its place.
     """
@@ -82,8 +80,14 @@ def _is_candidate(loop: For, *, chooses: bool) -> bool:
     ]
     if chooses and isinstance(loop.body[-1], If) and loop.body[-1] not in effects:
         effects.append(loop.body[-1])
-    barred = any(isinstance(node, Check | Random | Rebind) for node in walk(loop.body))
-    return len(effects) > 1 and not loop.claimed and not barred and not any(map(jumps_out, loop.body))
+    return len(effects) > 1 and not loop.claimed and _has_parts(loop)
+
+
+@legality
+def _has_parts(loop: For) -> bool:
+    """Whether nothing in an iteration ends it early, may fail, or exchanges tensors."""
+    barred = any(isinstance(node, Check | Rebind) for node in statements(loop.body))
+    return not barred and not any(map(jumps_out, loop.body))
 
 
 @dataclass(slots=True)

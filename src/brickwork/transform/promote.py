@@ -23,9 +23,7 @@ from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.nodes import (
     Assign,
     Block,
-    Break,
     Check,
-    Continue,
     Expression,
     For,
     If,
@@ -41,9 +39,10 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.host_device_partition import jumps_out
 
 PROMOTED_NUMBERS = 2_000_000
 """Numbers of the variables made in here start from this."""
@@ -148,7 +147,7 @@ class _Promoter:
             return ()
         if any(isinstance(node, Load) and node.tensor in stored for index in store.indices for node in walk(index)):
             return ()
-        if any(isinstance(node, Store) or not self.is_apart(loop, store, node) for node in others):
+        if not all(self.is_apart(loop, store, node) for node in others):
             return ()
         return same
 
@@ -168,27 +167,23 @@ def _reached(
     """
     changing = changing | assigned_symbols(block)
     for statement in block:
-        reached: tuple[Node, ...]
         match statement:
-            case If(condition=condition):
-                reached = (condition,)
-            case For(start=start, stop=stop):
-                reached = (start, stop)
+            case If(condition=reached):
+                pass
+            case For(body=body):
+                inner = _reached(body, numbers, changing)
+                bounds = (statement.start, statement.stop)
+                if inner is not None and not read_symbols(bounds) & changing:
+                    return (build.apply("lt", *bounds, loc=statement.loc), *inner)
+                reached = statement.start
             case While():
                 return None
-            case Check() | Break() | Continue():
-                return () if any(_reads(child, numbers) for child in children(statement)) else None
             case _:
-                reached = (statement,)
-        if any(_reads(node, numbers) for node in reached):
+                reached = statement
+        if _reads(reached, numbers):
             return ()
-        if isinstance(statement, If) and any(isinstance(node, Break | Continue) for node in statements(statement)):
+        if jumps_out(statement) or any(isinstance(node, Check) for node in statements(statement)):
             return None
-        if isinstance(statement, For) and _reads(statement, numbers):
-            inner = _reached(statement.body, numbers, changing)
-            bounds = (statement.start, statement.stop)
-            if inner is not None and not read_symbols(bounds) & changing:
-                return (build.apply("lt", *bounds, loc=statement.loc), *inner)
     return None
 
 

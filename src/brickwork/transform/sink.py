@@ -15,23 +15,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import (
     Assign,
     Block,
-    Break,
     Check,
-    Continue,
     For,
     If,
     Load,
-    Local,
-    Random,
     Statement,
     Store,
-    While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
 from brickwork.legality import legality
@@ -74,8 +68,8 @@ def _hoisted(loop: For) -> tuple[Block, For]:
 
 @legality
 def _is_fixed_check(statement: Statement) -> bool:
-    """Whether a statement does nothing but check what no element or random number has a part in."""
-    if any(isinstance(node, Load | Random) for node in walk(statement)):
+    """Whether a statement does nothing but check what no element has a part in."""
+    if any(isinstance(node, Load) for node in walk(statement)):
         return False
     match statement:
         case Check():
@@ -86,26 +80,31 @@ def _is_fixed_check(statement: Statement) -> bool:
             return False
 
 
-@legality
 def _sunk(loop: For, analysis: Analysis) -> For:
     if len(loop.body) < 2 or not isinstance(inner := loop.body[-1], For):
         return loop
-    outer, within = analysis.loops[loop.index], analysis.loops[inner.index]
-    if not (outer.independent and within.independent) or outer.reductions or within.reductions:
-        return loop
     ahead = loop.body[:-1]
-    assigned = assigned_symbols(ahead)
-    if read_symbols((inner.start, inner.stop)) & (assigned | {loop.index}) or not _is_cheap(ahead):
-        return loop
-    read = {node.tensor for node in walk(ahead) if isinstance(node, Load)}
-    stored = {node.tensor for node in statements(inner) if isinstance(node, Store)}
-    private = not live_before(ahead, NONE) & assigned and not assigned & assigned_symbols(inner)
-    if read & stored or not private:
+    rectangle = loop.index not in read_symbols((inner.start, inner.stop)) and not analysis.loops[inner.index].reductions
+    if not rectangle or not _is_cheap(ahead) or not _may_sink(loop, inner, analysis):
         return loop
     return replace(loop, body=(_sunk(replace(inner, body=(*ahead, *inner.body)), analysis),))
 
 
+@legality
+def _may_sink(loop: For, inner: For, analysis: Analysis) -> bool:
+    """Whether each iteration of the last statement of a loop may do again what stands before it: assignments alone.
+
+    As iterations of both are independent, and the outer ones accumulate nothing, no value of a variable passes on.
+    """
+    outer, within, ahead = analysis.loops[loop.index], analysis.loops[inner.index], loop.body[:-1]
+    read = {node.tensor for node in walk(ahead) if isinstance(node, Load)}
+    stored = {node.tensor for node in statements(inner) if isinstance(node, Store)}
+    if not all(isinstance(node, Assign | If) for node in statements(ahead)) or read & stored:
+        return False
+    fixed = not read_symbols((inner.start, inner.stop)) & assigned_symbols(ahead)
+    return fixed and outer.independent and within.independent and not outer.reductions
+
+
 def _is_cheap(block: Sequence[Statement]) -> bool:
     nodes = [*walk(block)]
-    barred = Store | Local | Check | For | While | Break | Continue | Random
-    return len(nodes) <= CHEAP and not any(isinstance(node, barred) or is_long_computation(node) for node in nodes)
+    return len(nodes) <= CHEAP and not any(map(is_long_computation, nodes))

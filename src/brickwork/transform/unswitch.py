@@ -73,23 +73,26 @@ def unswitch(kernel: Kernel, analysis: Analysis) -> Kernel:
     return kernel if body == kernel.body else replace(kernel, body=body)
 
 
-@legality
 def unswitch_nests(block: Block, analysis: Analysis) -> Block:
     """Return a block with what nothing in it changes asked around its parallel loops, where all of them ask it."""
     changing = assigned_symbols(block)
 
     def visit(statement: Statement) -> Block:
         match statement:
-            case For(body=(If(condition=condition, otherwise=()) as found,)) if (
-                _runs_in_parallel(statement, analysis)
-                and _is_simple(condition)
-                and not read_symbols(condition) & changing
-            ):
+            case For(body=(If(condition=condition, otherwise=()) as found,)) if _runs_in_parallel(
+                statement, analysis
+            ) and _may_be_asked_around(condition, changing):
                 return (replace(found, then=(replace(statement, body=found.then),)),)
             case _:
                 return (statement,)
 
     return rewrite_statements(block, visit)
+
+
+@legality
+def _may_be_asked_around(condition: Expression, changing: Symbols) -> bool:
+    """Whether a condition may be asked before a loop, even one that has no iterations."""
+    return _is_simple(condition) and not read_symbols(condition) & changing
 
 
 def _runs_in_parallel(loop: For, analysis: Analysis) -> bool:
@@ -159,7 +162,7 @@ def _computed(block: Iterable[Statement], known: Values) -> Values | None:
     values = dict(known)
     for statement in block:
         match statement:
-            case Assign(symbol=symbol, value=value) if symbol not in values:
+            case Assign(symbol=symbol, value=value):
                 values[symbol] = substitute(value, values)
                 if not _is_simple(values[symbol]):
                     return None

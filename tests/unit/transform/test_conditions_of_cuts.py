@@ -1,0 +1,522 @@
+"""What cuts loops, promotes elements, sinks and hoists statements, and asks conditions further out, by itself.
+
+Each program is like one that the pass is for, but for one thing that makes that illegal: the pass leaves it alone in
+this respect, and what the kernel does, and how it fails, stays the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from brickwork.analysis.analyse import analyse
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.interpret import Memory, run_program
+from brickwork.ir.nodes import Assign, Check, For, If, Kernel, Launch, Local, Node
+from brickwork.ir.verify import verify_kernel
+from brickwork.ir.walk import rewrite, statements, substitute, walk
+from brickwork.transform.distribute import distribute
+from brickwork.transform.promote import apart_in, promote
+from brickwork.transform.propagate_indices import propagate_indices
+from brickwork.transform.sink import sink
+from brickwork.transform.unswitch import unswitch, unswitch_nests
+from support.lowering import memory, nested, program_of
+
+Tensor = torch.Tensor
+X = memory([2.0, -1.0, 3.0, -2.5, 0.5, 4.0])
+Y = memory([1.0] * 6)
+N = memory([3, 1, 4, 1, 5, 2], INT64)
+M = memory([[float((3 * i + 5 * j) % 7 - 3) for j in range(6)] for i in range(6)])
+GIVEN = (X, Y, N, M)
+Change = Callable[[Kernel], Kernel]
+
+
+def outcome(program, numbers):
+    """What a program leaves in its tensors, and how it fails."""
+    given = [Memory([*item.data], item.sizes, item.strides, item.dtype, 0) for item in GIVEN]
+    failure = ""
+    try:
+        run_program(program, [*given, *numbers])
+    except (IndexError, ZeroDivisionError) as error:
+        failure = repr(error)
+    return [*map(nested, given)], failure
+
+
+def changed(function, change: Change, *numbers: int) -> bool:
+    """Whether a pass changes the kernel of a function; what it does stays the same."""
+    program = program_of(function, *GIVEN, *numbers)
+    found: list[bool] = []
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Launch):
+            return node
+        kernel = change(node.kernel)
+        verify_kernel(kernel)
+        found.append(kernel.body != node.kernel.body)
+        return Launch(kernel=kernel)
+
+    other = rewrite(program, visit)
+    assert outcome(other, numbers) == outcome(program, numbers)
+    return any(found)
+
+
+# ---------------------------------------------------------------- cuts
+
+
+def cut(kernel: Kernel) -> Kernel:
+    return distribute(kernel, analyse(kernel))
+
+
+def two_parts(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(1, x.shape[0]):
+        y[i] = x[i] * 2.0
+        n[i] = n[i - 1] + 1
+
+
+def tensors_are_exchanged(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(1, x.shape[0]):
+        y[i] = x[i] * 2.0
+        n[i] = n[i - 1] + 1
+        x, y = y, x
+
+
+def both_parts_note(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    t = 0.0
+    for i in range(1, x.shape[0]):
+        if x[i] > 0.0:
+            t = 1.0
+        y[i] = x[i] * 2.0
+        for k in range(m.shape[0]):
+            for j in range(m.shape[1]):
+                m[k, j] += i
+        if x[i] < 0.0:
+            t = 2.0
+    y[0] = t
+
+
+def it_may_fail(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(1, x.shape[0]):
+        y[i] = x[i] * 2.0
+        n[i] = n[i - 1] + 7 // (n[i] - 1)
+
+
+def a_list_is_read(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(1, 6):
+        w = [2.0] * 9
+        n[i] = n[i - 1] + int(w[i])
+        y[i] = x[i] * 2.0
+
+
+def a_list_is_filled(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(1, 6):
+        w = [x[0]] * 9
+        w[i] = n[i - 1]
+        n[i] = n[i - 1] + 3
+        y[i] = x[i] * 2.0
+
+
+def without_first_fill(node: Node) -> Node:
+    """Return a loop whose list is not filled where it is declared."""
+    if not isinstance(node, For) or not isinstance(node.body[0], Local):
+        return node
+    return replace(node, body=(node.body[0], *node.body[3:]))
+
+
+def test_loops_are_cut_where_nothing_leads_from_one_part_to_the_other():
+    assert changed(two_parts, cut)
+    assert not changed(two_parts, lambda kernel: cut(replace(kernel, may_alias=True)))
+    assert not changed(tensors_are_exchanged, cut)
+    assert not changed(it_may_fail, cut)
+    changed(both_parts_note, cut)
+    assert changed(a_list_is_read, cut)
+    assert changed(a_list_is_filled, lambda kernel: cut(rewrite(kernel, without_first_fill)))
+
+
+# ---------------------------------------------------------------- elements in variables
+
+
+def promoted(kernel: Kernel) -> Kernel:
+    return promote(kernel, apart_in(lambda: analyse(kernel)))
+
+
+def others_are_apart(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for j in range(3, x.shape[0]):
+        y[2] = y[0] + y[2] + x[j]
+        y[j] = x[j]
+
+
+def another_is_read_first(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for j in range(3, x.shape[0]):
+        x[j] = y[0] + x[j]
+        y[2] += x[j]
+
+
+def the_index_is_an_element(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for j in range(3):
+        y[n[0]] += x[j]
+        n[0] = j
+
+
+def a_check_stands_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for j in range(x.shape[0]):
+        n[j] = 7 // (n[j] - 1)
+        y[k] += x[j]
+
+
+def a_check_stands_in_a_branch_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for j in range(x.shape[0]):
+        if x[j] < 0.0:
+            n[j] = 7 // (n[j] - 1)
+        y[k] += x[j]
+
+
+def a_check_stands_in_a_loop_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for j in range(x.shape[0]):
+        for i in range(j + 1):
+            n[j] = 7 // (n[i] - 1)
+        y[k] += x[j]
+
+
+def nothing_is_reached(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for j in range(x.shape[0]):
+        if x[j] > -9.0:
+            continue
+        y[k] += x[j]
+
+
+def nothing_is_reached_after_the_end(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for j in range(x.shape[0]):
+        if x[j] > -9.0:
+            break
+        y[k] += x[j]
+
+
+def a_branch_reaches_it(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for j in range(x.shape[0]):
+        if x[j] > 9.0:
+            y[k] += x[j]
+
+
+def a_while_reaches_it(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for j in range(x.shape[0]):
+        t = j
+        while t > 9:
+            y[k] += x[j]
+            t -= 1
+
+
+def a_loop_inside_ends(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
+    for j in range(3):
+        for i in range(x.shape[0]):
+            if x[i] < 0.0:
+                break
+        y[k] += x[j]
+
+
+def with_index(node: Node) -> Node:
+    """Return a loop with the value of what its first statement assigns in place of the variable."""
+    if not isinstance(node, For) or not isinstance(first := node.body[0], Assign):
+        return node
+    return replace(node, body=tuple(substitute(item, {first.symbol: first.value}) for item in node.body[1:]))
+
+
+def test_elements_become_variables_where_they_are_surely_reached():
+    assert changed(others_are_apart, promoted)
+    assert changed(another_is_read_first, promoted)
+    changed(the_index_is_an_element, lambda kernel: promoted(rewrite(kernel, with_index)))
+    for function in (
+        a_check_stands_before,
+        a_check_stands_in_a_branch_before,
+        a_check_stands_in_a_loop_before,
+        nothing_is_reached,
+        nothing_is_reached_after_the_end,
+        a_branch_reaches_it,
+        a_while_reaches_it,
+    ):
+        assert not changed(function, promoted, 9)
+    assert changed(a_loop_inside_ends, promoted, 1)
+
+
+# ---------------------------------------------------------------- indices
+
+
+def has_another_variable(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t = x[i] * 2.0
+        y[i] = t
+    i = 3
+    y[i] = 0.0
+
+
+def test_only_what_repeats_an_index_goes():
+    assert changed(has_another_variable, propagate_indices)
+
+
+# ---------------------------------------------------------------- statements between loops
+
+
+def sunk(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=sink(kernel.body, analyse(kernel)))
+
+
+def checks_come_first(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(m.shape[0]):
+        for j in range(m.shape[1]):
+            m[i, j] = 7 // h
+
+
+def checks_of_a_branch_come_first(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(m.shape[0]):
+        v = 0
+        if h < 5:
+            v = 7 // h
+        n[i] = v
+
+
+def the_index_is_checked(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(n.shape[0]):
+        n[i] = 7 // (i - h)
+
+
+def what_was_computed_is_checked(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(n.shape[0]):
+        k = i * 2 - h
+        n[i] = 7 // k
+
+
+def a_store_comes_first(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(n.shape[0]):
+        y[i] = 3.0
+        k = i * 2
+        n[i] = k + 7 // h
+
+
+def an_element_comes_first(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(9):
+        t = n[7]
+        y[i] = t + 7 // h
+
+
+def an_element_is_checked(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(n.shape[0]):
+        y[i] = 7 // n[0]
+        n[0] -= h
+
+
+def a_branch_does_more_than_check(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(n.shape[0]):
+        if h < 5:
+            y[0] += 7 // h
+        n[i] = i
+
+
+def hoisted_checks(function):
+    """How many checks stand right in front of loops, or in branches there."""
+    (launch,) = [node for node in walk(program_of(function, *GIVEN, 1)) if isinstance(node, Launch)]
+    body = sunk(launch.kernel).body
+    return sum(isinstance(node, Check) for item in body if isinstance(item, If) for node in statements(item))
+
+
+def test_checks_that_are_the_same_in_all_iterations_come_first():
+    assert hoisted_checks(checks_come_first) == 1
+    assert hoisted_checks(checks_of_a_branch_come_first) == 0
+    for function in (
+        checks_come_first,
+        checks_of_a_branch_come_first,
+        the_index_is_checked,
+        what_was_computed_is_checked,
+        a_store_comes_first,
+        an_element_comes_first,
+        an_element_is_checked,
+        a_branch_does_more_than_check,
+    ):
+        for h in (0, 1, 2):
+            changed(function, sunk, h)
+
+
+def rows(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(m.shape[0]):
+        v = x[i] * 2.0
+        for j in range(m.shape[1]):
+            m[i, j] = v
+
+
+def a_start_is_computed(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(m.shape[0]):
+        k = h + 1
+        for j in range(k, m.shape[1]):
+            m[i, j] = k
+
+
+def a_stop_is_computed(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(m.shape[0]):
+        k = h + 1
+        for j in range(k):
+            m[i, j] = k
+
+
+def a_row_is_changed(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(m.shape[0]):
+        v = m[i, 0]
+        for j in range(m.shape[1]):
+            m[i, j] = m[i, j] - v
+
+
+def a_store_stands_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(m.shape[0]):
+        t = y[i] * 2.0
+        y[i] = t + 1.0
+        for j in range(m.shape[1]):
+            m[i, j] = 3.0
+
+
+def it_is_read_after(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    v = 1.0
+    for i in range(m.shape[0]):
+        v = x[i] * 2.0
+        for j in range(h, 1):
+            m[i, j] = v
+    y[0] = v
+
+
+def it_is_summed(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 1.0
+    for i in range(m.shape[0]):
+        s += x[i] * 2.0
+        for j in range(m.shape[1]):
+            m[i, j] = 2.0
+    y[0] = s
+
+
+def it_goes_along_inside(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(m.shape[0]):
+        v = x[i] * 2.0
+        for j in range(m.shape[1]):
+            v = v * 0.5
+            m[i, j] = v
+
+
+def test_statements_go_into_loops_that_may_do_them_again():
+    assert changed(rows, sunk, 1)
+    for function in (
+        a_start_is_computed,
+        a_stop_is_computed,
+        a_row_is_changed,
+        a_store_stands_before,
+        it_is_read_after,
+        it_is_summed,
+        it_goes_along_inside,
+    ):
+        assert not changed(function, sunk, 1)
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def asked_around(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=unswitch_nests(kernel.body, analyse(kernel)))
+
+
+def asked_out(kernel: Kernel) -> Kernel:
+    return unswitch(kernel, analyse(kernel))
+
+
+def asks_a_number(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(x.shape[0]):
+        if h > 2:
+            y[i] = x[i]
+
+
+def asks_an_element(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    for i in range(h, 1):
+        if x[7] > 2.0:
+            y[i] = x[i]
+
+
+def asks_what_is_computed(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    k = 0
+    for i in range(x.shape[0]):
+        if k > 0:
+            y[i] = x[i]
+    k = h
+    y[0] = k
+
+
+def test_conditions_of_all_iterations_are_asked_once():
+    assert changed(asks_a_number, asked_around, 1)
+    assert not changed(asks_an_element, asked_around, 1)
+    assert not changed(asks_what_is_computed, asked_around, 1)
+
+
+def sums_in_a_window(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(x.shape[0]):
+        k = i + h
+        k = k - 1
+        if h > 0:
+            t = k
+        else:
+            t = 2
+        if 0 <= k < 6 and h > 0:
+            s += x[k] * t
+    y[0] = s
+
+
+def an_element_is_read_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(x.shape[0]):
+        t = x[i + h]
+        if h < 1:
+            s += t
+    y[0] = s
+
+
+def an_element_decides_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(x.shape[0]):
+        if x[i + h] > 0.0:
+            t = 1
+        else:
+            t = 2
+        if h < 1:
+            s += t
+    y[0] = s
+
+
+def one_way_stores(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(x.shape[0]):
+        t = 1
+        if h < 2:
+            y[i] = 3.0
+        else:
+            t = 2
+        if h < 1:
+            s += t
+    y[0] = s
+
+
+def the_other_way_stores(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(x.shape[0]):
+        t = 1
+        if h < 2:
+            t = 2
+        else:
+            y[i] = 3.0
+        if h < 1:
+            s += t
+    y[0] = s
+
+
+def test_conditions_of_sums_are_asked_further_out():
+    for h in (0, 1, 2):
+        assert changed(sums_in_a_window, asked_out, h)
+        for function in (
+            an_element_is_read_before,
+            an_element_decides_before,
+            one_way_stores,
+            the_other_way_stores,
+        ):
+            assert not changed(function, asked_out, h)
