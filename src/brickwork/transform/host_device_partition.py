@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import cast
 
 from brickwork.ir.nodes import (
     Apply,
@@ -70,49 +71,64 @@ class Partition:
         return (
             isinstance(statement, For)
             and statement.role in GRID
-            and all(self.is_known(level.start, level.stop) for level in self.nest(statement))
+            and self.is_known(statement.start)
+            and self.is_known(statement.stop)
         )
 
-    @legality
     def nest(self, loop: For) -> tuple[For, ...]:
         """Return the perfectly nested loops of one launch, outermost first."""
         levels = [loop]
-        while not levels[-1].reductions and levels[-1].width == 1 and len(levels[-1].body) == 1:
-            inner = levels[-1].body[0]
-            if not isinstance(inner, For) or inner.role is not loop.role or inner.reductions:
-                break
-            indices = {level.index for level in levels}
-            if not Partition(self.device | indices).is_known(inner.start, inner.stop):
-                break
-            levels.append(inner)
+        while self._is_level(levels):
+            (inner,) = levels[-1].body
+            levels.append(cast("For", inner))
         return tuple(levels)
+
+    @legality
+    def _is_level(self, levels: list[For]) -> bool:
+        """Whether what stands in the last of some levels is a level, too: all of them begin where the host says."""
+        body, indices = levels[-1].body, {level.index for level in levels}
+        if levels[-1].width > 1 or len(body) != 1 or not isinstance(inner := body[0], For):
+            return False
+        if inner.role is not levels[-1].role or inner.reductions:
+            return False
+        return Partition(self.device | indices).is_known(inner.start, inner.stop)
 
     def has_nests(self, statement: Node) -> bool:
         """Whether there is a nest in a statement."""
         return any(self.is_nest(node) for node in walk(statement))
 
-    @legality
     def is_host(self, statement: Statement) -> bool:
         """Whether the host runs a statement; nests and serial pieces may be in it."""
+        return self._may_be_host(statement) and self._is_worth(statement)
+
+    @legality
+    def _may_be_host(self, statement: Statement) -> bool:
+        """Whether the host knows what a statement itself asks and computes, and nothing on the device leaves it."""
         match statement:
             case Assign(symbol=symbol, value=value):
                 return symbol not in self.device and self.is_known(value)
             case Check(condition=condition, values=values):
                 return self.is_known(condition, *values)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                return self.is_known(condition) and self._is_worth(statement, (*then, *otherwise))
-            case For(start=start, stop=stop, body=body):
-                plain = statement.role is Role.SEQUENTIAL and self.is_known(start, stop)
-                return plain and self._is_worth(statement, body) and not self._leaves(body)
+            case If(condition=condition):
+                return self.is_known(condition)
+            case For(start=start, stop=stop, body=body, role=role):
+                return role is Role.SEQUENTIAL and self.is_known(start, stop) and not self._leaves(body)
             case While(prelude=prelude, condition=condition, body=body):
-                ahead = self.is_known(condition) and all(map(self.is_host, prelude))
-                return ahead and self._is_worth(statement, body) and not self._leaves(body)
+                return self.is_known(condition) and all(map(self.is_host, prelude)) and not self._leaves(body)
             case Break() | Continue() | Rebind():
                 return True
             case _:
                 return False
 
-    def _is_worth(self, statement: Statement, inner: Block) -> bool:
+    def _is_worth(self, statement: Statement) -> bool:
+        """Whether there is more for the host in a statement than to ask whether one thread runs it."""
+        match statement:
+            case If(then=then, otherwise=otherwise):
+                inner = (*then, *otherwise)
+            case For(body=body) | While(body=body):
+                inner = body
+            case _:
+                return True
         if any(isinstance(node, Rebind) for node in statements(statement)):
             return True
         return self.has_nests(statement) or all(map(self.is_host, inner))
@@ -148,16 +164,21 @@ def _assigned(block: Block, places: Partition) -> Symbols:
                     found |= _assigned((*then, *otherwise), places)
                 case For(body=body):
                     found |= _assigned(body, places)
-                case While(prelude=prelude, body=body):
-                    found |= _assigned((*prelude, *body), places)
+                case While(body=body):
+                    found |= _assigned(body, places)
                 case _:
                     pass
         elif places.is_nest(statement):
-            found |= {item.symbol for item in statement.reductions} if isinstance(statement, For) else set[Symbol]()
+            found |= _accumulated(statement)
         else:
             # Not the indices of loops: the host may run another copy of such a loop, and knows its index.
             found |= {node.symbol for node in statements(statement) if isinstance(node, Assign)}
     return frozenset(found)
+
+
+def _accumulated(nest: Statement) -> Symbols:
+    """Return what a nest accumulates into."""
+    return frozenset(item.symbol for item in nest.reductions) if isinstance(nest, For) else frozenset()
 
 
 def launched(block: Block, places: Partition) -> Symbols:
@@ -188,7 +209,7 @@ def _after_check(block: Block, places: Partition, checked: bool) -> tuple[bool, 
     followed = False
     for statement in block:
         if places.is_nest(statement):
-            followed = followed or checked
+            followed = checked
         elif not places.is_host(statement):
             checked = checked or any(isinstance(node, Check) for node in statements(statement))
         else:

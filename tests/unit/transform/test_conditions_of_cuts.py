@@ -7,7 +7,6 @@ this respect, and what the kernel does, and how it fails, stays the same.
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
