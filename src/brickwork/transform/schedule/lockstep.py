@@ -56,12 +56,9 @@ def _after(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | 
 def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
     match statement:
         case For() if statement.index in shared or statement.role is Role.THREAD:
-            if _stores_into_copies(statement):
-                return None
-            read |= _loaded((statement.start, statement.stop))
-            return None if read & _stored(statement.body) else NONE
-        case For(start=start, stop=stop, body=body):
-            return _repeated(body, shared, read | _loaded((start, stop)))
+            return None if _stores_into_copies(statement) or read & _stored(statement.body) else NONE
+        case For(body=body):
+            return _repeated(body, shared, read)
         case While(prelude=prelude, condition=condition, body=body):
             whole = (*prelude, If(condition=condition, then=body))
             return _repeated(whole, shared, read)
@@ -80,7 +77,7 @@ def _step(statement: Statement, shared: frozenset[Symbol], read: Tensors) -> Ten
 def _repeated(block: Block, shared: frozenset[Symbol], read: Tensors) -> Tensors | None:
     """Return what is read since the last barrier after a block that runs any number of times."""
     once = _after(block, shared, read)
-    again = None if once is None else _after(block, shared, read | once)
+    again = None if once is None else _after(block, shared, once)
     return None if again is None else read | again
 
 
@@ -111,11 +108,11 @@ class _Placing:
         """Return the same for a statement."""
         match statement:
             case For(role=Role.THREAD):
-                return self.written(statement, read | _loaded((statement.start, statement.stop)))
+                return self.written(statement, read)
             case Store(tensor=tensor) if not tensor.is_local:
                 return self.written(statement, read)
-            case For(start=start, stop=stop, body=body):
-                _, body, read = self.repeated((), (), body, read | _loaded((start, stop)))
+            case For(body=body):
+                _, body, read = self.repeated((), (), body, read)
                 return (replace(statement, body=body),), read
             case While(prelude=prelude, condition=condition, body=body):
                 prelude, body, read = self.repeated(prelude, (condition,), body, read)
