@@ -82,7 +82,7 @@ def privatise_reductions(program: Program, schedules: Mapping[str, Schedule]) ->
     body: list[Statement] = []
     for statement in program.body:
         if isinstance(statement, Launch):
-            copier = _Copier(statement.kernel, schedules[statement.kernel.name], names)
+            copier = Copier(statement.kernel, schedules[statement.kernel.name], names)
             kernel = copier.kernel_with_copies()
             body += [*copier.made, replace(statement, kernel=kernel)]
         else:
@@ -121,7 +121,7 @@ def _plain(store: Store, tensor: Tensor | None = None, before: tuple[Expression,
 
 
 @dataclass(slots=True)
-class _Copier:
+class Copier:
     """Rewrites the loops of one kernel; `made` are the copies."""
 
     kernel: Kernel
@@ -255,12 +255,15 @@ class _Copier:
         return next(store.combine for store in stores if store.combine is not None)
 
     def value(self, tensor: Tensor) -> Symbol:
+        """Return a new variable of the type of a tensor's elements."""
         return Symbol(tensor.name, next(self.names.symbols), value_dtype(tensor.type.dtype))
 
     def index(self, name: str) -> Symbol:
+        """Return a new index."""
         return Symbol(name, next(self.names.symbols), INT64)
 
     def indices(self, tensor: Tensor) -> list[Symbol]:
+        """Return new indices, one for each axis of a tensor."""
         return [self.index(f"place{axis}") for axis in range(tensor.type.rank)]
 
 
