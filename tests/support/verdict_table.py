@@ -1,8 +1,8 @@
 """The table of small loop programs, as a user writes them, with the verdicts that exact reasoning reaches.
 
 A verdict is a letter for each loop, in the order of the source: `p` independent, `r` independent but for reductions,
-`s` in order. Nothing is run here; the programs stand in `verdicts_spaces.py`, `verdicts_numbers.py` and
-`verdicts_elements.py`, and are data of `tests/unit/analysis/test_verdicts.py`.
+`s` in order. Nothing is run here; the programs stand in `verdicts_spaces.py`, `verdicts_numbers.py`,
+`verdicts_elements.py` and `verdicts_steps.py`, and are data of `tests/unit/analysis/test_verdicts.py`.
 """
 
 from __future__ import annotations

@@ -30,10 +30,10 @@ from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, depth
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
-    Monomial,
     Polynomial,
     ScalarAtom,
     UnknownAtom,
+    cofactor,
     combine,
     interval_of,
     number,
@@ -67,6 +67,7 @@ class Facts:
 def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
     """Return two accesses in the way of running a loop's iterations at once, or None if there are none."""
     inside = [access for access in facts.model.accesses if access.is_shared(loop)]
+    reads = [access for access in inside if not access.store]
     stores = [access for access in inside if access.store]
     apart: list[tuple[Access, Access]] = []
     for place, store in enumerate(stores):
@@ -75,23 +76,33 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
             other = next((access for access in others if access.tensor != store.tensor), None)
             if other is not None:
                 return _overlap(store, other)
-        rivals = [access for access in inside if access.tensor == store.tensor and not access.store]
-        for other in (*rivals, *stores[place:]):
-            if other.tensor != store.tensor or any(_follows(pair, (store, other)) for pair in apart):
+        for other in (*reads, *stores[place:]):
+            if _are_apart(facts, loop, (store, other), apart):
                 continue
-            if not are_separated(facts, loop, store, other):
-                conflict = _ask(facts, loop, store, other)
-                if conflict is not None:
-                    return conflict
+            conflict = _ask(facts, loop, store, other)
+            if conflict is not None:
+                return conflict
             apart.append((store, other))
     return None
 
 
 @legality
+def _are_apart(facts: Facts, loop: Loop, pair: tuple[Access, Access], known: Sequence[tuple[Access, Access]]) -> bool:
+    """Whether two accesses are seen to be apart, of themselves or since those `known` to be are: isl need not say."""
+    if pair[0].tensor != pair[1].tensor:
+        return True
+    return any(_follows(each, pair) for each in known) or are_separated(facts, loop, *pair)
+
+
+@legality
 def _follows(known: tuple[Access, Access], pair: tuple[Access, Access]) -> bool:
     """Whether two accesses are apart since two others are: at the same indices, wherever these two are made."""
-    (first, second), (one, other) = known, pair
-    return (_covers(first, one) and _covers(second, other)) or (_covers(first, other) and _covers(second, one))
+    return _both_cover(known, pair) or _both_cover(known, pair[::-1])
+
+
+@legality
+def _both_cover(known: tuple[Access, Access], pair: tuple[Access, Access]) -> bool:
+    return _covers(known[0], pair[0]) and _covers(known[1], pair[1])
 
 
 @legality
@@ -129,48 +140,42 @@ def are_separated(facts: Facts, loop: Loop, first: Access, second: Access) -> bo
 @legality
 def _steps_apart(facts: Facts, loop: Loop, one: tuple[Access, Polynomial], two: tuple[Access, Polynomial]) -> bool:
     """Whether the loop's step in an index is greater than the reach of all that varies inside an iteration."""
-    step, left_inner, left_outer = _split(one[1], loop)
-    other_step, right_inner, right_outer = _split(two[1], loop)
-    if step is None or step != other_step or not all(map(is_parameter, step.atoms())):
+    step = cofactor(one[1], loop.atom)
+    if step is None or not all(map(is_parameter, step.atoms())):
         return False
-    if not facts.model.is_natural(step):
-        step = step.scale(-1)
-    difference = left_outer - right_outer
+    moves = step * of_atom(loop.atom)
+    left_rest, right_rest = one[1] - moves, two[1] - moves
+    fixed = _fixed_part(right_rest, loop.depth)
+    leasts: list[Polynomial] = []
     for sign in (1, -1):
-        reach = (difference + left_inner).scale(-sign)
-        left = lower_corner(facts.model, _inner_loops(one[0], loop), reach)
-        right = lower_corner(facts.model, _inner_loops(two[0], loop), right_inner.scale(sign))
-        if left is None or right is None:
-            return False
+        left = lower_corner(facts.model, _inner_loops(one[0], loop), (left_rest - fixed).scale(-sign))
+        right = lower_corner(facts.model, _inner_loops(two[0], loop), (right_rest - fixed).scale(sign))
         # What differs between the two iterations must not cancel out in the sum.
-        if any(depth_of(atom) > loop.depth for atom in left.atoms() | right.atoms()):
+        if left is None or right is None or any(depth_of(atom) > loop.depth for atom in left.atoms() & right.atoms()):
             return False
-        least = left + right
-        if not facts.model.is_natural(step - number(1) + least):
-            return False
-    return True
+        leasts.append(left + right - number(1))
+    return _exceeds(facts.model, step, leasts) or _exceeds(facts.model, step.scale(-1), leasts)
+
+
+@legality
+def _exceeds(model: Model, step: Polynomial, leasts: Sequence[Polynomial]) -> bool:
+    """Whether a step and each of these is at least 0."""
+    return all(model.is_natural(step + least) for least in leasts)
 
 
 def _inner_loops(access: Access, loop: Loop) -> tuple[Loop, ...]:
     return tuple(inner for inner in access.loops if inner.depth >= loop.depth)
 
 
+def _fixed_part(polynomial: Polynomial, depth: int) -> Polynomial:
+    """Return the part of a polynomial that `depth` loops fix."""
+    return combine(term for term in polynomial.terms if _is_fixed(term[0], depth))
+
+
 @legality
-def _split(polynomial: Polynomial, loop: Loop) -> tuple[Polynomial | None, Polynomial, Polynomial]:
-    """Return the step of the loop's index, the part that varies inside an iteration, and the part that does not."""
-    step: list[tuple[Monomial, int]] = []
-    inner: list[tuple[Monomial, int]] = []
-    outer: list[tuple[Monomial, int]] = []
-    for monomial, factor in polynomial.terms:
-        if loop.atom in monomial:
-            if monomial.count(loop.atom) > 1:
-                return None, number(0), number(0)
-            step.append((tuple(atom for atom in monomial if atom != loop.atom), factor))
-        elif any(depth_of(atom) > loop.depth for atom in monomial):
-            inner.append((monomial, factor))
-        else:
-            outer.append((monomial, factor))
-    return combine(step), combine(inner), combine(outer)
+def _is_fixed(atoms: Iterable[Atom], depth: int) -> bool:
+    """Whether what these atoms are is the same during one iteration of `depth` loops."""
+    return all(depth_of(atom) <= depth for atom in atoms)
 
 
 # ---------------------------------------------------------------- isl
@@ -206,10 +211,6 @@ def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access
 
     Iterations of a nest are on one diagonal if `slope * i + j` is the same.
     """
-    if (distance := _distance(facts, nest, first, second)) is not None:
-        down, right = distance
-        if distance <= (0, 0) or slope * down + right > 0:
-            return False
     outer, inner = (of_atom(loop.atom) for loop in nest)
     formulas, moved = _meetings(facts, nest[0], nest[0].depth, first, second)
     moved_outer, moved_inner = moved[nest[0].atom], of_atom(_renamed(nest[1].atom))
@@ -222,30 +223,22 @@ def may_precede(facts: Facts, nest: tuple[Loop, Loop], slope: int, first: Access
 
 
 @legality
-def _distance(facts: Facts, nest: tuple[Loop, Loop], first: Access, second: Access) -> tuple[int, int] | None:
-    """Return how far on in each loop of a nest `second` touches what `first` touches, where that is fixed."""
-    found: dict[Atom, int] = {}
-    for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):
-        moving = [loop.atom for loop in nest if loop.atom in left.value.atoms()]
-        ahead = left.value - right.value
-        if len(moving) != 1 or not ahead.is_constant:
-            continue
-        rest = left.value - of_atom(moving[0])
-        fixed = all(depth_of(atom) <= nest[0].depth for atom in rest.atoms())
-        if fixed and facts.plain(first, place) and facts.plain(second, place):
-            found[moving[0]] = ahead.constant
-    return (found[nest[0].atom], found[nest[1].atom]) if len(found) == len(nest) else None
+def _moves_with(facts: Facts, loop: Loop, first: Access, second: Access, depth: int) -> bool:
+    """Whether some index of both is a multiple of the loop's and what is fixed: the usual case, seen without isl."""
+    return any(_is_step(facts, loop, (first, second), place, depth) for place in range(len(first.axes)))
 
 
 @legality
-def _moves_with(facts: Facts, loop: Loop, first: Access, second: Access, depth: int) -> bool:
-    """Whether some index of both is a multiple of the loop's and what is fixed: the usual case, seen without isl."""
-    for place, (left, right) in enumerate(zip(first.axes, second.axes, strict=True)):
-        rest = left.value - of_atom(loop.atom).scale(left.value.factor((loop.atom,)))
-        fixed = rest != left.value and all(depth_of(atom) <= depth for atom in rest.atoms())
-        if left.value == right.value and fixed and facts.plain(first, place) and facts.plain(second, place):
-            return True
-    return False
+def _is_step(facts: Facts, loop: Loop, pair: tuple[Access, Access], place: int, depth: int) -> bool:
+    index = pair[0].axes[place].value
+    rest = index - of_atom(loop.atom).scale(index.factor((loop.atom,)))
+    return (
+        pair[1].axes[place].value == index
+        and rest != index
+        and _is_fixed(rest.atoms(), depth)
+        and facts.plain(pair[0], place)
+        and facts.plain(pair[1], place)
+    )
 
 
 def may_touch(facts: Facts, loop: Loop, first: Access, second: Access) -> bool:

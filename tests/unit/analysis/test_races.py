@@ -1,11 +1,13 @@
 """Loops proved independent, reductions, and conflicts with their counter-examples."""
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.isl import Solver
+from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.verdicts import ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
-from brickwork.ir.nodes import Break, Read
-from support.kernels_ir import KernelBuilder, apply, size, timex, value
+from brickwork.ir.nodes import Break, Local, Read, Tensor, TensorType
+from support.kernels_ir import KernelBuilder, apply, size, timex, value, wrapped
 
 
 def by_name(kernel):
@@ -202,3 +204,65 @@ def test_a_loop_inside_a_sequential_one_stays_independent():
     assert not loops["t"].independent
     assert loops["i"].independent
     assert loops["j"].independent
+
+
+def test_locals_share_memory_with_nothing():
+    make = KernelBuilder()
+    x, i = make.tensor("x", 1), make.symbol("i")
+    own = Tensor("own", 90, TensorType(FLOAT32, 1, contiguous=True, unit_axis=0), (8,))
+
+    def steps(target, source):
+        loop = make.loop(i, 8, make.store(target, (i,), make.load(source, i)))
+        return by_name(make.kernel(Local(tensor=own), loop, may_alias=True))["i"]
+
+    assert steps(own, x).independent
+    assert steps(x, own).independent
+    assert steps(x, x).independent
+
+
+def meets(*statements):
+    """Whether the first store may meet the second, in a later iteration of the outermost loop."""
+    kernel = KERNEL.kernel(*statements)
+    analysis = analyse(kernel)
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
+    first, second = (item for item in analysis.accesses if item.store)
+    return may_meet(facts, first.loops[0], first, second, depth=0)
+
+
+KERNEL = KernelBuilder()
+X, ALONE, I, J = KERNEL.tensor("x", 1), KERNEL.tensor("alone", 0), KERNEL.symbol("i"), KERNEL.symbol("j")
+ONE = build.constant(1.0, FLOAT32)
+
+
+def put(index):
+    return KERNEL.store(X, (index,), ONE)
+
+
+def test_what_an_index_moves_with_decides_what_meets():
+    def twice(index):
+        return put(index), put(index)
+
+    assert not meets(KERNEL.loop(I, 8, *twice(apply("mul", I, 2))))
+    assert meets(KERNEL.loop(I, 8, *twice(apply("floordiv", value(I), 2))))
+    assert meets(KERNEL.loop(I, 8, *twice(value(7))))
+    assert meets(KERNEL.loop(I, 8, KERNEL.store(ALONE, (), ONE), KERNEL.store(ALONE, (), ONE)))
+    assert meets(KERNEL.loop(I, 8, KERNEL.loop(J, 8, *twice(apply("add", I, J)))))
+    assert not meets(KERNEL.loop(I, 8, put(value(I)), put(apply("add", I, 1))))
+    assert meets(KERNEL.loop(I, 8, put(apply("add", I, 1)), put(value(I))))
+
+
+def test_an_index_that_counts_from_the_end_meets_one_that_does_not():
+    whole = apply("add", size(X, 0), 3)
+    up, down = apply("sub", I, 3), apply("sub", 2, I)
+
+    def there(index):
+        return put(wrapped(index, X, 0))
+
+    def later():
+        return KERNEL.branch(apply("ge", I, 3), (put(up),))
+
+    def early():
+        return KERNEL.branch(apply("lt", I, 3), (put(down),))
+
+    assert meets(KERNEL.loop(I, whole, there(up), later()))
+    assert meets(KERNEL.loop(I, whole, early(), there(down)))

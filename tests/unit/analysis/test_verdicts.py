@@ -10,6 +10,7 @@ import pytest
 import support.verdicts_elements
 import support.verdicts_numbers
 import support.verdicts_spaces
+import support.verdicts_steps
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.verdicts import LoopVerdict
 from brickwork.frontend.definition import define
@@ -25,7 +26,7 @@ SECONDS = 1.0
 """The longest that an analysis may take; the usual one takes some milliseconds."""
 
 
-PROGRAMS = (support.verdicts_spaces, support.verdicts_elements, support.verdicts_numbers)
+PROGRAMS = (support.verdicts_spaces, support.verdicts_elements, support.verdicts_numbers, support.verdicts_steps)
 """The modules that fill the table when they are imported."""
 
 
