@@ -82,11 +82,11 @@ def _simplify(statement: Statement, bounds: Bounds) -> Statement:
     def visit(node: Node) -> Node:
         if not isinstance(node, Load | Store):
             return node
-        indices = tuple(
+        indices = (
             _plain(node, axis, index) if bounds[node.access, axis].plain else index
             for axis, index in enumerate(node.indices)
         )
-        return node if indices == node.indices else replace(node, indices=indices)
+        return replace(node, indices=tuple(indices))
 
     return rewrite(statement, visit)
 

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from brickwork.analysis.definitions import Definitions, definitions_in
 from brickwork.analysis.symbolic import unwrapped
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
     Apply,
     Block,
@@ -52,24 +51,19 @@ TEST_LIMIT = 24
 """Comparisons of a test beyond which checking is thought cheaper."""
 
 
-def hoist_checks(block: Block, *, lanes: bool = False) -> Block:
-    """Return the block with the checks of its innermost loops tested before them; in `lanes` nothing is."""
-    return tuple(_hoisted(statement, lanes=lanes) for statement in block)
+def hoist_checks(block: Block) -> Block:
+    """Return the block with the checks of its innermost loops tested before them."""
+    return tuple(map(_hoisted, block))
 
 
-def _hoisted(statement: Statement, *, lanes: bool) -> Statement:
+def _hoisted(statement: Statement) -> Statement:
     match statement:
-        case For() if not lanes and _is_innermost(statement):
+        case For() if _is_innermost(statement):
             return _versions(statement)
-        case For(role=role, body=body):
-            inner = hoist_checks(body, lanes=lanes or role is Role.VECTOR)
-            return statement if inner == body else replace(statement, body=inner)
+        case For(body=body) | While(body=body):
+            return replace(statement, body=hoist_checks(body))
         case If(then=then, otherwise=otherwise):
-            return replace(
-                statement, then=hoist_checks(then, lanes=lanes), otherwise=hoist_checks(otherwise, lanes=lanes)
-            )
-        case While(body=body):
-            return replace(statement, body=hoist_checks(body, lanes=lanes))
+            return replace(statement, then=hoist_checks(then), otherwise=hoist_checks(otherwise))
         case _:
             return statement
 
@@ -161,22 +155,14 @@ class _Pass:
     def range(self, index: Expression) -> Range | None:
         """Return the range of an int64 expression over all iterations."""
         if self.loop.index not in read_symbols(index):
-            return self.leaf(index, index)
+            return Range(index, index, WHOLE) if _is_safe(index) else None
         match index:
             case Read():
-                return self.leaf(self.loop.start, build.sub(self.loop.stop, build.integer(1)))
-            case Apply(operator=operator, operands=operands) if index.dtype is INT64:
+                return Range(self.loop.start, build.sub(self.loop.stop, build.integer(1)), WHOLE)
+            case Apply(operator=operator, operands=operands):
                 return self.apply(operator.name, operands)
             case _:
                 return None
-
-    @legality
-    def leaf(self, low: Expression, high: Expression) -> Range | None:
-        """Return the range of what is computed before the loop."""
-        for value in (low, high):
-            if any(isinstance(node, Load) or _may_divide_by_zero(node) for node in walk(value)):
-                return None
-        return Range(low, high, WHOLE)
 
     def part(self, index: Expression) -> Range | None:
         """Return the range of what an operator is applied to, which is tested to be small."""
@@ -218,15 +204,21 @@ class _Pass:
 def _scaled(found: Range | None, factor: int) -> Range | None:
     if found is None or abs(factor) * found.limit > MOST:
         return None
-    ends = (found.low, found.high) if factor >= 0 else (found.high, found.low)
-    low, high = (end if factor == 1 else build.mul(build.integer(factor), end) for end in ends)
+    ends = (found.low, found.high) if factor == abs(factor) else (found.high, found.low)
+    low, high = (build.mul(build.integer(factor), end) for end in ends)
     return Range(low, high, abs(factor) * found.limit)
+
+
+@legality
+def _is_safe(value: Expression) -> bool:
+    """Whether an expression can be computed although the loop may not run: nothing in it may fail."""
+    return not any(isinstance(node, Load) or _may_divide_by_zero(node) for node in walk(value))
 
 
 @hazard
 def _may_divide_by_zero(node: Node) -> bool:
     match node:
-        case Apply(operator=operator, operands=(_, divisor)) if operator.name in {"floordiv", "mod", "div"}:
+        case Apply(operator=operator, operands=(_, divisor)) if operator.name in {"floordiv", "mod"}:
             return not (isinstance(divisor, Constant) and divisor.value)
         case _:
             return False
@@ -241,29 +233,28 @@ def _place(check: Check, known: Definitions) -> tuple[Expression, Expression] | 
     if check.failure.kind is not FailureKind.INDEX:
         return None
     match check.condition:
-        case Apply(operator=both, operands=(Apply(operator=least), Apply(operator=below, operands=(index, size)))) if (
-            both.name,
-            least.name,
-            below.name,
-        ) == ("logical_and", "ge", "lt"):
-            value, limit = known.value(index), known.value(size)
-            return None if value is None or limit is None else (value, limit)
+        # That is `least <= index and index < size`.
+        case Apply(operands=(Apply(), Apply(operands=(index, size)))):
+            value = known.value(index)
+            return None if value is None else (value, size)
         case _:
             return None
 
 
-@legality
 def _plain(node: NodeType, known: Definitions, places: set[tuple[Expression, Expression]]) -> NodeType:
     """Leave out the resolution of negative indices where the test shows that there are none."""
 
     def visit(item: Node) -> Node:
         if not isinstance(item, Load | Store):
             return item
-        indices: list[Expression] = []
-        for axis, index in enumerate(item.indices):
-            inner = unwrapped(index, item.tensor, axis)
-            plain = inner is not None and (known.value(inner), build.size(item.tensor, axis)) in places
-            indices.append(inner if plain and inner is not None else index)
-        return item if tuple(indices) == item.indices else replace(item, indices=tuple(indices))
+        indices = (_index(item, axis, known, places) for axis in range(len(item.indices)))
+        return replace(item, indices=tuple(indices))
 
     return rewrite(node, visit) if places else node
+
+
+@legality
+def _index(item: Load | Store, axis: int, known: Definitions, places: set[tuple[Expression, Expression]]) -> Expression:
+    """Return an index of an access, as it was written where that is known to be in range."""
+    index = unwrapped(item.indices[axis], item.tensor, axis) or item.indices[axis]
+    return index if (known.value(index), build.size(item.tensor, axis)) in places else item.indices[axis]
