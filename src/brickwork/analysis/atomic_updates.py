@@ -44,17 +44,13 @@ def find_updates(kernel: Kernel, analysis: Analysis, *, claimed: bool = False) -
     A `prange` is one of them although its writer says that iterations never meet: a wrong word loses no update. Of the
     other loops that run in order the updates are then noted.
     """
-    if kernel.may_alias:
-        return analysis
     live = live_after_loops(kernel.body)
     solver = Solver()
     loops = dict(analysis.loops)
     for loop in analysis.model.loops:
         verdict = loops[loop.node.index]
         blocked = verdict.conflict is not None and verdict.conflict.kind is ConflictKind.ELEMENTS
-        if not blocked or (verdict.independent and not loop.node.claimed):
-            continue
-        tensors = _in_conflict(loop, analysis, solver)
+        tensors = _in_conflict(loop, analysis, solver) if blocked else ()
         if tensors:
             free = loop.node.claimed or not claimed
             reductions, _ = scalar_verdict(loop.node, live[loop.node.index])
@@ -72,7 +68,7 @@ def _in_conflict(loop: Loop, analysis: Analysis, solver: Solver) -> tuple[Tensor
     updated = [item for item in stored if not item.is_local and update_operator(loop.node, item) is not None]
     found = tuple(tensor for tensor in updated if not apart(loop, analysis, solver, {tensor}))
     rest = stored.keys() - found
-    return found if found and (loop.node.claimed or apart(loop, analysis, solver, rest)) else ()
+    return found if loop.node.claimed or apart(loop, analysis, solver, rest) else ()
 
 
 def apart(loop: Loop, analysis: Analysis, solver: Solver, tensors: Collection[Tensor]) -> bool:

@@ -48,7 +48,7 @@ class Definitions:
     @legality
     def value(self, expression: Expression) -> Expression | None:
         """Return an expression in terms of what the block does not change; None where that is not known."""
-        found = substitute(expression, self.values) if self.values else expression
+        found = substitute(expression, self.values)
         return found if all(map(self._stays, walk(found))) else None
 
     @legality
@@ -65,13 +65,12 @@ class Definitions:
 
     def after(self, statement: Statement) -> Definitions:
         """Return what is known after a statement."""
+        rest = self._without(assigned_symbols(statement))
         if isinstance(statement, Assign):
-            values = {symbol: value for symbol, value in self.values.items() if symbol != statement.symbol}
             value = self.value(statement.value)
             if value is not None and sum(1 for _ in walk(value)) <= LARGEST:
-                values[statement.symbol] = value
-            return replace(self, values=values)
-        return self._without(assigned_symbols(statement))
+                return replace(rest, values={**rest.values, statement.symbol: value})
+        return rest
 
     def inside(self, loop: For) -> Definitions:
         """Return what is known where an iteration of a loop in the block begins."""
@@ -79,8 +78,6 @@ class Definitions:
 
     @legality
     def _without(self, symbols: frozenset[Symbol]) -> Definitions:
-        if not symbols & self.values.keys():
-            return self
         return replace(self, values={symbol: value for symbol, value in self.values.items() if symbol not in symbols})
 
 

@@ -21,7 +21,6 @@ from brickwork.ir.nodes import (
     If,
     Load,
     Node,
-    Random,
     Read,
     Reduction,
     Statement,
@@ -29,7 +28,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -59,7 +58,7 @@ def scalar_verdict(loop: For, live_after: Symbols) -> tuple[tuple[Reduction, ...
     outlives = live_after & assigned
     reductions: list[Reduction] = []
     for symbol in sorted(exposed | outlives, key=lambda item: item.number):
-        operator = _reduction(loop.body, symbol) if symbol in exposed else None
+        operator = _reduction(loop.body, symbol)
         if operator is None:
             loc = next(node.loc for node in statements(loop.body) if isinstance(node, Assign) and node.symbol == symbol)
             return (), Carried(symbol, loc, symbol not in exposed)
@@ -171,7 +170,7 @@ def _collect(block: Block, symbol: Symbol, operators: set[str | None]) -> None:
     for statement in block:
         if isinstance(statement, Assign) and statement.symbol == symbol:
             operators.add(_accumulated(statement.value, symbol))
-        elif isinstance(statement, If) and (operator := _selected(statement, symbol)) is not None:
+        elif (operator := _selected(statement, symbol)) is not None:
             operators.add(operator)
         else:
             _collect_inside(statement, symbol, operators)
@@ -207,7 +206,7 @@ def _accumulated(value: Expression, symbol: Symbol) -> str | None:
     inside, other = (left, right) if symbol in read_symbols(left) else (right, left)
     # The minimum of NaN and a number is the first of the two: then it is only associative with the variable first.
     ordered = value.operator.name == "sub" or (operator in {"minimum", "maximum"} and value.dtype.is_float)
-    if operator is None or symbol in read_symbols(other) or (ordered and inside is right):
+    if symbol in read_symbols(other) or (ordered and inside is right):
         return None
     if isinstance(inside, Read):
         return operator
@@ -215,7 +214,7 @@ def _accumulated(value: Expression, symbol: Symbol) -> str | None:
 
 
 @legality
-def _selected(statement: If, symbol: Symbol) -> str | None:
+def _selected(statement: Statement, symbol: Symbol) -> str | None:
     """Return the operator of `if e < s: s = e` and its kin."""
     match statement:
         case If(
@@ -232,11 +231,8 @@ def _selected(statement: If, symbol: Symbol) -> str | None:
             return None
 
 
-@legality
 def _is_same(left: Expression, right: Expression) -> bool:
     """Whether two expressions, one evaluated right after the other, have the same value."""
-    if any(isinstance(node, Random) for node in walk(left)):
-        return False
     return without_numbers(left) == without_numbers(right)
 
 

@@ -6,7 +6,22 @@ from __future__ import annotations
 from brickwork.analysis.definitions import LARGEST, definitions_in
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Assign, Block, Expression, For, If, Load, Read, Rebind, Store, Symbol, Tensor, TensorType
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Draw,
+    Expression,
+    For,
+    If,
+    Load,
+    Random,
+    Read,
+    Rebind,
+    Store,
+    Symbol,
+    Tensor,
+    TensorType,
+)
 from brickwork.ir.walk import walk
 
 P, Q, N, I = (Symbol(name, number, INT64) for number, name in enumerate("pqni"))
@@ -50,6 +65,7 @@ def test_a_branch_or_a_loop_that_assigns_ends_what_was_known():
     condition = build.apply("lt", n, i)
     assert at_end((put(Q, n), If(condition=condition, then=(put(Q, i),))), q) is None
     assert at_end((put(Q, n), If(condition=condition, then=(), otherwise=(put(Q, i),))), q) is None
+    assert at_end((put(Q, n), If(condition=condition, then=(put(P, i),))), q) == n
     loop = For(index=P, start=build.integer(0), stop=n, body=(put(Q, i),))
     assert at_end((put(Q, n), loop), q) is None
     known = definitions_in((put(Q, n), loop)).after(put(Q, n))
@@ -63,6 +79,12 @@ def test_elements_that_are_stored_or_move_are_not_known():
     assert at_end((put(Q, element(X, i)), store), q) is None
     assert at_end((put(Q, element(X, i)), Rebind(targets=(X, Y), sources=(Y, X))), q) is None
     assert at_end((put(Q, build.size(X, 0)), store), q) == build.size(X, 0)
+
+
+def test_draws_are_not_known():
+    bounds = (build.integer(0), n)
+    draw = Random(draw=Draw.INTEGER, key=n, counter=i, extra=n, site=0, bounds=bounds, dtype=INT64)
+    assert at_end((put(Q, draw),), q) is None
 
 
 def test_values_stay_small():
