@@ -16,6 +16,7 @@ NONE = frozenset()
 X = Tensor("x", 0, TensorType(FLOAT32, 1))
 Y = Tensor("y", 1, TensorType(FLOAT32, 1))
 A, S, T, I, J = symbol("a"), symbol("s"), symbol("t"), symbol("i"), symbol("j")
+SUM, VALUE = symbol("sum", FLOAT32), symbol("value", FLOAT32)
 POSITIVE = op("gt", A, 0)
 JUMP = (when(POSITIVE, (Break(),)), let(S, 1))
 SKIP = (when(POSITIVE, (Continue(),)), let(S, 1))
@@ -35,6 +36,13 @@ def test_what_is_read_first_is_live(block: Block, live):
     assert live_before(block, NONE) == live
 
 
+def test_what_is_live_after_a_statement_is_live_before_it():
+    assert live_before((let(S, 1),), frozenset({T, S})) == {T}
+    assert live_before((when(POSITIVE, (), (let(S, T),)),), frozenset({S})) == {A, S, T}
+    assert live_before((loop(I, 0, 4, let(S, T)),), frozenset({A, S})) == {A, S, T}
+    assert live_before((store(X, (I,), VALUE),), frozenset({S})) == {I, S, VALUE}
+
+
 def test_jumps_go_where_other_variables_are_live():
     for block, ends in ((JUMP, (frozenset({S}), NONE)), (SKIP, (NONE, frozenset({S})))):
         assert live_before(block, NONE, *ends) == {A, S}
@@ -47,7 +55,6 @@ def test_what_a_while_or_what_follows_it_reads_is_live_in_it():
     assert live_after_loops((repeat(POSITIVE, inner, Continue()), let(A, T)))[I] >= {T}
 
 
-SUM, VALUE = symbol("sum", FLOAT32), symbol("value", FLOAT32)
 E, F = load(X, I), load(Y, I)
 NUMBER = build.constant(2.0, FLOAT32)
 
@@ -67,6 +74,8 @@ def reductions(*body, live=frozenset({SUM})) -> list[str] | None:
     [
         ((add(E, SUM),), "add"),
         ((add(op("add", SUM, E), F),), "add"),
+        ((let(VALUE, E), add(SUM, VALUE)), "add"),
+        ((loop(J, 0, 3, add(SUM, E)),), "add"),
         ((let(SUM, op("minimum", SUM, E)),), "minimum"),
         ((when(op("gt", SUM, E), (let(SUM, E),)),), "minimum"),
         ((repeat(POSITIVE, add(SUM, E), prelude=(add(SUM, F),)),), "add"),
@@ -84,6 +93,7 @@ def test_accumulations(body, operator):
         (add(SUM, SUM),),
         (add(SUM, op("mul", SUM, E)),),
         (let(SUM, op("truediv", SUM, E)),),
+        (let(SUM, op("neg", SUM)),),
         (let(SUM, op("minimum", E, SUM)),),
         (let(SUM, op("maximum", E, SUM)),),
         (let(SUM, op("sub", E, SUM)),),
