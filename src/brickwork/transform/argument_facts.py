@@ -98,11 +98,11 @@ def _is_narrow(node: Allocate, narrow: set[Tensor | Symbol]) -> bool:
     most = [_most(size, narrow) for size in node.sizes]
     if all(most) and math.prod(most) < NARROW_EXTENT:
         return True
-    like = node.sizes[0].tensor if isinstance(node.sizes[0], Size) else None
-    same = like is not None and like in narrow and len(node.sizes) == like.type.rank
-    return same and all(
-        isinstance(size, Size) and size.tensor == like and size.axis == axis for axis, size in enumerate(node.sizes)
-    )
+    match node.sizes[0]:
+        case Size(tensor=like) if like in narrow:
+            return node.sizes == tuple(Size(tensor=like, axis=axis) for axis in range(like.type.rank))
+        case _:
+            return False
 
 
 @legality
@@ -145,7 +145,7 @@ def holds(condition: Expression, known: ArgumentFacts) -> bool:
 @legality
 def _interval(expression: Expression, known: ArgumentFacts) -> tuple[int, int] | None:
     match expression:
-        case Constant(value=value, dtype=dtype) if dtype is INT64:
+        case Constant(value=value):
             return int(value), int(value)
         case Read(symbol=symbol) if symbol in known.narrow:
             return -NARROW_SIZE, NARROW_SIZE

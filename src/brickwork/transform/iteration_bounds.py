@@ -61,10 +61,11 @@ class Ranges:
         match name:
             case "mul" if isinstance(left, Constant):
                 return self._of_two(name, right, left, most=most)
-            case "mul" | "floordiv" if isinstance(right, Constant) and right.value > 0:
+            case "mul" if isinstance(right, Constant):
+                grows = right.value == abs(right.value)
+                operands = self.extreme(left, most=most is grows), right
+            case "floordiv" if isinstance(right, Constant) and right.value > 0:
                 operands = self.extreme(left, most=most), right
-            case "mul" if isinstance(right, Constant) and right.value < 0:
-                operands = self.extreme(left, most=not most), right
             case "sub":
                 operands = self.extreme(left, most=most), self.extreme(right, most=not most)
             case "add" | "minimum" | "maximum":

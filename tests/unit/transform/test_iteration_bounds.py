@@ -1,8 +1,8 @@
 """How often loops run at most."""
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import For, Symbol
+from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.nodes import For, Size, Symbol, Tensor, TensorType
 from brickwork.transform.iteration_bounds import Ranges
 
 N, I, J = (Symbol(name, number, INT64) for number, name in enumerate("nij"))
@@ -23,6 +23,7 @@ def test_bounds_that_are_known():
 def test_indices_are_between_the_ends_of_their_loops():
     inside = KNOWN.inside(loop(I, 0, 10))
     assert inside.iterations(loop(J, 0, build.read(I))) == build.integer(9)
+    assert inside.iterations(loop(J, 0, build.add(build.read(I), build.integer(1)))) == build.integer(10)
     assert inside.iterations(loop(J, build.read(I), 10)) == build.integer(10)
     twice = build.mul(build.read(I), build.integer(2))
     assert inside.iterations(loop(J, 0, twice)) == build.integer(18)
@@ -32,10 +33,24 @@ def test_indices_are_between_the_ends_of_their_loops():
     assert inside.iterations(loop(J, build.sub(build.read(I), build.integer(1)), 3)) == build.integer(4)
 
 
+def test_sizes_are_not_negative():
+    size = Size(tensor=Tensor("x", 9, TensorType(FLOAT32, 1)), axis=0)
+    assert KNOWN.iterations(loop(I, 0, size)) == size
+
+
+def test_what_a_host_cannot_compute_is_no_bound():
+    n, zero = build.read(N), build.integer(0)
+    assert KNOWN.iterations(loop(I, 0, build.mul(n, n))) is None
+    assert KNOWN.iterations(loop(I, 0, build.apply("floordiv", n, zero))) is None
+    assert KNOWN.iterations(loop(I, 0, build.apply("floordiv", n, build.integer(-2)))) is None
+    assert KNOWN.iterations(loop(I, 0, build.apply("floordiv", n, n))) is None
+
+
 def test_of_two_bounds_one_is_enough():
     unknown = build.read(J)
     least = build.apply("minimum", unknown, build.integer(4))
     assert KNOWN.iterations(loop(I, 0, least)) == build.integer(4)
+    assert KNOWN.iterations(loop(I, 0, build.apply("minimum", build.integer(4), unknown))) == build.integer(4)
     assert KNOWN.iterations(loop(I, 0, unknown)) is None
     assert KNOWN.iterations(loop(I, least, 5)) is None
     assert KNOWN.iterations(loop(I, build.apply("maximum", unknown, build.integer(1)), 5)) == build.integer(4)
