@@ -26,6 +26,7 @@ from brickwork.frontend.rules import (
 )
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import object_name, root
+from brickwork.frontend.syntax import all_nodes
 
 _METHODS = frozenset({*dir(list)} - {"copy"})
 """The methods of lists."""
@@ -39,8 +40,8 @@ def refusals(source: SourceFunction, call_site: Location | None = None) -> Itera
     """Yield what is wrong in one function, in source order."""
     local = local_names(source.node)
     reduced = set(map(id, _reduced(source, local)))
-    loops = (node for node in ast.walk(source.node) if isinstance(node, ast.For | ast.While))
-    looped = {id(node) for loop in loops for node in ast.walk(loop)}
+    loops = (node for node in all_nodes(source.node) if isinstance(node, ast.For | ast.While))
+    looped = {id(node) for loop in loops for node in all_nodes(loop)}
     for statement in source.node.body:
         for node in _in_order(statement):
             loc = source.location(node, call_site)
@@ -64,14 +65,14 @@ def refusals(source: SourceFunction, call_site: Location | None = None) -> Itera
 
 def _reduced(source: SourceFunction, local: frozenset[str]) -> Iterator[ast.expr]:
     """Yield the arguments of reductions."""
-    for node in ast.walk(source.node):
+    for node in all_nodes(source.node):
         if isinstance(node, ast.Call) and intrinsic(resolve(node.func, source.captured, local)) in REDUCTIONS:
             yield from node.args[:1]
 
 
 def _lists(node: ast.AST) -> Iterator[str]:
     """Yield the names that lists are assigned to."""
-    for item in ast.walk(node):
+    for item in all_nodes(node):
         if isinstance(item, ast.Assign):
             operands = [item.value.left, item.value.right] if isinstance(item.value, ast.BinOp) else [item.value]
             if any(isinstance(operand, ast.List | ast.ListComp) for operand in operands):
@@ -156,10 +157,10 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
     local = local_names(source.node)
     lists = frozenset(_lists(source.node))
     given = frozenset(_list_parameters(source.node))
-    statements = [node for node in ast.walk(source.node) if isinstance(node, ast.stmt) and node is not source.node]
+    statements = [node for node in all_nodes(source.node) if isinstance(node, ast.stmt) and node is not source.node]
     inside = [node for node in statements if lifted is None or id(node) in lifted]
-    raised = {id(node) for statement in inside if isinstance(statement, ast.Raise) for node in ast.walk(statement)}
-    calls = {id(node): node for statement in inside for node in ast.walk(statement) if isinstance(node, ast.Call)}
+    raised = {id(node) for statement in inside if isinstance(statement, ast.Raise) for node in all_nodes(statement)}
+    calls = {id(node): node for statement in inside for node in all_nodes(statement) if isinstance(node, ast.Call)}
     in_heads = set(map(id, _in_heads(source.node)))
     for node in (each for number, each in calls.items() if number not in raised):
         name = intrinsic(resolve(node.func, source.captured, local)) or ""
@@ -209,17 +210,17 @@ def _list_method(source: SourceFunction, node: ast.Call, method: ast.Attribute) 
 
 def _in_heads(node: ast.AST) -> Iterator[ast.AST]:
     """Yield everything in the heads of loops and generators."""
-    for item in ast.walk(node):
+    for item in all_nodes(node):
         if isinstance(item, ast.For | ast.comprehension):
-            yield from ast.walk(item.iter)
+            yield from all_nodes(item.iter)
 
 
 def inner_returns(source: SourceFunction) -> Iterator[Diagnostic]:
     """Yield a refusal for each `return` inside a loop of the operator itself."""
     found: dict[int, ast.Return] = {}
-    for loop in ast.walk(source.node):
+    for loop in all_nodes(source.node):
         if isinstance(loop, ast.For | ast.While):
-            found |= {id(node): node for node in ast.walk(loop) if isinstance(node, ast.Return)}
+            found |= {id(node): node for node in all_nodes(loop) if isinstance(node, ast.Return)}
     for node in found.values():
         loc, advice = source.location(node), "set a variable and `break`"
         yield Diagnostic(code="BW012", message="`return` inside a loop", loc=loc, help=advice)

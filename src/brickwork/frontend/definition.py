@@ -37,6 +37,7 @@ from brickwork.frontend.results import result_count, result_expressions, returns
 from brickwork.frontend.shape_annotations import with_shapes
 from brickwork.frontend.source import SourceFunction, local_names, parse
 from brickwork.frontend.stores import stored_names, stored_parameters
+from brickwork.frontend.syntax import all_nodes
 from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.records import dataclass
 
@@ -163,15 +164,16 @@ def reads_default_dtype(source: SourceFunction, split: Split) -> bool:
 
     tensors = split.tensors - split.device - split.arrays
     returned = (item for node in returns_of(source) for item in result_expressions(node))
-    return not all(map(is_tensor, returned)) or any(map(is_unnamed, ast.walk(source.node)))
+    return not all(map(is_tensor, returned)) or any(map(is_unnamed, all_nodes(source.node)))
 
 
 def draws(sources: Iterable[SourceFunction]) -> bool:
     """Return whether one of the functions draws random numbers."""
     return any(
-        isinstance(node, ast.Call) and intrinsic(resolve(node.func, source.captured, local_names(source.node))) in DRAWS
+        isinstance(node, ast.Call) and intrinsic(resolve(node.func, source.captured, local)) in DRAWS
         for source in sources
-        for node in ast.walk(source.node)
+        for local in (local_names(source.node),)
+        for node in all_nodes(source.node)
     )
 
 
@@ -184,7 +186,7 @@ def _fingerprint(sources: tuple[SourceFunction, ...]) -> str:
         for name, found in sorted(source.captured.items()):
             digest.update(f"{name}={_describe(found)}\n".encode())
         local = local_names(source.node)
-        for node in ast.walk(source.node):
+        for node in all_nodes(source.node):
             if isinstance(node, ast.Attribute) and (found := resolve(node, source.captured, local)) is not MISSING:
                 digest.update(f"{ast.unparse(node)}={_describe(found)}\n".encode())
     return digest.hexdigest()

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import cast
 
+from brickwork.frontend.syntax import dotted
 from brickwork.ir.dtypes import DTYPES, DType
 from brickwork.language.math import FORMULAS, METHODS, POWER_MODULO
 
@@ -48,7 +49,7 @@ def resolve(node: ast.expr, captured: Mapping[str, object], local: frozenset[str
         return MISSING if node.id in local else captured.get(node.id, MISSING)
     if isinstance(node, ast.Attribute):
         owner = resolve(node.value, captured, local)
-        frozen = MISSING if isinstance(owner, Missing) else captured.get(ast.unparse(node), MISSING)
+        frozen = MISSING if isinstance(owner, Missing) else captured.get(dotted(node) or "", MISSING)
         if isinstance(owner, types.ModuleType):
             own = PYTHON.get(owner)
             found: object = getattr(owner, node.attr, MISSING) if own is None else own.get(node.attr, MISSING)

@@ -17,6 +17,7 @@ from brickwork.frontend.ranks import indexed, least_ranks
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, local_names, rebound_names
 from brickwork.frontend.stores import root
+from brickwork.frontend.syntax import all_nodes
 from brickwork.language.math import METHODS, is_pointwise, is_without_formula
 from brickwork.records import dataclass
 
@@ -84,7 +85,7 @@ class Splitter:
         """Return the split of the whole body."""
         while True:
             before = self.progress()
-            for node in ast.walk(self.source.node):
+            for node in all_nodes(self.source.node):
                 self.note(node)
             self._visit(self.source.node.body)
             if before == self.progress():
@@ -140,7 +141,7 @@ class Splitter:
         if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return) or node.value is None:
             return False
         operands: list[ast.expr] = [node.target] if isinstance(node, ast.AugAssign) else []
-        for item in ast.walk(node.value):
+        for item in all_nodes(node.value):
             if isinstance(item, ast.BinOp):
                 operands += (item.left, item.right)
             elif isinstance(item, ast.UnaryOp):
@@ -165,7 +166,7 @@ class Splitter:
 
     def touches_elements(self, node: ast.AST) -> bool:
         """Return whether evaluating the tree needs elements, random numbers or variables of lifted statements."""
-        for item in ast.walk(node):
+        for item in all_nodes(node):
             if isinstance(item, ast.Subscript) and self.reads_element(item):
                 return True
             if isinstance(item, ast.Name) and (item.id in self.device or item.id in self.arrays):
@@ -202,8 +203,8 @@ class Splitter:
 
     def without_formula(self) -> Iterator[Diagnostic]:
         """Yield a refusal for each of torch's and NumPy's functions that is called on an element without a meaning."""
-        loops = [node for node in ast.walk(self.source.node) if isinstance(node, ast.For | ast.While)]
-        calls = {id(node): node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call)}
+        loops = [node for node in all_nodes(self.source.node) if isinstance(node, ast.For | ast.While)]
+        calls = {id(node): node for loop in loops for node in all_nodes(loop) if isinstance(node, ast.Call)}
         for node in calls.values():
             if is_without_formula(self.name_of(node.func)) and any(map(self._is_element, node.args)):
                 name = ast.unparse(node.func)
@@ -220,7 +221,7 @@ class Splitter:
         return "numpy" in {str(getattr(item, "__module__", "")).split(".")[0] for item in (found, type(found))}
 
     def _holds_element(self, node: ast.expr) -> bool:
-        return any(isinstance(item, ast.expr) and self._is_element(item) for item in ast.walk(node))
+        return any(isinstance(item, ast.expr) and self._is_element(item) for item in all_nodes(node))
 
     def _is_pointwise_call(self, node: ast.Call) -> bool:
         name = self.name_of(node.func)
@@ -294,7 +295,7 @@ class Splitter:
                 stored = set(stored_names(node))
                 return bool(stored & (self.device | self.arrays)) or self.touches_elements(node)
             case ast.If():
-                whole = [*ast.walk(node)]
+                whole = [*all_nodes(node)]
                 if any(isinstance(item, ast.Return) or self._allocates(item) for item in whole):
                     return False
                 inner = any(self._is_lifted(item) or self._exchanges(item) for item in (*node.body, *node.orelse))
@@ -323,7 +324,7 @@ class Splitter:
             if self.computes_whole(node):
                 yield f"line {node.lineno} computes with a tensor as a whole"
             if id(node) in self.lifted:
-                made = next((item for item in ast.walk(node) if self._allocates(item)), None)
+                made = next((item for item in all_nodes(node) if self._allocates(item)), None)
                 if made is not None:
                     yield f"line {getattr(made, 'lineno', 0)} makes a tensor inside a loop"
                 yield from self._foreign(node)
@@ -342,7 +343,7 @@ class Splitter:
 
     def _decides(self, node: ast.If) -> bool:
         """Return whether what an `if` allocates or returns depends on more than types and ranks."""
-        inner = [item for statement in (*node.body, *node.orelse) for item in ast.walk(statement)]
+        inner = [item for statement in (*node.body, *node.orelse) for item in all_nodes(statement)]
         if not any(isinstance(item, ast.Return) or self._allocates(item) for item in inner):
             return False
         return any(self._is_value(item) for item in _leaves(node.test))
@@ -366,7 +367,7 @@ class Splitter:
 
     def _foreign(self, node: ast.AST) -> Iterator[str]:
         known = self.tensors | self.lists
-        for item in ast.walk(node):
+        for item in all_nodes(node):
             line = getattr(item, "lineno", 0)
             if isinstance(item, ast.Subscript) and root(item) in self.tensors and has_slice(item):
                 yield f"line {line} takes a slice of a tensor"
@@ -421,18 +422,18 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
 
 def has_slice(node: ast.Subscript) -> bool:
     """Return whether an index holds a slice."""
-    return any(isinstance(item, ast.Slice) for item in ast.walk(node.slice))
+    return any(isinstance(item, ast.Slice) for item in all_nodes(node.slice))
 
 
 def head_names(node: ast.stmt) -> frozenset[str]:
     """Return the names in the heads of loops."""
-    heads = [item.target for item in ast.walk(node) if isinstance(item, ast.For)]
-    return frozenset(item.id for head in heads for item in ast.walk(head) if isinstance(item, ast.Name))
+    heads = [item.target for item in all_nodes(node) if isinstance(item, ast.For)]
+    return frozenset(item.id for head in heads for item in all_nodes(head) if isinstance(item, ast.Name))
 
 
 def stored_names(node: ast.stmt) -> Iterator[str]:
     """Yield the names that a statement assigns, but for those in the heads of loops."""
-    heads = {id(name) for item in ast.walk(node) if isinstance(item, ast.For) for name in ast.walk(item.target)}
-    for item in ast.walk(node):
+    heads = {id(name) for item in all_nodes(node) if isinstance(item, ast.For) for name in all_nodes(item.target)}
+    for item in all_nodes(node):
         if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store) and id(item) not in heads:
             yield item.id

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from brickwork.frontend.syntax import all_nodes
 from brickwork.records import dataclass
 
 Names: TypeAlias = frozenset[str]
@@ -85,15 +86,16 @@ def _is_endless(node: ast.While) -> bool:
 
 def loads(node: ast.AST) -> Names:
     """Return the names that a tree reads; those of comprehensions are of no one else."""
-    names = [item for item in ast.walk(node) if isinstance(item, ast.Name)]
-    targets = [item.target for item in ast.walk(node) if isinstance(item, ast.comprehension)]
-    bound = {item.id for target in targets for item in ast.walk(target) if isinstance(item, ast.Name)}
+    nodes = all_nodes(node)
+    names = [item for item in nodes if isinstance(item, ast.Name)]
+    targets = [item.target for item in nodes if isinstance(item, ast.comprehension)]
+    bound = {item.id for target in targets for item in all_nodes(target) if isinstance(item, ast.Name)}
     return frozenset(item.id for item in names if isinstance(item.ctx, ast.Load)) - bound
 
 
 def stored(node: ast.AST) -> Iterator[str]:
     """Yield the names that a tree assigns."""
-    for item in ast.walk(node):
+    for item in all_nodes(node):
         if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
             yield item.id
 
@@ -101,8 +103,9 @@ def stored(node: ast.AST) -> Iterator[str]:
 def surely_stored(node: ast.AST) -> Iterator[str]:
     """Yield the names that a statement assigns whenever it runs: not in `a and (k := b)`, nor as a comprehension's."""
     passing = (ast.NamedExpr, ast.comprehension)
-    within = {id(name) for item in ast.walk(node) if isinstance(item, passing) for name in ast.walk(item.target)}
-    for item in ast.walk(node):
+    nodes = all_nodes(node)
+    within = {id(name) for item in nodes if isinstance(item, passing) for name in all_nodes(item.target)}
+    for item in nodes:
         if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store) and id(item) not in within:
             yield item.id
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from brickwork.frontend.environment import LOOPS, intrinsic, resolve
+from brickwork.frontend.syntax import all_nodes
 
 PARTS = frozenset({"builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.tuple", "builtins.list"})
 """Functions of what is run over."""
@@ -66,4 +67,4 @@ def jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 def returns(node: ast.AST) -> list[ast.Return]:
     """Return the `return`s in a statement."""
-    return [item for item in ast.walk(node) if isinstance(item, ast.Return)]
+    return [item for item in all_nodes(node) if isinstance(item, ast.Return)]

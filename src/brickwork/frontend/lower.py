@@ -26,6 +26,7 @@ from brickwork.frontend.regular_loops import changing_names
 from brickwork.frontend.rules import WrongRankError, error
 from brickwork.frontend.source import local_names, rebound_names
 from brickwork.frontend.statements import assign_target
+from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.tensor_rebinding import Draft, give_places
 from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
 from brickwork.frontend.wanted_ranks import refuse_unpacked, wrong_ranks
@@ -200,7 +201,7 @@ def _aliases(definition: Definition) -> frozenset[str]:
         if isinstance(node, ast.For) and id(node) not in definition.split.lifted:
             waiting += node.body  # The host runs no loops: this one is written out, item by item.
             continue
-        names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
+        names = {item.id for item in all_nodes(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
         plain = isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
         (straight if plain and id(node) not in definition.split.lifted else other).update(names)
     return frozenset(straight - other)

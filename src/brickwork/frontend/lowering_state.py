@@ -22,6 +22,7 @@ from brickwork.frontend.random_sites import Path
 from brickwork.frontend.regular_loops import changing_names, is_regular
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction, local_names, rebound_names, span
+from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import (
     Absent,
     ElementType,
@@ -411,7 +412,7 @@ def helper_frame(source: SourceFunction, path: Path, call_site: Location) -> Fra
 
 def several_names(function: ast.FunctionDef) -> frozenset[str]:
     """Return the names that are assigned in more than one place."""
-    stores = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    stores = [node.id for node in all_nodes(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     return frozenset(name for name, count in Counter(stores).items() if count > 1)
 
 

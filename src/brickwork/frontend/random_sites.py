@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from brickwork.frontend.environment import DRAWS, helper, intrinsic, resolve
 from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.syntax import all_nodes
 
 Place: TypeAlias = tuple[int, int, int, int]
 """First line, first column, last line, last column."""
@@ -47,7 +48,7 @@ def _draws(
     chain: tuple[SourceFunction, ...],
 ) -> Iterator[Path]:
     local = local_names(source.node)
-    for node in (item for statement in source.node.body for item in ast.walk(statement)):
+    for node in (item for statement in source.node.body for item in all_nodes(statement)):
         if not isinstance(node, ast.Call):
             continue
         found = resolve(node.func, source.captured, local)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 
+from brickwork.frontend.syntax import all_nodes
+
 ALIKE = frozenset({"empty_like", "zeros_like", "ones_like", "full_like", "clone", "contiguous"})
 """Functions and methods whose results have the rank of their first argument, or of their owner."""
 
@@ -17,7 +19,7 @@ def least_ranks(function: ast.FunctionDef, is_pointwise: Callable[[ast.Call], bo
     """Return the ranks that names have at least, if they are tensors."""
     if branches_by_rank(function):
         return {}
-    nodes = [*ast.walk(function)]
+    nodes = all_nodes(function)
     ranks: dict[str, int] = {}
     for node in nodes:
         for name, rank in asked(node):
@@ -34,8 +36,8 @@ def least_ranks(function: ast.FunctionDef, is_pointwise: Callable[[ast.Call], bo
 
 def branches_by_rank(function: ast.FunctionDef) -> bool:
     """Return whether a function does one thing or another, depending on a rank."""
-    branches = (node for node in ast.walk(function) if isinstance(node, ast.If | ast.IfExp))
-    return any(_asks(item) for node in branches for item in ast.walk(node.test))
+    branches = (node for node in all_nodes(function) if isinstance(node, ast.If | ast.IfExp))
+    return any(_asks(item) for node in branches for item in all_nodes(node.test))
 
 
 def indexed(node: ast.expr) -> tuple[str | None, int]:
@@ -103,6 +105,6 @@ def _like(node: ast.expr, is_pointwise: Callable[[ast.Call], bool]) -> Iterator[
             yield from _like(node.args[0], is_pointwise)
         return
     name, count = indexed(node)
-    slices = [item for item in ast.walk(node) if isinstance(item, ast.Slice)]
+    slices = [item for item in all_nodes(node) if isinstance(item, ast.Slice)]
     if name is not None and not slices:
         yield name, count

@@ -10,6 +10,7 @@ import ast
 
 from brickwork.frontend.environment import DRAWS, helper, intrinsic, resolve
 from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.syntax import all_nodes
 
 
 def changing_names(source: SourceFunction, device: frozenset[str] | None) -> frozenset[str]:
@@ -20,13 +21,13 @@ def changing_names(source: SourceFunction, device: frozenset[str] | None) -> fro
     """
     if device is None:
         return local_names(source.node)
-    targets = (item.target for item in ast.walk(source.node) if isinstance(item, ast.For | ast.comprehension))
-    return device | {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    targets = (item.target for item in all_nodes(source.node) if isinstance(item, ast.For | ast.comprehension))
+    return device | {name.id for target in targets for name in all_nodes(target) if isinstance(name, ast.Name)}
 
 
 def is_regular(iterable: ast.expr, source: SourceFunction, changing: frozenset[str]) -> bool:
     """Return whether what a loop runs over has a length that no loop changes."""
-    return not any(_changes(node, source, changing) for node in ast.walk(iterable))
+    return not any(_changes(node, source, changing) for node in all_nodes(iterable))
 
 
 def _changes(node: ast.AST, source: SourceFunction, changing: frozenset[str]) -> bool:

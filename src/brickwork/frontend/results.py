@@ -16,13 +16,14 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.environment import MISSING, intrinsic, is_tensor, resolve
 from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.syntax import all_nodes
 
 _NUMBERS = frozenset({"int", "float", "bool"})
 
 
 def returns_of(source: SourceFunction) -> list[ast.Return]:
     """Return the `return` statements of a function."""
-    return [node for node in ast.walk(source.node) if isinstance(node, ast.Return)]
+    return [node for node in all_nodes(source.node) if isinstance(node, ast.Return)]
 
 
 def result_expressions(node: ast.Return) -> tuple[ast.expr, ...]:
@@ -186,9 +187,9 @@ def _given(source: SourceFunction, node: ast.expr) -> int | None:
         case ast.Tuple() | ast.List():
             return len(node.elts)
         case ast.Name():
-            stores = [item for item in ast.walk(source.node) if isinstance(item, ast.Name) and item.id == node.id]
+            stores = [item for item in all_nodes(source.node) if isinstance(item, ast.Name) and item.id == node.id]
             stores = [item for item in stores if isinstance(item.ctx, ast.Store)]
-            made = [item for item in ast.walk(source.node) if isinstance(item, ast.Assign) and item.targets == stores]
+            made = [item for item in all_nodes(source.node) if isinstance(item, ast.Assign) and item.targets == stores]
             return _given(source, made[0].value) if len(stores) == len(made) == 1 else None
         case ast.Call():
             return _given_by_call(source, node)

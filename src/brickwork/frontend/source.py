@@ -18,6 +18,7 @@ from typing import cast
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, Missing, constant_items, intrinsic, is_tensor, resolve
 from brickwork.frontend.rules import error
+from brickwork.frontend.syntax import all_nodes
 from brickwork.records import dataclass
 
 WRITTEN = "write it in a file or in a cell of a notebook: code at a prompt, or of `python -c`, leaves no source"
@@ -95,7 +96,7 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
     except SyntaxError:
         raise error("BW001", f"the source of `{name}` cannot be parsed by itself", place, WRITTEN) from None
     ast.increment_lineno(tree, first - (2 if indented else 1))
-    found = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name), None)
+    found = next((node for node in all_nodes(tree) if isinstance(node, ast.FunctionDef) and node.name == name), None)
     if found is None and name == "<lambda>" and lambdas:
         found = _lambda(tree, function.__code__)
     if found is None:
@@ -111,7 +112,7 @@ def _lambda(tree: ast.AST, code: types.CodeType) -> ast.FunctionDef | None:
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     found = [
         node
-        for node in ast.walk(tree)
+        for node in all_nodes(tree)
         if isinstance(node, ast.Lambda)
         and node.lineno == code.co_firstlineno
         and tuple(item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)) == names
@@ -151,7 +152,7 @@ def local_names(node: ast.FunctionDef) -> frozenset[str]:
     arguments = node.args
     names = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
     names |= {item.arg for item in (arguments.vararg, arguments.kwarg) if item is not None}
-    names |= {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
+    names |= {item.id for item in all_nodes(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
     return frozenset(names)
 
 
@@ -160,24 +161,25 @@ def rebound_names(function: ast.FunctionDef) -> frozenset[str]:
 
     A parameter is assigned before, and so is the name of a `for` around one with the same name.
     """
-    heads = [node.target for node in ast.walk(function) if isinstance(node, ast.For | ast.comprehension)]
-    loop_targets = {id(name) for head in heads for name in ast.walk(head)}
+    nodes = all_nodes(function)
+    heads = [node.target for node in nodes if isinstance(node, ast.For | ast.comprehension)]
+    loop_targets = {id(name) for head in heads for name in all_nodes(head)}
     arguments = function.args
     before = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-    outer = [node for node in ast.walk(function) if isinstance(node, ast.For)]
+    outer = [node for node in nodes if isinstance(node, ast.For)]
     again = {name for node in outer for name in _targets(node) & before}
     for node in outer:
-        inner = [item for item in ast.walk(node) if isinstance(item, ast.For) and item is not node]
+        inner = [item for item in all_nodes(node) if isinstance(item, ast.For) and item is not node]
         again |= {name for item in inner for name in _targets(item) & _targets(node)}
     return frozenset(again) | frozenset(
         node.id
-        for node in ast.walk(function)
+        for node in nodes
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in loop_targets
     )
 
 
 def _targets(node: ast.For) -> frozenset[str]:
-    return frozenset(item.id for item in ast.walk(node.target) if isinstance(item, ast.Name))
+    return frozenset(item.id for item in all_nodes(node.target) if isinstance(item, ast.Name))
 
 
 def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, object]:
@@ -189,8 +191,8 @@ def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, ob
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     captured: dict[str, object] = {}
     bound = bound_values(function)
-    names = (item.id for statement in node.body for item in ast.walk(statement) if isinstance(item, ast.Name))
-    for name in dict.fromkeys(names):
+    nodes = [item for statement in node.body for item in all_nodes(statement)]
+    for name in dict.fromkeys(item.id for item in nodes if isinstance(item, ast.Name)):
         if name in local:
             continue
         if name in bound:
@@ -204,7 +206,7 @@ def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, ob
             captured[name] = function.__globals__[name]
         elif hasattr(builtins, name):
             captured[name] = getattr(builtins, name)
-    for item in (item for statement in node.body for item in ast.walk(statement) if isinstance(item, ast.Attribute)):
+    for item in (item for item in nodes if isinstance(item, ast.Attribute)):
         found = resolve(item, captured, local)
         if found is MISSING:
             found = _member(item, captured, local)
@@ -293,7 +295,7 @@ class Unshadowed(ast.NodeTransformer):
 
     def __init__(self, node: ast.FunctionDef) -> None:
         """Take the names that the function uses outside of comprehensions."""
-        self._taken = {item.arg for item in ast.walk(node) if isinstance(item, ast.arg)} | set(_outer_names(node))
+        self._taken = {item.arg for item in all_nodes(node) if isinstance(item, ast.arg)} | set(_outer_names(node))
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
         """Rename what the comprehension binds, if it is used elsewhere."""
@@ -314,10 +316,10 @@ class Unshadowed(ast.NodeTransformer):
         return node
 
     def _renamed(self, node: ast.GeneratorExp | ast.ListComp) -> ast.expr:
-        bound = {item.id for part in node.generators for item in ast.walk(part.target) if isinstance(item, ast.Name)}
+        bound = {item.id for part in node.generators for item in all_nodes(part.target) if isinstance(item, ast.Name)}
         first = node.generators[0].iter
-        inside = [item for item in ast.walk(node) if isinstance(item, ast.Name)]
-        outside = {id(item) for item in ast.walk(first)}
+        inside = [item for item in all_nodes(node) if isinstance(item, ast.Name)]
+        outside = {id(item) for item in all_nodes(first)}
         for name in sorted(bound):
             fresh, number = name, 1
             while fresh in self._taken:

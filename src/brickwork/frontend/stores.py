@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from brickwork.frontend.environment import helper, resolve
 from brickwork.frontend.loop_heads import sources
 from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.syntax import all_nodes
 
 
 def stored_parameters(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> frozenset[str]:
@@ -59,7 +60,7 @@ def root(node: ast.expr) -> str | None:
 
 
 def _direct(source: SourceFunction) -> Iterator[str]:
-    for node in ast.walk(source.node):
+    for node in all_nodes(source.node):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             name = root(node)
             if name is not None:
@@ -70,7 +71,7 @@ def _by_helpers(
     source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
 ) -> Iterator[str]:
     local = local_names(source.node)
-    for node in ast.walk(source.node):
+    for node in all_nodes(source.node):
         if not isinstance(node, ast.Call):
             continue
         called = helper(resolve(node.func, source.captured, local))
@@ -89,7 +90,7 @@ def _by_helpers(
 def _flows(source: SourceFunction) -> Iterator[tuple[str, str]]:
     """Yield (target, origin) for each assignment that may make one name stand for another's tensor."""
     local = local_names(source.node)
-    for node in ast.walk(source.node):
+    for node in all_nodes(source.node):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield from _pairs(target, node.value)
