@@ -4,6 +4,7 @@ Hypothesis has no deadlines, since machines are shared. The disk cache is their 
 that asks, and all tests share what it has built.
 """
 
+import gc
 import os
 
 import pytest
@@ -15,6 +16,17 @@ from support.gpu import NO_GPU, end_if_lost, settle
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Look for garbage only among what tests make: torch and the tests' own modules have millions of objects."""
+    gc.disable()
+    found = yield
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+    gc.enable()
+    return found
 
 
 @pytest.fixture(scope="session", autouse=True)

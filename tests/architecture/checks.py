@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -16,17 +17,29 @@ from architecture import rules
 PACKAGE = "brickwork"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Module:
-    """A module: its name within the package (`ir.nodes`, `ir.__init__`), its source and its syntax tree."""
+    """A module: its name within the package (`ir.nodes`, `ir.__init__`) and its source."""
 
     name: str
     source: str
-    tree: ast.Module
 
     @property
     def room(self) -> str:
         return self.name.split(".", maxsplit=1)[0]
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.source, self.name)
+
+    @cached_property
+    def nodes(self) -> list[tuple[ast.AST, bool]]:
+        """The nodes of the tree, and whether they stand in a function."""
+        found: list[tuple[ast.AST, bool]] = [(self.tree, False)]
+        for node, inner in found:
+            inside = inner or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            found += [(child, inside) for child in ast.iter_child_nodes(node)]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,7 @@ def modules(folder: Path) -> list[Module]:
     for path in sorted(folder.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         name = ".".join(path.relative_to(folder).with_suffix("").parts)
-        found.append(Module(name, source, ast.parse(source, str(path))))
+        found.append(Module(name, source))
     return found
 
 
@@ -54,15 +67,9 @@ def imports(tree: list[Module]) -> list[Import]:
     names = {f"{PACKAGE}.{module.name}".removesuffix(".__init__") for module in tree}
     found: list[Import] = []
     for module in tree:
-        inner = {
-            child
-            for node in ast.walk(module.tree)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            for child in ast.walk(node)
-        }
-        for node in ast.walk(module.tree):
+        for node, inner in module.nodes:
             for target in _targets(module, node, names):
-                found.append(Import(module.name, target, node.lineno, node in inner))
+                found.append(Import(module.name, target, node.lineno, inner))
     return found
 
 
@@ -138,7 +145,7 @@ def births(tree: list[Module]) -> list[str]:
         f"{module.name}:{node.lineno}: gives a warning; `{rules.WARNS}` does"
         for module in tree
         if module.name != rules.WARNS
-        for node in ast.walk(module.tree)
+        for node, _ in module.nodes
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"warnings.warn", "warnings.warn_explicit"}
     ]
 
@@ -154,7 +161,7 @@ def long_functions(tree: list[Module]) -> list[str]:
     return [
         f"{module.name}:{node.lineno}: {node.name} has {_length(node)} lines"
         for module in tree
-        for node in ast.walk(module.tree)
+        for node, _ in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and _length(node) > rules.FUNCTION_LINES
         and not _flat_match(node)
@@ -226,7 +233,7 @@ def module_state(tree: list[Module]) -> list[str]:
                 tables.add(name)
             else:
                 complaints.append(f"{module.name}:{node.lineno}: `{name}` is mutable state")
-        for node in ast.walk(module.tree):
+        for node, _ in module.nodes:
             changed = _changed_name(node)
             if isinstance(node, ast.Global) or (changed is not None and changed in tables):
                 complaints.append(f"{module.name}:{node.lineno}: module state is changed")

@@ -23,14 +23,14 @@ open(sys.argv[1], "w").write(str(seconds))
 
 
 def test_import_is_silent_and_cheap(tmp_path):
-    seconds = []
-    for number in range(3):
+    def seconds(number):
         path = tmp_path / str(number)
         command = [sys.executable, "-W", "error::DeprecationWarning:brickwork", "-c", PROGRAM, str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "brickwork" not in done.stdout + done.stderr
         assert done.stdout == ""
-        seconds.append(float(path.read_text()))
+        return float(path.read_text())
+
     # The benchmark `first_call` measures it; this bound only notices that something heavy came in.
-    assert min(seconds) < 0.5
+    assert any(seconds(number) < 0.5 for number in range(3))

@@ -18,6 +18,7 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from support.forms import SIZES, forms
 from support.kernels import SUITE, Case
+from support.pairs import in_turn
 from support.tensors import LAYOUTS, argument_type, copy, to_memory, to_tensor
 
 KEY = 123456789012345
@@ -80,7 +81,7 @@ def assert_same(one: list[torch.Tensor], other: list[torch.Tensor], case: Case |
         torch.testing.assert_close(left, right, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-@pytest.mark.parametrize(("name", "size", "layout"), forms(), ids="-".join)
+@pytest.mark.parametrize(("name", "size", "layout"), forms())
 def test_python_and_interpreter_agree(name: str, size: str, layout: str) -> None:
     case = SUITE[name]
     arguments = arguments_of(case, SIZES[size], layout)
@@ -88,7 +89,7 @@ def test_python_and_interpreter_agree(name: str, size: str, layout: str) -> None
     assert_same(run_interpreter(case, arguments), expected)
 
 
-@pytest.mark.parametrize(("name", "size", "layout"), forms(), ids="-".join)
+@pytest.mark.parametrize(("name", "size", "layout"), forms())
 def test_compiled_agrees_with_python(name: str, size: str, layout: str) -> None:
     case = SUITE[name]
     arguments = arguments_of(case, SIZES[size], layout)
@@ -96,20 +97,19 @@ def test_compiled_agrees_with_python(name: str, size: str, layout: str) -> None:
     assert_same(run_compiled(case, tuple(map(copy, arguments))), expected, case)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_threads_and_vector_widths_change_no_bit(name: str) -> None:
+@pytest.mark.parametrize(("name", "widest"), in_turn(NAMES, [32, 64], 1))
+def test_threads_and_vector_widths_change_no_bit(name: str, widest: int) -> None:
     case = SUITE[name]
     arguments = arguments_of(case, 37, "plain")
     before = torch.get_num_threads()
     found: list[list[torch.Tensor]] = []
     try:
-        for threads, vector_bytes in ((1, 16), (2, 32), (2, 64)):
+        for threads, vector_bytes in ((1, 16), (2, widest)):
             torch.set_num_threads(threads)
             found.append(run_compiled(case, tuple(map(copy, arguments)), vector_bytes))
     finally:
         torch.set_num_threads(before)
-    for other in found[1:]:
-        for left, right in zip(found[0], other, strict=True):
-            assert torch.equal(
-                left.view(torch.uint8) if left.ndim else left, right.view(torch.uint8) if left.ndim else right
-            )
+    for left, right in zip(*found, strict=True):
+        assert torch.equal(
+            left.view(torch.uint8) if left.ndim else left, right.view(torch.uint8) if left.ndim else right
+        )

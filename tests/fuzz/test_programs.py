@@ -14,7 +14,7 @@ import pytest
 from support.fuzz.check import FoundError, examine
 from support.fuzz.generate import case_of_seed
 
-PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "40"))
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "20"))
 FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
 BATCH = 20
 OUTSIDE = (1196, 1490, 1825)

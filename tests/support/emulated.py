@@ -35,7 +35,7 @@ from brickwork.codegen.device import emit_device_kernel
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.launch_dimensions import emit_launch_dimensions
-from brickwork.codegen.llvm import compile_module
+from brickwork.codegen.llvm import compile_module, translate_module
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Kernel
 from brickwork.target.cpu import host_target
@@ -144,9 +144,17 @@ class Emulated:
     """A device kernel compiled for the host."""
 
     def __init__(
-        self, kernel: Kernel, capability: tuple[int, int] = (9, 0), failures: Sequence[FailureSite] = ()
+        self,
+        kernel: Kernel,
+        capability: tuple[int, int] = (9, 0),
+        failures: Sequence[FailureSite] = (),
+        *,
+        optimised: bool = False,
     ) -> None:
-        """Emit the kernel for a GPU, after others with these failures, and compile what was emitted for this host."""
+        """Emit the kernel for a GPU, after others with these failures, and compile what was emitted for this host.
+
+        It is translated as it stands unless it is to be `optimised`: a GPU's code is optimised for another machine.
+        """
         _load_answers()
         self.kernel, self.module = kernel, Module(failures=list(failures))
         name = emit_device_kernel(self.module, kernel, cuda_target(capability))
@@ -158,7 +166,8 @@ class Emulated:
         self._engine = llvm.create_mcjit_compiler(
             llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine(codemodel="small")
         )
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(compile_module(text, host)))
+        code = (compile_module if optimised else translate_module)(text, host)
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         address = self._engine.get_function_address
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address("run"))

@@ -139,8 +139,15 @@ class CudaRig:
 
     # ------------------------------------------------------------ entries
 
-    def add(self, program: Program, *, nondeterministic: bool = False, before: Sequence[FailureSite] = ()) -> None:
-        """Compile an entry and put it in front of the chain."""
+    def add(
+        self,
+        program: Program,
+        *,
+        nondeterministic: bool = False,
+        before: Sequence[FailureSite] = (),
+        optimised: bool = False,
+    ) -> None:
+        """Compile an entry, as it stands unless it is to be `optimised`, and put it in front of the chain."""
         module, cells = Module(failures=list(before)), dict[str, str]()
         symbols = dict(self.symbols)
         for number, node in enumerate(node for node in walk(program.body) if isinstance(node, Launch)):
@@ -158,7 +165,8 @@ class CudaRig:
         cell = self._cell(self._head[0], number)
         symbols["bw_next"] = self.next = ctypes.addressof(cell)
         self._owners[self.next] = number
-        loaded: LoadedObject = load(compile_module(module.text(), target), libtorch.TorchSymbols(symbols))
+        code = (compile_module if optimised else translate_module)(module.text(), target)
+        loaded: LoadedObject = load(code, libtorch.TorchSymbols(symbols))
         self._kept.append(loaded)
         self._head[0] = loaded.address(description.symbol)
 

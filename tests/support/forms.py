@@ -7,11 +7,12 @@ from support.pairs import in_turn
 from support.tensors import LAYOUTS
 
 SIZES = {"empty": 0, "one": 1, "some": 7}
+USUAL = ("some", "plain")
 _OTHERS = [("empty", "plain"), ("one", "plain"), *(("some", layout) for layout in LAYOUTS if layout != "plain")]
 
 
 def forms() -> list[tuple[str, str, str]]:
     """Return names of kernels, of sizes and of layouts."""
-    found = [(name, "some", "plain") for name in sorted(SUITE)]
+    found = [(name, *USUAL) for name in sorted(SUITE)]
     found += [(name, size, layout) for name, (size, layout) in in_turn(sorted(SUITE), _OTHERS, 2)]
     return [item for item in found if SIZES[item[1]] >= SUITE[item[0]].least]
