@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
+from brickwork.transform.propagate_indices import propagate_indices
 
 from brickwork.analysis.analyse import analyse
 from brickwork.ir.dtypes import INT64
@@ -17,7 +18,6 @@ from brickwork.ir.verify import verify_kernel
 from brickwork.ir.walk import rewrite, statements, substitute, walk
 from brickwork.transform.distribute import distribute
 from brickwork.transform.promote import apart_in, promote
-from brickwork.transform.propagate_indices import propagate_indices
 from brickwork.transform.sink import sink
 from brickwork.transform.unswitch import unswitch, unswitch_nests
 from support.lowering import memory, nested, program_of
