@@ -78,7 +78,7 @@ def _is_candidate(loop: For, *, chooses: bool) -> bool:
     effects = [
         statement for statement in loop.body if any(isinstance(node, For | Store) for node in statements(statement))
     ]
-    if chooses and isinstance(loop.body[-1], If) and loop.body[-1] not in effects:
+    if chooses and loop.body and isinstance(loop.body[-1], If) and loop.body[-1] not in effects:
         effects.append(loop.body[-1])
     return len(effects) > 1 and not loop.claimed and _has_parts(loop)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from brickwork.transform.propagate_indices import propagate_indices
 
 from brickwork.analysis.analyse import analyse
 from brickwork.ir.dtypes import INT64
@@ -235,21 +234,6 @@ def test_elements_become_variables_where_they_are_surely_reached():
     ):
         assert not changed(function, promoted, 9)
     assert changed(a_loop_inside_ends, promoted, 1)
-
-
-# ---------------------------------------------------------------- indices
-
-
-def has_another_variable(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
-    for i in range(x.shape[0]):
-        t = x[i] * 2.0
-        y[i] = t
-    i = 3
-    y[i] = 0.0
-
-
-def test_only_what_repeats_an_index_goes():
-    assert changed(has_another_variable, propagate_indices)
 
 
 # ---------------------------------------------------------------- statements between loops

@@ -10,7 +10,7 @@ run time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
@@ -19,7 +19,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.grid import SHORT, GridPlanner
-from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.schedule.schedule import Directive, Schedule, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,11 @@ class ShortPlanner(GridPlanner):
         """Whether loops inside of a band can be shared out among the threads of a block, and are long enough."""
         long = any(node.index not in self.short for node in chosen)
         return long and GridPlanner.fills_blocks(self, last, chosen)
+
+    def split(self, last: For) -> Iterator[Directive]:
+        """Name the loop in a band that accumulates, if it is one that pieces can be made of."""
+        found = GridPlanner.split(self, last)
+        return (item for item in found if not (isinstance(item, Split) and item.loop in self.short))
 
 
 def short_schedule(
