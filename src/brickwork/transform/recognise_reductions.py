@@ -21,7 +21,7 @@ Invariant: every variable has the same value after the loop, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 
@@ -141,8 +141,8 @@ class _Finder:
 
         Only the last of these reads would remain.
         """
-        anyway = {without_numbers(node) for node in walk((*ahead, arm.value))}
-        noted = [node for item in arm.others for node in walk(item.value) if isinstance(node, Load)]
+        anyway = {without_numbers(node) for node in _loads((*ahead, arm.value))}
+        noted = _loads(arm.others)
         return any(node.access in self.unproved and without_numbers(node) not in anyway for node in noted)
 
     def place(self, loop: For, arm: _Arm) -> Block:
@@ -239,6 +239,10 @@ class _Finder:
     def variable(self, symbol: Symbol) -> Symbol:
         """Return a new variable called and typed as another."""
         return replace(symbol, number=next(self.numbers))
+
+
+def _loads(roots: Iterable[Node]) -> Iterator[Load]:
+    return (node for node in walk(roots) if isinstance(node, Load))
 
 
 @legality

@@ -269,6 +269,9 @@ def test_orders_are_chosen_where_nothing_but_elements_passes_and_nothing_is_clai
     assert exchanged(updates_what_was_set)
     assert not exchanged(rows_are_claimed)
     assert not exchanged(columns_are_claimed)
+
+
+def test_an_order_shows_in_what_is_noted():
     assert not exchanged(notes_some_of_them)
 
 
