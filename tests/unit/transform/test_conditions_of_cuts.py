@@ -159,21 +159,21 @@ def the_index_is_an_element(x: Tensor, y: Tensor, n: Tensor, m: Tensor) -> None:
 
 def a_check_stands_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
     for j in range(x.shape[0]):
-        n[j] = 7 // (n[j] - 1)
+        n[j] = 7 // (n[j] - 3)
         y[k] += x[j]
 
 
 def a_check_stands_in_a_branch_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
     for j in range(x.shape[0]):
-        if x[j] < 0.0:
-            n[j] = 7 // (n[j] - 1)
+        if x[j] > 0.0:
+            n[j] = 7 // (n[j] - 3)
         y[k] += x[j]
 
 
 def a_check_stands_in_a_loop_before(x: Tensor, y: Tensor, n: Tensor, m: Tensor, k: int) -> None:
     for j in range(x.shape[0]):
         for i in range(j + 1):
-            n[j] = 7 // (n[i] - 1)
+            n[j] = 7 // (n[i] - 3)
         y[k] += x[j]
 
 
