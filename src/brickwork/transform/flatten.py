@@ -8,16 +8,14 @@ visits every element of these tensors once, in the order in which they lie in me
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from brickwork.analysis.bounds import comparison_expression, is_parameter
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.polyhedral_model import Access
-from brickwork.analysis.polynomial import number
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.nodes import FLAT_ACCESS, Expression, For, Load, Node, Read, Store, Symbol
+from brickwork.ir.nodes import FLAT_ACCESS, Block, Expression, For, Load, Node, Read, Store, Symbol
 from brickwork.ir.walk import rewrite, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -39,20 +37,19 @@ def find_flat(loop: For, analysis: Analysis) -> Flat | None:
     if len(nest) < 2 or any(not build.is_constant(level.start, 0) for level in nest):
         return None
     whole = tuple(Read(symbol=symbol) for symbol in loops)
-    seen = 0
-    for node in walk(nest[-1].body):
-        if isinstance(node, Load | Store) and node.indices == whole and node.tensor.type.contiguous:
-            seen += len(whole)
-    reads = sum(isinstance(node, Read) and node.symbol in loops for node in walk(nest[-1].body))
-    if not seen or reads != seen or any(_reads(level.stop, loops) for level in nest):
+    inside = [*walk(nest[-1].body)]
+    found = [node for node in inside if isinstance(node, Load | Store) and node.indices == whole]
+    flat = [node.access for node in found if node.tensor.type.contiguous]
+    reads = sum(isinstance(node, Read) and node.symbol in loops for node in inside)
+    if not flat or reads != len(loops) * len(flat):
         return None
     conditions: dict[Expression, None] = {}
     for access in analysis.accesses:
-        if any(around.node.index == loops[-1] for around in access.loops) and len(access.axes) == len(nest):
-            found = _equal_sizes(access, nest, analysis)
-            if found is None:
+        if access.number in flat:
+            needed = _equal_sizes(access, nest, analysis)
+            if needed is None:
                 return None
-            conditions.update(dict.fromkeys(found))
+            conditions.update(dict.fromkeys(needed))
     return Flat(loops, tuple(conditions))
 
 
@@ -77,16 +74,13 @@ def flatten(loop: For, loops: tuple[Symbol, ...]) -> For:
 
 @legality
 def _nest(loop: For, analysis: Analysis) -> list[For]:
-    """Return the perfectly nested loops that are independent, or accumulate into the same variables."""
-    first = analysis.loops[loop.index]
-    nest = [loop]
-    while len(nest[-1].body) == 1 and isinstance(nest[-1].body[0], For):
-        inner = nest[-1].body[0]
-        verdict = analysis.loops[inner.index]
-        if not verdict.independent or verdict.reductions != first.reductions:
-            break
+    """Return the perfectly nested loops that are independent; they accumulate into the same variables."""
+    nest: list[For] = []
+    block: Block = (loop,)
+    while len(block) == 1 and isinstance(inner := block[0], For) and analysis.loops[inner.index].independent:
         nest.append(inner)
-    return nest if first.independent else []
+        block = inner.body
+    return nest
 
 
 def _only_loop(loop: For) -> For:
@@ -96,19 +90,13 @@ def _only_loop(loop: For) -> For:
     return inner
 
 
-def _reads(expression: Expression, symbols: Iterable[Symbol]) -> bool:
-    return any(isinstance(node, Read) and node.symbol in symbols for node in walk(expression))
-
-
 @legality
 def _equal_sizes(access: Access, nest: list[For], analysis: Analysis) -> list[Expression] | None:
     """Return what must hold so that an access's tensor has the extents of the nest; None if it can never be used."""
     result: list[Expression] = []
     stops = {loop.node.index: loop.stop for loop in analysis.model.loops}
-    starts = {loop.node.index: loop.start for loop in analysis.model.loops}
     for place, level in enumerate(nest):
-        verdict = analysis.bounds[access.number, place]
-        if verdict.bound is Bound.CHECKED or not verdict.plain or starts[level.index] != number(0):
+        if analysis.bounds[access.number, place].bound is Bound.CHECKED:
             return None
         difference = access.axes[place].size - stops[level.index]
         if not all(map(is_parameter, difference.atoms())):

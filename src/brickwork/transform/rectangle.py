@@ -39,16 +39,7 @@ def is_rectangle(loop: For, analysis: Analysis) -> bool:
 
 @legality
 def _bounded(loop: For, analysis: Analysis) -> For:
-    if len(loop.body) != 1 or not isinstance(inner := loop.body[0], For):
-        return loop
-    verdicts = [analysis.loops[item.index] for item in (loop, inner)]
-    if any(not verdict.independent or verdict.reductions or verdict.updates for verdict in verdicts):
-        return loop
-    bounds = (inner.start, inner.stop)
-    long = any(isinstance(node, For | While) for node in statements(inner.body))
-    if not long or loop.index not in read_symbols(bounds):
-        return loop
-    if inner in Planner(analysis).lanes([loop]) and runs_in_lockstep(loop.body, frozenset({inner.index})):
+    if len(loop.body) != 1 or not isinstance(inner := loop.body[0], For) or not _is_worth_it(loop, inner, analysis):
         return loop
     start, stop = _least(inner.start, loop), _most(inner.stop, loop)
     if start is None or stop is None:
@@ -60,6 +51,17 @@ def _bounded(loop: For, analysis: Analysis) -> For:
     for condition in reversed(conditions):
         body = (If(condition=condition, then=body, loc=inner.loc),)
     return replace(loop, body=(replace(inner, start=start, stop=stop, body=body),))
+
+
+def _is_worth_it(loop: For, inner: For, analysis: Analysis) -> bool:
+    """Whether threads are to share a triangle out, none of which does little."""
+    verdicts = [analysis.loops[item.index] for item in (loop, inner)]
+    if any(not verdict.independent or verdict.reductions or verdict.updates for verdict in verdicts):
+        return False
+    long = any(isinstance(node, For | While) for node in statements(inner.body))
+    if not long or loop.index not in read_symbols((inner.start, inner.stop)):
+        return False
+    return inner not in Planner(analysis).lanes([loop]) or not runs_in_lockstep(loop.body, frozenset({inner.index}))
 
 
 def _least(bound: Expression, loop: For) -> Expression | None:
@@ -98,6 +100,6 @@ def _slope(expression: Expression, index: Symbol) -> int | None:
             return slopes.pop() if len(slopes) == 1 else None
         case Apply(operator=operator, operands=(Constant(value=factor), operand)) if operator.name == "mul":
             slope = _slope(operand, index)
-            return None if slope is None or factor == 0 else slope if factor > 0 else -slope
+            return None if slope is None else slope if factor == abs(factor) else -slope
         case _:
             return None

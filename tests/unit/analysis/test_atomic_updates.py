@@ -55,7 +55,6 @@ def put(name: str, tensor: Tensor, *, first: bool = True, other=None) -> Store:
         (store(ALONE, (), op("add", load(ALONE), HALF)), "add"),
         (store(X, (I,), op("neg", load(X, I))), None),
     ],
-    ids=str,
 )
 def test_what_an_update_is(update: Store, name: str | None):
     found = update_of(update, {})

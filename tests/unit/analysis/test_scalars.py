@@ -30,7 +30,6 @@ SKIP = (when(POSITIVE, (Continue(),)), let(S, 1))
         ((repeat(POSITIVE, let(A, S), let(S, 1)),), {A, S}),
         ((let(S, 1), let(T, S)), set()),
     ],
-    ids=str,
 )
 def test_what_is_read_first_is_live(block: Block, live):
     assert live_before(block, NONE) == live
@@ -81,7 +80,6 @@ def reductions(*body, live=frozenset({SUM})) -> list[str] | None:
         ((repeat(POSITIVE, add(SUM, E), prelude=(add(SUM, F),)),), "add"),
         ((when(POSITIVE, (add(SUM, E),), (add(SUM, F),)),), "add"),
     ],
-    ids=str,
 )
 def test_accumulations(body, operator):
     assert reductions(*body) == [operator]
@@ -109,7 +107,6 @@ def test_accumulations(body, operator):
         (let(SUM, NUMBER),),
         (let(SUM, NUMBER), add(SUM, E)),
     ],
-    ids=str,
 )
 def test_other_assignments_are_no_accumulations(body):
     assert reductions(*body) is None

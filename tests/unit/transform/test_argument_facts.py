@@ -56,7 +56,6 @@ def facts(*sizes: Expression | int | Symbol, narrow: bool = True, given: bool = 
         (((NARROW_EXTENT >> 10) - 1, 1 << 10), True),
         ((0, N), True),
     ],
-    ids=str,
 )
 def test_new_tensors_are_narrow_where_all_sizes_are_small_or_those_of_a_narrow_one(sizes, narrow: bool):
     assert facts(*sizes).is_narrow(NEW) == narrow
@@ -94,7 +93,6 @@ K = op("mul", N, N)
         (op("logical_not", op("ge", NARROW_SIZE, N)), False),
         (whole(build.constant(True, op("ge", N, 0).dtype)), False),
     ],
-    ids=str,
 )
 def test_assumptions_that_hold_for_all_narrow_arguments(condition: Expression, known: bool):
     assert holds(condition, facts(N, M)) == known

@@ -174,7 +174,6 @@ X, AT, N, C = Tensor("x", 0, TensorType(FLOAT64, 1)), Tensor("at", 1, TensorType
         op("add", op("mul", N, N), C),
         op("mul", op("mul", C, 2**21), 2),
     ],
-    ids=str,
 )
 def test_indices_whose_range_is_known(index: Expression):
     assert is_tested(index)
@@ -196,7 +195,6 @@ def test_indices_whose_range_is_known(index: Expression):
         op("add", op("mul", C, 2**22), op("mul", C, 2**22)),
         op("minimum", N, C),
     ],
-    ids=str,
 )
 def test_indices_that_wrap_or_fail_or_depend_on_elements(index: Expression):
     assert not is_tested(index)

@@ -6,12 +6,15 @@ import pytest
 import torch
 
 from brickwork.analysis.analyse import analyse
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import For, Kernel, Program
-from brickwork.ir.walk import walk
+from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Program
+from brickwork.ir.walk import substitute, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.rectangle import rectangle
+from support.kernels_ir import Index, KernelBuilder, apply, value
 from support.lowering import program_of
 from support.tensors import to_memory, to_tensor
 
@@ -53,6 +56,79 @@ def short(c: Tensor, a: Tensor) -> None:
     for i in range(c.shape[0]):
         for j in range(i + 1):
             c[i, j] = a[j, i]
+
+
+MAKE = KernelBuilder()
+X, A, Y = MAKE.tensor("x", 2), MAKE.tensor("a", 2), MAKE.tensor("y", 1)
+I, J, L = MAKE.symbol("i"), MAKE.symbol("j"), MAKE.symbol("l")
+N, S = MAKE.scalar("n"), MAKE.symbol("s", FLOAT32)
+ZERO = build.constant(0.0, FLOAT32)
+ROWS = 6
+
+
+def long_rows(start: Index, stop: Index, *, after: Block = ()) -> Kernel:
+    """A triangle whose iterations each hold a loop."""
+    total = MAKE.loop(L, 9, MAKE.assign(S, apply("add", S, MAKE.load(A, J, L))))
+    inner = MAKE.loop(J, stop, MAKE.assign(S, ZERO), total, MAKE.store(X, (I, J), value(S)), start=start)
+    return MAKE.kernel(MAKE.loop(I, ROWS, inner, *after, start=1))
+
+
+def bounded(kernel: Kernel) -> tuple[Block, int]:
+    """Return the kernel's body with rectangles, and how many conditions are in it."""
+    block = rectangle(kernel.body, analyse(kernel))
+    return block, sum(isinstance(node, If) for node in walk(block))
+
+
+FIRST, LAST = 1, ROWS - 1
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "least", "most"),
+    [
+        (0, apply("add", I, 1), None, LAST),
+        (0, apply("sub", N, I), None, FIRST),
+        (I, N, FIRST, None),
+        (I, apply("mul", 2, I), FIRST, LAST),
+        (0, apply("add", apply("mul", -2, I), N), None, FIRST),
+        (apply("sub", 5, I), apply("add", I, N), LAST, LAST),
+        (0, apply("minimum", apply("add", I, 2), N), None, LAST),
+        (0, apply("sub", I, apply("mul", -1, I)), None, LAST),
+    ],
+)
+def test_bounds_that_never_fall_or_never_rise(start: Index, stop: Index, least: int | None, most: int | None):
+    block, conditions = bounded(long_rows(start, stop))
+    (inner,) = [node for node in walk(block) if isinstance(node, For) and node.index == J]
+    ends = [value(I if end is None else end) for end in (least, most)]
+    expected = [substitute(value(bound), {I: end}) for bound, end in zip((start, stop), ends, strict=True)]
+    assert [inner.start, inner.stop] == expected
+    assert conditions == sum(end is not None for end in (least, most))
+
+
+WAVES = apply("mod", I, 3)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        WAVES,
+        apply("sub", N, WAVES),
+        apply("mul", -2, WAVES),
+        apply("mul", 2, WAVES),
+        apply("add", I, apply("mul", -2, I)),
+        apply("sub", I, apply("mul", 2, I)),
+        apply("floordiv", 9, I),
+        apply("mul", I, I),
+    ],
+)
+def test_bounds_that_rise_and_fall_stay(bound: Expression):
+    for kernel in (long_rows(bound, 9), long_rows(0, bound), long_rows(bound, apply("add", I, 1))):
+        assert bounded(kernel) == (kernel.body, 0)
+
+
+def test_what_stands_beside_the_inner_loop_stays():
+    beside = (MAKE.store(Y, (I,), ZERO),)
+    kernel = long_rows(0, apply("add", I, 1), after=beside)
+    assert bounded(kernel) == (kernel.body, 0)
 
 
 def made(function) -> tuple[Program, Program]:
