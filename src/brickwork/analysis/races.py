@@ -97,7 +97,7 @@ def _are_apart(facts: Facts, loop: Loop, pair: tuple[Access, Access], known: Seq
 @legality
 def _follows(known: tuple[Access, Access], pair: tuple[Access, Access]) -> bool:
     """Whether two accesses are apart since two others are: at the same indices, wherever these two are made."""
-    return _both_cover(known, pair) or _both_cover(known, pair[::-1])
+    return _both_cover(known, pair) or _both_cover(known, (pair[1], pair[0]))
 
 
 @legality
