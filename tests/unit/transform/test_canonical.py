@@ -10,9 +10,12 @@ import torch
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
-from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Assign, For, If, Launch, Read, While
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.nodes import Assign, Break, Continue, For, If, Launch, Read, Symbol, While
 from brickwork.ir.walk import statements
+from brickwork.transform.canonical.coalesce import coalesce
+from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.spelling import spelled
 from support.lowering import memory, program_of
@@ -267,7 +270,44 @@ def two_conditions(x: Tensor, y: Tensor) -> None:
         k += 1
 
 
+def a_float_that_grows(x: Tensor, y: Tensor) -> None:
+    s = 0.5
+    p = 0
+    for i in range(x.shape[0]):
+        s += 0.25
+        p += i
+        y[i] = x[i] * s + p
+
+
+def a_while_steps_sometimes(x: Tensor, y: Tensor) -> None:
+    k, t = 0, 0
+    while k < x.shape[0]:
+        y[k] = t
+        t += 1
+        if t % 2 == 0:
+            k += 1
+
+
+def a_while_steps_by_an_argument(x: Tensor, y: Tensor, a: int) -> None:
+    k = 0
+    while k < x.shape[0]:
+        y[k] = x[k]
+        k += a
+
+
+def the_limit_may_fail(x: Tensor, y: Tensor, a: int) -> None:
+    k = 0
+    while k < x.shape[0] // a:
+        y[k] = x[k]
+        k += 1
+
+
 STAYING = [
+    (a_float_that_grows, (X, Y)),
+    (a_while_steps_sometimes, (X, Y)),
+    (a_while_steps_by_an_argument, (X, Y, 4)),
+    (the_limit_may_fail, (X, Y, 0)),
+    (the_limit_may_fail, (X, Y, 2)),
     (some_iterations_do_not_step, (X, Y)),
     (a_step_under_a_condition, (X, Y)),
     (two_steps, (X, Y)),
@@ -292,14 +332,23 @@ def test_what_does_not_count_means_the_same(function, arguments):
     same(function, *arguments)
 
 
-def test_a_loop_that_never_ends_stays_one():
-    def away_from_the_limit(x: Tensor, y: Tensor) -> None:
-        k = 0
-        while k < x.shape[0]:
-            y[0] = x[0]
-            k -= 1
+def away_from_the_limit(x: Tensor, y: Tensor) -> None:
+    k = 0
+    while k < x.shape[0]:
+        y[0] = x[0]
+        k -= 1
 
-    assert any(isinstance(node, While) for node in statements(kernel_of(away_from_the_limit, (X, Y))))
+
+def nowhere(x: Tensor, y: Tensor) -> None:
+    k = 0
+    while k < x.shape[0]:
+        y[0] = x[0]
+        k += 0
+
+
+@pytest.mark.parametrize("function", [away_from_the_limit, nowhere])
+def test_a_loop_that_never_ends_stays_one(function):
+    assert any(isinstance(node, While) for node in statements(kernel_of(function, (X, Y))))
 
 
 def test_claimed_loops_keep_what_their_iterations_share():
@@ -414,6 +463,34 @@ def test_a_pair_is_assigned_as_two_variables_are():
     best, where = choice.then
     assert (best.symbol.name, where.symbol.name) == ("best", "where")
     assert isinstance(where.value, Read)
+
+
+V, S, T = (Symbol(name, number, INT64) for number, name in enumerate("vst"))
+FLAG = Symbol("flag", 3, BOOL)
+
+
+def assign(symbol, value):
+    return Assign(symbol=symbol, value=build.integer(value) if isinstance(value, int) else build.read(value))
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        assign(S, 5),
+        assign(T, S),
+        If(condition=build.read(FLAG), then=(Break(),)),
+        If(condition=build.read(FLAG), then=(), otherwise=(Continue(),)),
+    ],
+)
+def test_a_temporary_stays_where_its_variable_is_needed_before(between):
+    block = (assign(V, 1), between, assign(S, V))
+    assert coalesce(block) == block
+    assert coalesce((assign(V, 1), assign(T, 2), assign(S, V))) == (assign(S, 1), assign(T, 2))
+
+
+def test_copies_outlive_the_assignment_of_others():
+    block = (assign(V, 3), assign(T, 4), assign(S, V))
+    assert propagate_copies(block)[-1] == assign(S, 3)
 
 
 def test_what_is_never_read_goes():

@@ -5,7 +5,7 @@
     where = p
 
 `best, where = x[p], p` is lowered with such temporaries. Invariant: between the two places, the variable is neither
-read nor assigned, and nothing leaves the block.
+read nor assigned, and nothing leaves the loop around.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from brickwork.ir.nodes import Assign, Block, Break, Check, Continue, Read, Statement, Symbol
+from brickwork.ir.nodes import Assign, Block, Read, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_blocks, statements, walk
 from brickwork.legality import legality
+from brickwork.transform.host_device_partition import jumps_out
 
 
 def coalesce(block: Block) -> Block:
@@ -57,9 +58,7 @@ def _repeats(statement: Statement) -> bool:
 @legality
 def _is_untouched(symbol: Symbol, block: list[Statement]) -> bool:
     """Whether a block, which begins with the assignment of a temporary, has nothing to do with a variable."""
-    first, *rest = block
-    if any(symbol in read_symbols(item) or symbol in assigned_symbols(item) for item in rest):
+    rest = block[1:]
+    if any(map(jumps_out, rest)):
         return False
-    return not any(isinstance(node, Break | Continue | Check) for node in statements(rest)) and isinstance(
-        first, Assign
-    )
+    return not any(symbol in read_symbols(item) or symbol in assigned_symbols(item) for item in rest)

@@ -29,7 +29,6 @@ from brickwork.ir.nodes import (
     For,
     If,
     Load,
-    Random,
     Read,
     Size,
     Statement,
@@ -76,9 +75,8 @@ def _step(loop: For | While, symbol: Symbol) -> _Step | None:
     """Return the step of a variable; None where iterations do not add the same to it."""
     body = loop.body
     places = [place for place, item in enumerate(body) if isinstance(item, Assign) and item.symbol == symbol]
-    prelude = loop.prelude if isinstance(loop, While) else ()
-    writes = [node for node in statements((*prelude, *body)) if _sets(node, symbol)]
-    if len(places) != 1 or len(writes) != 1 or any(_jumps(body[: places[0]], Continue)):
+    writes = [node for node in statements(body) if _sets(node, symbol)]
+    if not places or len(writes) != 1 or any(_jumps(body[: places[0]], Continue)):
         return None
     match body[places[0]]:
         case Assign(value=Apply(operator=operator, operands=(Read(symbol=left), by))) if left == symbol:
@@ -103,9 +101,7 @@ def _sets(statement: object, symbol: Symbol) -> bool:
 @legality
 def _is_fixed(value: Expression, loop: For | While) -> bool:
     """Whether an integer is the same in every iteration of a loop, and no element that might be out of range."""
-    return not read_symbols(value) & assigned_symbols(loop) and not any(
-        isinstance(node, Load | Random) for node in walk(value)
-    )
+    return not read_symbols(value) & assigned_symbols(loop) and not any(isinstance(node, Load) for node in walk(value))
 
 
 def _jumps(block: Block, kind: type[Break | Continue]) -> Iterator[Statement]:
@@ -136,7 +132,7 @@ def _counted(loop: For, live: Symbols) -> Block:
     for symbol in dict.fromkeys(item.symbol for item in loop.body if isinstance(item, Assign)):
         step = _step(loop, symbol) if symbol.dtype is INT64 and not (left and symbol in live) else None
         if step is not None:
-            after += [] if left else [_total(loop, step)]
+            after.append(_total(loop, step))
             begun = build.sub(build.read(loop.index), loop.start)
             loop = replace(loop, body=_summed(loop.body, step, *_sums(step, begun)))
     return (loop, *after)
@@ -178,14 +174,13 @@ def _with_index(loop: While, names: Names) -> Block | None:
     if loop.prelude or any(_jumps(loop.body, Break)):
         return None
     for counter, compare, limit in _limits(loop.condition):
-        step = _step(loop, counter) if counter.dtype is INT64 and _is_fixed(limit, loop) else None
-        if step is None or not isinstance(step.by, Constant) or not step.by.value:
+        step = _step(loop, counter) if _is_fixed(limit, loop) else None
+        if step is None or not isinstance(step.by, Constant):
             continue
-        up = step.by.value > 0
-        if up is not (compare in {"lt", "le"}):
-            continue
-        beyond = step.by.value // abs(step.by.value) if compare in {"le", "ge"} else 0
-        return _for(loop, step, int(step.by.value), build.add(limit, build.integer(int(beyond))), names)
+        by, way = int(step.by.value), 1 if compare in {"lt", "le"} else -1
+        if by * way > 0:
+            beyond = way if compare in {"le", "ge"} else 0
+            return _for(loop, step, by, build.add(limit, build.integer(beyond)), names)
     return None
 
 
