@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import llvmlite.binding as llvm
 import pytest
@@ -88,13 +89,16 @@ def test_code_data_and_calls_are_linked(symbols, level):
     calls_and_data(load(compiled(level=level), symbols))
 
 
-def test_llvm_links_alike():
+def test_llvm_links_alike_and_threads_keep_their_symbols_apart():
     # In a process of its own: LLVM aborts where a large process has no room for sections that are near each other.
-    script = "import test_loader as t; from brickwork.runtime.loader import _load_with_llvm as load\n"
-    script += (
-        "with t.outside() as symbols:\n for level in (0, 2): t.calls_and_data(load(t.compiled(level=level), symbols))"
-    )
-    subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parent, check=True)
+    code = "import test_loader; test_loader.link_with_llvm(); test_loader.link_with_llvm_in_threads()"
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, check=True)
+
+
+def link_with_llvm():
+    with outside() as symbols:
+        for level in (0, 2):
+            calls_and_data(loader._load_with_llvm(compiled(level=level), symbols))
 
 
 def calls_and_data(loaded):
@@ -156,7 +160,7 @@ def test_damaged_objects_raise_and_do_not_end_the_process(symbols):
             elf.link(elf.read(data[:cut]), 1 << 40, lambda name: 1 << 40)
 
 
-def test_threads_that_link_with_llvm_keep_their_symbols_apart(monkeypatch):
+def link_with_llvm_in_threads():
     text = "@cell = external global i64\n@later = external global i64\n"
     text += "define i64 @read() { %a = load i64, ptr @cell %b = load i64, ptr @later %c = add i64 %a, %b ret i64 %c }"
     made, meeting = compiled(text), threading.Barrier(4)
@@ -176,8 +180,7 @@ def test_threads_that_link_with_llvm_keep_their_symbols_apart(monkeypatch):
         found = load(made, Slow(cell=address, later=address))
         return ctypes.CFUNCTYPE(ctypes.c_int64)(found.address("read"))()
 
-    monkeypatch.setattr(loader, "_load_elf", refuse)
-    with ThreadPoolExecutor(4) as pool:
+    with patch.object(loader, "_load_elf", refuse), ThreadPoolExecutor(4) as pool:
         assert [*pool.map(read, words)] == [0, 2, 4, 6]
 
 
