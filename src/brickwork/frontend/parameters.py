@@ -101,8 +101,8 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
             continue
         annotation, optional = _without_none(item.annotation)
         kind, length = classify(annotation)
-        if kind is None and hasattr(annotation_object(source, item.arg), "dim_str"):
-            kind = "tensor"
+        if kind is None:
+            kind = _kind_of_object(annotation_object(source, item.arg))
         if kind is None or (optional and kind.startswith("list[")):
             own = item.arg in OWNERS and item is (arguments.posonlyargs or arguments.args)[0]
             made = _method(source, item.arg, loc) if own else _not_understood(source, item.arg, item.annotation, loc)
@@ -116,6 +116,15 @@ def _declarations(source: SourceFunction, wrong: list[Diagnostic]) -> Iterator[P
             wrong.append(_wrong(fault[0], loc, fault[1]))
         named = item in arguments.kwonlyargs
         yield ParameterDeclaration(item.arg, kind, default, named, loc, length, optional)
+
+
+def _kind_of_object(annotation: object) -> Kind | None:
+    """Return the kind that an annotation means under a name of the user's own (`T = torch.Tensor`), or by its shape."""
+    if hasattr(annotation, "dim_str"):
+        return "tensor"
+    if not isinstance(annotation, type) or annotation.__module__.partition(".")[0] not in {"torch", "builtins"}:
+        return None
+    return classify(ast.Name(annotation.__name__))[0]
 
 
 def _without_annotation(source: SourceFunction, name: str, loc: Location) -> Diagnostic:

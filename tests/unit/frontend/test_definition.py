@@ -140,3 +140,16 @@ def test_items_of_captured_lists_are_those_of_the_definition():
     assert found.source.captured["table"] == [1.0, 2.0]
     assert found.source.captured["lines"] == ([1, 2], [3, 4])
     assert found.fingerprint != define(weighted).fingerprint
+
+
+T, Real, Count = torch.Tensor, float, int
+
+
+def scaled_by_aliases(x: T, s: Real, n: "Count", y: "T") -> None:
+    for i in range(n):
+        y[i] = x[i] * s
+
+
+def test_annotations_may_have_names_of_the_users_own():
+    kinds = [item.kind for item in define(scaled_by_aliases).parameters]
+    assert kinds == ["tensor", "float", "int", "tensor"]
