@@ -67,7 +67,10 @@ def unswitch(kernel: Kernel, analysis: Analysis) -> Kernel:
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For) or _runs_in_parallel(statement, analysis):
             return (statement,)
-        return (_lifted(statement, live[statement.index]),)
+        found = _guarded(_branched(statement.body))
+        if found is None or sum(1 for _ in walk(found.condition)) > LARGEST:
+            return (statement,)
+        return (_lifted(statement, found, live[statement.index]),)
 
     body = rewrite_statements(kernel.body, visit)
     return kernel if body == kernel.body else replace(kernel, body=body)
@@ -101,10 +104,9 @@ def _runs_in_parallel(loop: For, analysis: Analysis) -> bool:
 
 
 @legality
-def _lifted(loop: For, live: Symbols) -> Statement:
-    """Return a loop of one branch, with what of its condition does not change before it."""
-    found = _guarded(_branched(loop.body))
-    if found is None or (assigned_symbols(loop.body) - assigned_symbols(found.then)) & live:
+def _lifted(loop: For, found: If, live: Symbols) -> Statement:
+    """Return a loop whose body does what one branch does, with what of its condition does not change before it."""
+    if (assigned_symbols(loop.body) - assigned_symbols(found.then)) & live:
         return loop
     changing = assigned_symbols(found.then) | {loop.index}
     before = [item for item in _conjuncts(found.condition) if not read_symbols(item) & changing]
@@ -148,7 +150,7 @@ def _guarded(block: Block) -> If | None:
     if values is None:
         return None
     condition, then = substitute(last.condition, values), substitute_block(last.then, values)
-    if not _is_simple(condition) or sum(1 for _ in walk(condition)) > LARGEST:
+    if not _is_simple(condition):
         return None
     taken_out, changing = assigned_symbols(ahead), assigned_symbols(then)
     if taken_out & (read_symbols(condition) | read_symbols(then) | changing) or changing & _read_in(values):
@@ -201,15 +203,9 @@ def _is_simple(expression: Expression) -> bool:
 
 @legality
 def _is_simple_node(node: Node) -> bool:
-    match node:
-        case Apply(operator=operator, dtype=dtype):
-            return operator.name in SIMPLE and dtype in {BOOL, INT64}
-        case Read(symbol=symbol):
-            return symbol.dtype in {BOOL, INT64}
-        case Constant() | Cast() | Select() | Size():
-            return node.dtype in {BOOL, INT64}
-        case _:
-            return False
+    if isinstance(node, Apply) and node.operator.name not in SIMPLE:
+        return False
+    return isinstance(node, Apply | Cast | Constant | Read | Select | Size) and node.dtype in {BOOL, INT64}
 
 
 def _read_in(values: Values) -> Symbols:

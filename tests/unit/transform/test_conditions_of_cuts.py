@@ -503,6 +503,86 @@ def the_other_way_stores(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> 
     y[0] = s
 
 
+def it_only_sums(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(x.shape[0]):
+        s += x[i]
+    y[0] = s
+
+
+def it_sums_otherwise(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(x.shape[0]):
+        if h < 2:
+            s += x[i]
+        else:
+            s -= x[i]
+    y[0] = s
+
+
+def a_row_decides(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(h, 1):
+        if n[7] > 2:
+            s += x[i]
+    y[0] = s
+
+
+def a_float_decides(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    f = x[0]
+    for i in range(x.shape[0]):
+        if int(f) > h:
+            s += x[i]
+    y[0] = s
+
+
+def a_quotient_decides(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(h):
+        if 7 // h > 3:
+            s += x[i]
+    y[0] = s
+
+
+def what_is_computed_before_is_computed_again(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s = 0.0
+    for i in range(4):
+        k = i + h
+        if h < 2:
+            k = k + 1
+            s += x[k - 1]
+    y[0] = s
+
+
+def what_is_computed_of_changes(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s, k = 0.0, 0
+    for i in range(4):
+        t = i + k
+        if h < 2:
+            k = 1
+            s += t
+    y[0] = s
+
+
+def the_condition_goes_along(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s, k = 0.0, 0
+    for i in range(4):
+        k = k + 1
+        if k < 3:
+            s += x[i]
+    y[0] = s
+
+
+def the_branch_reads_what_goes_along(x: Tensor, y: Tensor, n: Tensor, m: Tensor, h: int) -> None:
+    s, k = 0.0, 0
+    for i in range(4):
+        k = k + 1
+        if h < 2:
+            s += k
+    y[0] = s
+
+
 def test_conditions_of_sums_are_asked_further_out():
     for h in (0, 1, 2):
         assert changed(sums_in_a_window, asked_out, h)
@@ -511,5 +591,14 @@ def test_conditions_of_sums_are_asked_further_out():
             an_element_decides_before,
             one_way_stores,
             the_other_way_stores,
+            it_only_sums,
+            it_sums_otherwise,
+            a_row_decides,
+            a_float_decides,
+            what_is_computed_before_is_computed_again,
+            what_is_computed_of_changes,
+            the_condition_goes_along,
+            the_branch_reads_what_goes_along,
         ):
-            assert not changed(function, asked_out, h)
+            assert not changed(function, asked_out, h), function.__name__
+        changed(a_quotient_decides, lambda kernel: asked_out(sunk(kernel)), h)
