@@ -21,7 +21,6 @@ from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Loop
 from brickwork.analysis.polynomial import Polynomial, interval_of
 from brickwork.analysis.races import Facts, may_precede
-from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
@@ -31,29 +30,22 @@ from brickwork.ir.nodes import (
     For,
     Kernel,
     Node,
-    Random,
     Read,
-    Rebind,
     Statement,
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, walk
+from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, statements
 from brickwork.legality import legality
-from brickwork.records import dataclass
-from brickwork.transform.host_device_partition import jumps_out
 
 WAVEFRONT_NUMBERS = 3_800_000
 """Numbers of the indices made in here start from this."""
-BOUND_LIMIT = 2**60
-"""Bounds of loops beyond plus or minus this could make the numbers of diagonals wrap."""
-DEPTH = 2
-"""Loops of a nest that has diagonals: with loops inside, an iteration is more than a thread should do."""
+ROOM = 8
+"""Bounds of loops are small if this many times as much fits: then the numbers of diagonals do."""
 SLOPES = (1, 2)
 """What a step of the outer loop adds to the number of a diagonal: 2 where an iteration needs the one right above it."""
 
 
-@legality
 def wavefront(kernel: Kernel, analysis: Analysis) -> tuple[Kernel, Analysis]:
     """Return the kernel with nests along their diagonals, and its analysis; `analysis` is of this kernel.
 
@@ -79,80 +71,68 @@ def _checks(analysis: Analysis) -> int:
     return sum(verdict.bound is Bound.CHECKED for verdict in analysis.bounds.values())
 
 
-@legality
 def diagonals(kernel: Kernel, analysis: Analysis) -> dict[Symbol, int]:
     """Return the nests, by their outer loop's index, whose diagonals are independent, and the slope of these."""
-    if kernel.may_alias:
-        return {}
-    finder = _Finder(Facts(analysis.model, Solver(), analysis.bounds), analysis, live_after_loops(kernel.body))
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
     found: dict[Symbol, int] = {}
-    for node in walk(kernel.body):
-        inside = [inner for inner in statements(node) if isinstance(inner, For)]
-        if isinstance(node, For) and len(inside) == DEPTH and (slope := finder.slope(node)):
-            found[node.index] = slope
+    for outer, inner in _nests(kernel):
+        nest = _loop(outer, analysis), _loop(inner, analysis)
+        if _may_be_skewed(kernel, nest, analysis) and (slope := _slope(facts, nest, analysis)):
+            found[outer.index] = slope
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Finder:
-    """Finds nests of a kernel that can run along diagonals."""
+def _nests(kernel: Kernel) -> Iterator[tuple[For, For]]:
+    """Yield the nests of two loops that a thread should do an iteration of: with none inside, and none claimed."""
+    for node in statements(kernel.body):
+        match node:
+            case For(body=(For() as inner,), claimed=False) if not inner.claimed:
+                if not any(isinstance(item, For | While) for item in statements(inner.body)):
+                    yield node, inner
+            case _:
+                pass
 
-    facts: Facts
-    analysis: Analysis
-    live: dict[Symbol, frozenset[Symbol]]
 
-    @legality
-    def slope(self, outer: For) -> int:
-        """Return the slope of the diagonals of a nest, or 0 where there are none."""
-        if len(outer.body) != 1 or not isinstance(inner := outer.body[0], For) or not self.is_pure(outer, inner):
-            return 0
-        loops = [self.loop(outer), self.loop(inner)]
-        accesses = [item for item in self.analysis.accesses if loops[1] in item.loops]
-        pairs = [
-            (one, other)
-            for one in accesses
-            for other in accesses
-            if (one.store or other.store) and one.tensor == other.tensor
-        ]
-        return next(
-            (
-                slope
-                for slope in SLOPES
-                if not any(may_precede(self.facts, (loops[0], loops[1]), slope, one, other) for one, other in pairs)
-            ),
-            0,
-        )
+def _loop(node: For, analysis: Analysis) -> Loop:
+    return next(loop for loop in analysis.model.loops if loop.node.index == node.index)
 
-    @legality
-    def is_pure(self, outer: For, inner: For) -> bool:
-        """Whether both loops are in the way of one another, and nothing but elements passes between iterations."""
-        verdicts = [self.analysis.loops[loop.index] for loop in (outer, inner)]
-        kinds = [None if item.conflict is None or item.independent else item.conflict.kind for item in verdicts]
-        if kinds != [ConflictKind.ELEMENTS] * 2 or outer.claimed or inner.claimed:
-            return False
-        if outer.index in read_symbols((inner.start, inner.stop)):
-            return False
-        if not all(self.is_small(bound) for loop in (outer, inner) for bound in self.bounds(loop)):
-            return False
-        if any(map(jumps_out, inner.body)) or any(
-            isinstance(node, Check | Random | Rebind | While) for node in walk(inner.body)
-        ):
-            return False
-        return not (live_before(inner.body, NONE) | self.live.get(outer.index, NONE)) & assigned_symbols(inner.body)
 
-    def bounds(self, node: For) -> tuple[Polynomial, Polynomial]:
-        loop = self.loop(node)
-        return loop.start, loop.stop
+@legality
+def _may_be_skewed(kernel: Kernel, nest: tuple[Loop, Loop], analysis: Analysis) -> bool:
+    """Whether nothing but elements passes between iterations of a nest of two, whose bounds are small.
 
-    @legality
-    def is_small(self, bound: Polynomial) -> bool:
-        """Whether sums of a bound and multiples of another cannot wrap."""
-        interval = interval_of(bound, self.analysis.model.intervals)
-        low, high = interval.low, interval.high
-        return low is not None and high is not None and low >= -BOUND_LIMIT and high <= BOUND_LIMIT
+    Loops that a `break` ends, that exchange tensors or pass variables on have another conflict.
+    """
+    conflicts = [analysis.loops[loop.node.index].conflict for loop in nest]
+    if kernel.may_alias or [item.kind for item in conflicts if item is not None] != [ConflictKind.ELEMENTS] * 2:
+        return False
+    outer, inner = (loop.node for loop in nest)
+    if outer.index in read_symbols((inner.start, inner.stop)) or analysis.loops[inner.index].reductions:
+        return False
+    if any(isinstance(node, Check) for node in statements(inner.body)):
+        return False
+    return all(_is_small(bound, analysis) for loop in nest for bound in (loop.start, loop.stop))
 
-    def loop(self, node: For) -> Loop:
-        return next(loop for loop in self.analysis.model.loops if loop.node.index == node.index)
+
+@legality
+def _is_small(bound: Polynomial, analysis: Analysis) -> bool:
+    """Whether sums of a bound and multiples of another cannot wrap."""
+    return interval_of(bound.scale(ROOM), analysis.model.intervals).fits
+
+
+@legality
+def _slope(facts: Facts, nest: tuple[Loop, Loop], analysis: Analysis) -> int:
+    """Return the slope of the diagonals of a nest, or 0 where there are none."""
+    accesses = [item for item in analysis.accesses if nest[1] in item.loops]
+    pairs = [
+        (one, other)
+        for one in accesses
+        for other in accesses
+        if (one.store or other.store) and one.tensor == other.tensor
+    ]
+    return next(
+        (slope for slope in SLOPES if not any(may_precede(facts, nest, slope, one, other) for one, other in pairs)), 0
+    )
 
 
 def _skewed(outer: For, slope: int, numbers: Iterator[int]) -> For:
