@@ -583,22 +583,14 @@ def the_branch_reads_what_goes_along(x: Tensor, y: Tensor, n: Tensor, m: Tensor,
     y[0] = s
 
 
+LEFT = [an_element_is_read_before, an_element_decides_before, one_way_stores, the_other_way_stores, it_only_sums]
+LEFT += [it_sums_otherwise, a_row_decides, a_float_decides, what_is_computed_before_is_computed_again]
+LEFT += [what_is_computed_of_changes, the_condition_goes_along, the_branch_reads_what_goes_along]
+
+
 def test_conditions_of_sums_are_asked_further_out():
     for h in (0, 1, 2):
         assert changed(sums_in_a_window, asked_out, h)
-        for function in (
-            an_element_is_read_before,
-            an_element_decides_before,
-            one_way_stores,
-            the_other_way_stores,
-            it_only_sums,
-            it_sums_otherwise,
-            a_row_decides,
-            a_float_decides,
-            what_is_computed_before_is_computed_again,
-            what_is_computed_of_changes,
-            the_condition_goes_along,
-            the_branch_reads_what_goes_along,
-        ):
+        for function in LEFT:
             assert not changed(function, asked_out, h), function.__name__
         changed(a_quotient_decides, lambda kernel: asked_out(sunk(kernel)), h)
