@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.ir.dtypes import FLOAT64
 from brickwork.ir.interpret import Memory, run_program
@@ -225,6 +226,19 @@ def test_nests_that_may_fail_exchange_tensors_or_wrap_have_no_diagonals():
     bounds = [the_first_row_is_data, the_last_row_is_data, the_first_column_is_data, the_last_column_is_data]
     for function in (checked, exchanged, *bounds):
         assert found(function) == [], function.__name__
+
+
+def drawn(a: Tensor, b: Tensor) -> None:
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + bw.rand()
+
+
+def test_iterations_that_end_early_or_draw_numbers_have_diagonals():
+    for function in (continued, drawn):
+        kernel = kernel_of(function, *matrices(2, 2))
+        assert [*diagonals(kernel, analyse(kernel)).values()] == [1]
+        agree(function, *matrices(6, 5), target=cuda_target((9, 0)))
 
 
 def reused(a: Tensor, b: Tensor) -> None:
