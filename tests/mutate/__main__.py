@@ -120,7 +120,9 @@ def _merged(before: dict[str, Any], trial: Trial, alive: Sequence[Outcome], seco
         for item in alive
         if _name(item.mutant.function) in counts
     ]
-    survivors.sort(key=lambda item: item["function"])
+    there = {_name(item) for item in marked_functions(SOURCE / "brickwork")}
+    counts = {name: numbers for name, numbers in counts.items() if name in there}
+    survivors = sorted((item for item in survivors if item["function"] in counts), key=lambda item: item["function"])
     living = Counter(item["function"] for item in survivors)
     counts = {name: [number, number - living[name]] for name, (number, _) in sorted(counts.items())}
     return {
