@@ -12,6 +12,7 @@ from unittest.mock import patch
 import llvmlite.binding as llvm
 import pytest
 
+from brickwork.codegen.archive import packed
 from brickwork.runtime import elf, loader
 from brickwork.runtime.loader import LoadError, load
 
@@ -59,6 +60,12 @@ define <8 x float> @wide(ptr %p) {
 """
 
 
+AGAIN = """
+declare i64 @run(i64)
+define i64 @again(i64 %x) { %a = call i64 @run(i64 %x) %b = add i64 %a, 1 ret i64 %b }
+"""
+
+
 def compiled(text=TEXT, reloc="pic", level=2):
     machine = llvm.Target.from_default_triple().create_target_machine(opt=level, reloc=reloc, codemodel="small")
     return machine.emit_object(llvm.parse_assembly(text))
@@ -99,6 +106,8 @@ def link_with_llvm():
     with outside() as symbols:
         for level in (0, 2):
             calls_and_data(loader._load_with_llvm(compiled(level=level), symbols))
+        both = loader._load_with_llvm(packed((compiled(), compiled(AGAIN))), symbols)
+        assert call(both, "again", 0) == 1000 + 7 + 5 + 300 + 1
 
 
 def calls_and_data(loaded):

@@ -14,9 +14,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
-import llvmlite.binding
 import torch
 
 from brickwork.codegen.builder import FailureSite, FunctionWriter, Module
@@ -38,11 +37,11 @@ from brickwork.codegen.launch_dimensions import emit_launch_dimensions
 from brickwork.codegen.llvm import compile_module, translate_module
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Kernel
+from brickwork.runtime.loader import load
 from brickwork.target.cpu import host_target
 from brickwork.target.cuda import cuda_target
 from support.machine import Failed, Number
 
-llvm = cast("Any", llvmlite.binding)
 OWNER = 4711
 _PARAMETER = re.compile(r"(ptr|i64|double)(?: range\([^)]*\)| \w+| align \d+)*? %(slot\d+)")
 
@@ -132,12 +131,9 @@ _ANSWERS = {
 
 
 @cache
-def _load_answers() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.load_library_permanently("libm.so.6")
-    for name, function in _ANSWERS.items():
-        llvm.add_symbol(f"emulated_{name}", ctypes.cast(function, ctypes.c_void_p).value)
+def _answers() -> dict[str, int]:
+    places = {name: ctypes.cast(function, ctypes.c_void_p).value for name, function in _ANSWERS.items()}
+    return {f"emulated_{name}": place for name, place in places.items() if place is not None}
 
 
 class Emulated:
@@ -155,7 +151,6 @@ class Emulated:
 
         It is translated as it stands unless it is to be `optimised`: a GPU's code is optimised for another machine.
         """
-        _load_answers()
         self.kernel, self.module = kernel, Module(failures=list(failures))
         name = emit_device_kernel(self.module, kernel, cuda_target(capability))
         self.layout = context_layout(kernel, device=True)
@@ -163,13 +158,7 @@ class Emulated:
         text = _for_host(self.text, name, self.layout)
         text += _geometry(kernel, self.layout)
         host = host_target(16)
-        self._engine = llvm.create_mcjit_compiler(
-            llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine(codemodel="small")
-        )
-        code = (compile_module if optimised else translate_module)(text, host)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
-        address = self._engine.get_function_address
+        address = load((compile_module if optimised else translate_module)(text, host), _answers()).address
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address("run"))
         self._geometry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address("geometry"))
 

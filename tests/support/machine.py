@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-import llvmlite.binding
 import torch
 
 from brickwork.codegen.builder import FailureSite, Module
@@ -27,11 +26,11 @@ from brickwork.codegen.llvm import compile_module
 from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.interpret import Memory, run_kernel
 from brickwork.ir.nodes import Block, For, If, Kernel, Role, Statement, Tensor, TensorType, While
+from brickwork.runtime.loader import load
 from brickwork.target.cpu import host_target
 from brickwork.target.target import Target
 
 Number = bool | int | float
-llvm = cast("Any", llvmlite.binding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +43,16 @@ class Failed:
 
 
 @cache
-def _libraries() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.load_library_permanently(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-    llvm.load_library_permanently("libm.so.6")
+def _torch() -> ctypes.CDLL:
+    return ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+
+
+class _Exports(dict[str, int]):
+    """The functions that torch exports, by name."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        function = getattr(_torch(), name, None)
+        return default if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
 
 class Machine:
@@ -56,16 +60,12 @@ class Machine:
 
     def __init__(self, kernel: Kernel, target: Target | None = None) -> None:
         """Compile and load the kernel for this host."""
-        _libraries()
         self.kernel = kernel
         self.target = target or host_target()
         self.module = Module()
         name = emit_kernel(self.module, kernel, self.target).removeprefix("@")
-        machine = llvm.Target.from_default_triple().create_target_machine(cpu=self.target.cpu, codemodel="small")
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(compile_module(self.module.text(), self.target)))
-        self._engine.finalize_object()
-        self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._engine.get_function_address(name))
+        loaded = load(compile_module(self.module.text(), self.target), _Exports())
+        self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address(name))
 
     def __call__(self, tensors: Sequence[torch.Tensor], scalars: Sequence[Number] = ()) -> Failed | None:
         """Run on tensors and scalars in the order in which the kernel names them."""

@@ -54,13 +54,12 @@ def test_short_modules_and_one_processor_have_one_part(cut_up, monkeypatch):
     assert parts.parts(MODULE, 8) == (MODULE,)
 
 
-@pytest.mark.parametrize("way", [loader.load, loader._load_with_llvm])
 @pytest.mark.parametrize("processors", [2, 3])
-def test_parts_call_one_another(cut_up, monkeypatch, processors, way):
+def test_parts_call_one_another(cut_up, monkeypatch, processors):
     monkeypatch.setattr(llvm, "processors", lambda: processors)
     code = llvm.compile_in_parts(MODULE, host_target())
     assert len(members(code)) == processors
-    loaded = way(code, {})
+    loaded = loader.load(code, {})
     second = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(loaded.address("second"))
     third = ctypes.CFUNCTYPE(ctypes.c_void_p)(loaded.address("third"))
     assert second(5) == 45
