@@ -43,6 +43,7 @@ from brickwork.transform.guard import careful_body, conjunction, fast_body, guar
 from brickwork.transform.hoist_checks import hoist_checks
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.interchange import interchange, may_interchange
+from brickwork.transform.interior import with_interiors
 from brickwork.transform.outline import outline_kernels
 from brickwork.transform.persistent import Persistent, persistent_blocks
 from brickwork.transform.preconditions import NOTHING, Preconditions, preconditions_of
@@ -322,7 +323,7 @@ def _fast(
     """
     long = frozenset(window.index for window in windows if len(windows) == 1)
     applied = body.restored(apply_schedule(body.body, schedule, analysis, long))
-    return specialise(applied if target.grid else hoist_checks(applied), fixed)
+    return specialise(applied if target.grid else with_interiors(hoist_checks(applied)), fixed)
 
 
 def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[ScheduledKernel, ...]]:

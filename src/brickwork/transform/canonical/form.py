@@ -6,7 +6,8 @@
    loops come first: what they add in all is what an iteration of the loop around them adds.
 4. propagate_copies again: the sums begin with what the variables began with.
 5. without_dead: what nothing reads any more.
-6. name_sizes, for what is scheduled: loops are known then, and steps that are sizes.
+6. without_sure_checks: loops are known then.
+7. name_sizes, for what is scheduled: the same, and steps that are sizes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from brickwork.transform.canonical.coalesce import coalesce
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.counting import count
 from brickwork.transform.canonical.dead import without_dead
+from brickwork.transform.canonical.divisors import without_sure_checks
 from brickwork.transform.canonical.sizes import name_sizes
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.scratch import Names
@@ -37,8 +39,9 @@ def canonical(program: Program, *, sizes: bool = False) -> Program:
 
 def canonical_kernel(kernel: Kernel, names: Names) -> Kernel:
     """Return a kernel in canonical form."""
-    if not any(isinstance(node, Assign) for node in statements(kernel.body)):
-        return kernel
-    body = propagate_copies(coalesce(kernel.body))
-    body = without_dead(propagate_copies(count(body, names)))
+    body = kernel.body
+    if any(isinstance(node, Assign) for node in statements(body)):
+        body = propagate_copies(coalesce(body))
+        body = without_dead(propagate_copies(count(body, names)))
+    body = without_sure_checks(body)
     return kernel if body == kernel.body else with_body(kernel, body, kernel.facts)
