@@ -126,7 +126,9 @@ class Borders:
         match condition:
             case Read():
                 value = known.value(condition)
-                found = condition if value is None else self.settled(value, known, inside, wanted=wanted)
+                if value is None or isinstance(value, Read):
+                    return condition
+                found = self.settled(value, known, inside, wanted=wanted)
                 return found if isinstance(found, Constant) else condition
             case Apply(operator=operator, operands=(left, right)) if operator.name in {"logical_and", "logical_or"}:
                 way = operator.name == "logical_and"

@@ -226,7 +226,19 @@ def it_may_end(x: Tensor, y: Tensor) -> None:
             break
 
 
-WITHOUT = ((an_element_decides, ()), (a_counter_decides, ()), (a_remainder_of_less, (2,)), (it_may_end, ()))
+def an_argument_decides(x: Tensor, y: Tensor, on: bool) -> None:
+    for i in range(x.shape[0]):
+        if on:
+            y[i] = x[i]
+
+
+WITHOUT = (
+    (an_argument_decides, (True,)),
+    (an_element_decides, ()),
+    (a_counter_decides, ()),
+    (a_remainder_of_less, (2,)),
+    (it_may_end, ()),
+)
 
 
 @pytest.mark.parametrize(("function", "more"), WITHOUT)
