@@ -242,7 +242,7 @@ def _rewritten(
     rests: list[Analysis] = []
     source, found = kernel, None
     if scratch.intersection(kernel.tensors):
-        source, found = privatise(kernel, as_written(), scratch)
+        source, found = privatise(kernel, as_written(), scratch, grid=target.grid)
         rests += [as_written()] if source is not kernel else []
     if may_distribute(source) or may_interchange(source):
         source, found, more = reordered(source, found or as_written(), target)

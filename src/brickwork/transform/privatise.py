@@ -8,7 +8,8 @@
 
 Legal where every element that an iteration reads was written before in the same iteration, and nothing else reads the
 tensor. Done only where the iterations are independent then. Whether it rests on the guards of the analysis is not
-asked: the body for other arguments keeps the tensor.
+asked: the body for other arguments keeps the tensor. So a copy of a tensor whose extents are not known has room for
+some elements, and that there are no more is a guard like any other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from brickwork.analysis.polynomial import Polynomial, number, of_atom
 from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.analysis.verdicts import Analysis, Bound
-from brickwork.ir import build
 from brickwork.ir.dtypes import VALUE_DTYPES
 from brickwork.ir.nodes import (
     Allocate,
@@ -58,6 +58,8 @@ from brickwork.records import dataclass
 
 LARGEST = 65536
 """Bytes that an iteration may have of its own, as for lists that a loop makes."""
+ROOM = 64
+"""Elements that an iteration of a grid has room for, where a tensor's extents are not known."""
 PRIVATE_NUMBERS = 4_000_000
 """Numbers of the tensors made in here start from this."""
 COPIES = 1000
@@ -82,12 +84,14 @@ def scratch_of(program: Program) -> frozenset[Tensor]:
     return frozenset(item for item in made - shared if sum(item in tensors for tensors in users) == 1)
 
 
-def privatise(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> tuple[Kernel, Analysis]:
-    """Return the kernel with copies of `scratch` tensors for iterations, and its analysis.
+def privatise(
+    kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor], *, grid: bool = False
+) -> tuple[Kernel, Analysis]:
+    """Return the kernel with copies of `scratch` tensors for iterations, for a `grid` or not, and its analysis.
 
     `analysis` is of this kernel.
     """
-    known = {tensor: extents for tensor in scratch if (extents := _extents(kernel, tensor)) is not None}
+    known = {tensor: found for tensor in scratch if (found := _extents(kernel, tensor, analysis, grid=grid))}
     sizes = {tensor: each for tensor, each in known.items() if prod(each) * tensor.type.dtype.size <= LARGEST}
     if kernel.may_alias or not sizes:
         return kernel, analysis
@@ -109,9 +113,23 @@ def privatise(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) ->
     return (changed, found) if proved else (kernel, analysis)
 
 
-@legality
-def _extents(kernel: Kernel, tensor: Tensor) -> tuple[int, ...] | None:
-    """Return the extents of a tensor with elements of a value type, where the facts of a kernel say them."""
+def _extents(kernel: Kernel, tensor: Tensor, analysis: Analysis, *, grid: bool) -> tuple[int, ...]:
+    """Return the extents of copies of a tensor with elements of a value type; none where there can be none."""
+    if tensor.type.dtype not in VALUE_DTYPES or not tensor.type.rank:
+        return ()
+    known = _known_extents(kernel, tensor)
+    if len(known) < tensor.type.rank and not _stays_inside(tensor, analysis):
+        return ()
+    most = ROOM if grid else LARGEST // tensor.type.dtype.size
+    room = most // prod(known.values()) if known else most
+    unknown = tensor.type.rank - len(known)
+    side = 1 << (room.bit_length() - 1) // unknown if unknown and room else 0
+    extents = tuple(known.get(axis, side) for axis in range(tensor.type.rank))
+    return extents if all(extents) else ()
+
+
+def _known_extents(kernel: Kernel, tensor: Tensor) -> dict[int, int]:
+    """Return the extents of a tensor, where the facts of a kernel say them."""
     known: dict[int, int] = {}
     for fact in kernel.facts:
         match fact:
@@ -120,8 +138,16 @@ def _extents(kernel: Kernel, tensor: Tensor) -> tuple[int, ...] | None:
                     known[axis] = value
             case _:
                 pass
-    extents = tuple(known.get(axis, 0) for axis in range(tensor.type.rank))
-    return extents if extents and all(extents) and tensor.type.dtype in VALUE_DTYPES else None
+    return known
+
+
+@legality
+def _stays_inside(tensor: Tensor, analysis: Analysis) -> bool:
+    """Whether no access of a tensor is checked as it happens: that of a copy could not tell where the tensor ends."""
+    accesses = {item.number for item in analysis.model.accesses if item.tensor == tensor}
+    return all(
+        verdict.bound is not Bound.CHECKED for (access, _), verdict in analysis.bounds.items() if access in accesses
+    )
 
 
 # ---------------------------------------------------------------- which loops
@@ -145,17 +171,17 @@ class _Finder:
 
     @legality
     def owners(self, block: Block, tensor: Tensor) -> list[For] | None:
-        """Return the outermost independent loops in a block that hold all reads of a tensor, or None."""
+        """Return the innermost independent loops in a block that hold all reads of a tensor, or None."""
         found: list[For] = []
         for statement in block:
             if not any(isinstance(node, Load) and node.tensor == tensor for node in walk(statement)):
                 continue
             inner: list[For] | None
             match statement:
-                case For(body=body) if self.is_apart(statement) and self.fills(body, tensor, ()):
-                    inner = [statement]
                 case For(body=body):
                     inner = self.owners(body, tensor)
+                    if inner is None and self.is_apart(statement) and self.fills(body, tensor, ()):
+                        inner = [statement]
                 case If(condition=condition, then=then, otherwise=otherwise) if not _reads((condition,), tensor):
                     first, second = self.owners(then, tensor), self.owners(otherwise, tensor)
                     inner = None if first is None or second is None else [*first, *second]
@@ -276,8 +302,6 @@ def _with_copies(statement: Statement, copies: dict[Symbol, dict[Tensor, Tensor]
         match node:
             case Load(tensor=tensor) | Store(tensor=tensor) if tensor in own:
                 return replace(node, tensor=own[tensor])
-            case Size(tensor=tensor, axis=axis) if tensor in own:
-                return build.integer(own[tensor].sizes[axis], node.loc)
             case _:
                 return node
 

@@ -13,7 +13,7 @@ from brickwork.analysis.analyse import analyse
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64
 from brickwork.ir.interpret import Memory
-from brickwork.ir.nodes import Allocate, For, Kernel, Launch, Load, Local, Size, Store
+from brickwork.ir.nodes import Allocate, Expression, For, Kernel, Launch, Load, Local, Role, Size, Store
 from brickwork.ir.verify import verify_kernel
 from brickwork.ir.walk import rewrite, walk
 from brickwork.target.cuda import cuda_target
@@ -23,7 +23,7 @@ from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.preconditions import NOTHING
 from brickwork.transform.privatise import privatise, scratch_of
 from support.lowering import memory, program_of
-from support.scheduling import AVX2, agree, loops_of
+from support.scheduling import AVX2, GPU, agree, loops_of, same, scheduled
 
 Tensor = torch.Tensor
 
@@ -378,18 +378,82 @@ def test_what_only_fills_a_scratch_tensor_goes_unless_it_may_fail() -> None:
     assert [node.tensor.name for node in left] == ["tmp", "y"]
 
 
-def test_a_copy_has_the_extents_that_are_certain() -> None:
-    program = program_of(set_before, *arguments(2), 0)
+def a_table(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(2, 3, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        for j in range(2):
+            for k in range(3):
+                tmp[j, k] = x[i, j] + k
+        y[i] += tmp[0, 1] - tmp[1, 2]
+
+
+def wherever(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(3, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        for k in range(3):
+            tmp[k] = x[i, k]
+        tmp[int(x[i, 0])] = 1.0
+        y[i] += tmp[0]
+
+
+def sizes_of_copies(
+    function: Callable[..., object], facts: Callable[[Kernel], tuple[Expression, ...]]
+) -> list[tuple[int, ...]]:
+    """Return the extents of the copies that iterations of a grid get, if only these facts are known."""
+    program = program_of(function, *arguments(2), 0)
     (kernel,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
-    scratch = scratch_of(program)
-    sizes = [node for fact in kernel.facts for node in walk(fact) if isinstance(node, Size) and node.tensor in scratch]
-    facts = tuple(build.apply("ge", size, build.integer(2)) for size in sizes)
-    for known in (facts, ()):
-        assert privatise(replace(kernel, facts=known), analyse(kernel), scratch)[0].body == kernel.body
-    program = program_of(set_in_a_table, *arguments(2), 0)
-    (kernel,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
-    rows = tuple(fact for fact in kernel.facts if any(isinstance(node, Size) and node.axis == 0 for node in walk(fact)))
-    assert privatise(replace(kernel, facts=rows), analyse(kernel), scratch_of(program))[0].body == kernel.body
+    known = replace(kernel, facts=facts(kernel))
+    changed = privatise(known, analyse(kernel), scratch_of(program), grid=True)[0]
+    return [node.tensor.sizes for node in walk(changed) if isinstance(node, Local)]
+
+
+def test_a_copy_has_the_extents_that_are_certain_and_room_for_others() -> None:
+    def bounded(kernel: Kernel) -> tuple[Expression, ...]:
+        sizes = [node for fact in kernel.facts for node in walk(fact) if isinstance(node, Size)]
+        return tuple(build.apply("ge", size, build.integer(2)) for size in sizes)
+
+    def rows(kernel: Kernel) -> tuple[Expression, ...]:
+        facts = [(fact, [node for node in walk(fact) if isinstance(node, Size)]) for fact in kernel.facts]
+        return tuple(fact for fact, sizes in facts if any(size.axis == 0 < size.tensor.type.rank - 1 for size in sizes))
+
+    assert sorted(sizes_of_copies(set_before, lambda kernel: kernel.facts)) == [(4,), (5,)]
+    for facts in (bounded, lambda _: ()):
+        assert sizes_of_copies(set_before, facts) == [(64,), (64,)]
+    assert sizes_of_copies(a_table, lambda kernel: kernel.facts) == [(2, 3)]
+    assert sizes_of_copies(a_table, rows) == [(2, 32)]
+    assert sizes_of_copies(a_table, lambda _: ()) == [(8, 8)]
+    # An access that is checked has to see where the tensor ends; one that is guarded is known to.
+    assert sizes_of_copies(set_in_a_table, rows) == [(2, 32)]
+    assert sizes_of_copies(wherever, lambda kernel: kernel.facts) == [(3,)]
+    assert not sizes_of_copies(wherever, rows)
+
+
+def of_any_length(x: Tensor, y: Tensor, n: int) -> None:
+    for i in range(x.shape[0]):
+        state = [0.0] * n
+        for t in range(x.shape[1]):
+            for k in range(n):
+                state[k] = 0.5 * state[k] + x[i, t] * k
+                y[i] += state[k]
+
+
+def past_the_end(x: Tensor, y: Tensor, n: int) -> None:
+    for i in range(x.shape[0]):
+        state = [0.0] * n
+        for k in range(n):
+            state[k] = x[i, 0]
+        y[i] += state[2]
+
+
+def test_lists_of_any_length_belong_to_an_iteration() -> None:
+    x, y = memory([[1.0, 2.0], [3.0, -1.0], [0.5, 4.0]], FLOAT64), memory([0.0] * 3, FLOAT64)
+    for n in (1, 2, 64, 65):
+        same(of_any_length, x, y, n)
+    for n in (2, 3, 70):
+        same(past_the_end, x, y, n)
+    program = scheduled(program_of(of_any_length, x, y, 2), GPU)
+    shared = [node for node in walk(program) if isinstance(node, For) and node.role is Role.PARALLEL]
+    assert [node.index.name for node in shared] == ["i"]
 
 
 def exchanges_it(x: Tensor, y: Tensor) -> None:
