@@ -21,8 +21,14 @@ from brickwork.ir.operators import Operator
 from brickwork.records import dataclass
 
 
+class _Remembering:
+    """Has room for what was found out about a node (`effects.py`), which is no part of its value."""
+
+    __slots__ = ("known",)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(_Remembering):
     """What every node has: its place in the user's source."""
 
     loc: Location = field(default=NOWHERE, compare=False, repr=False)

@@ -12,33 +12,17 @@ a loop that gets an index ends after as many iterations as it counts, or because
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.scalars import MIRRORED, NONE, Symbols, live_after_loops
+from brickwork.analysis.scalars import NONE, Symbols, live_after_loops
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import (
-    Apply,
-    Assign,
-    Block,
-    Break,
-    Constant,
-    Continue,
-    Expression,
-    For,
-    If,
-    Load,
-    Read,
-    Size,
-    Statement,
-    Symbol,
-    While,
-)
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Size, Statement, While
+from brickwork.ir.walk import rewrite_statements, statements
 from brickwork.legality import legality
-from brickwork.records import dataclass
 from brickwork.transform.canonical.copies import substituted
+from brickwork.transform.canonical.steps import Step, is_fixed, limits, step_of
 from brickwork.transform.scratch import Names
 
 
@@ -61,61 +45,6 @@ def _may_count(loop: For | While) -> bool:
     return any(isinstance(item, Assign) and item.symbol.dtype is INT64 for item in loop.body)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What each iteration of a loop adds to a variable, and at which place of the body."""
-
-    symbol: Symbol
-    by: Expression
-    place: int
-
-
-@legality
-def _step(loop: For | While, symbol: Symbol) -> _Step | None:
-    """Return the step of a variable; None where iterations do not add the same to it."""
-    body = loop.body
-    places = [place for place, item in enumerate(body) if isinstance(item, Assign) and item.symbol == symbol]
-    writes = [node for node in statements(body) if _sets(node, symbol)]
-    if not places or len(writes) != 1 or any(_jumps(body[: places[0]], Continue)):
-        return None
-    match body[places[0]]:
-        case Assign(value=Apply(operator=operator, operands=(Read(symbol=left), by))) if left == symbol:
-            name = operator.name
-        case Assign(value=Apply(operator=operator, operands=(by, Read(symbol=right)))) if right == symbol:
-            name = "add" if operator.name == "add" else ""
-        case _:
-            return None
-    if name not in {"add", "sub"} or not _is_fixed(by, loop):
-        return None
-    return _Step(symbol, by if name == "add" else build.apply("neg", by), places[0])
-
-
-def _sets(statement: object, symbol: Symbol) -> bool:
-    match statement:
-        case Assign(symbol=other) | For(index=other):
-            return other == symbol
-        case _:
-            return False
-
-
-@legality
-def _is_fixed(value: Expression, loop: For | While) -> bool:
-    """Whether an integer is the same in every iteration of a loop, and no element that might be out of range."""
-    return not read_symbols(value) & assigned_symbols(loop) and not any(isinstance(node, Load) for node in walk(value))
-
-
-def _jumps(block: Block, kind: type[Break | Continue]) -> Iterator[Statement]:
-    """Yield the jumps of a kind out of the loop that a block belongs to, or to its next iteration."""
-    for statement in block:
-        match statement:
-            case Break() | Continue():
-                yield from (statement,) if isinstance(statement, kind) else ()
-            case If(then=then, otherwise=otherwise):
-                yield from _jumps((*then, *otherwise), kind)
-            case _:
-                pass
-
-
 # ---------------------------------------------------------------- variables that count along
 
 
@@ -127,10 +56,10 @@ def _counted(loop: For, live: Symbols) -> Block:
     """
     if loop.claimed:
         return (loop,)
-    left = any(_jumps(loop.body, Break))
+    left = effects(loop.body).breaks
     after: list[Statement] = []
     for symbol in dict.fromkeys(item.symbol for item in loop.body if isinstance(item, Assign)):
-        step = _step(loop, symbol) if symbol.dtype is INT64 and not (left and symbol in live) else None
+        step = step_of(loop, symbol) if symbol.dtype is INT64 and not (left and symbol in live) else None
         if step is not None:
             after.append(_total(loop, step))
             begun = build.sub(build.read(loop.index), loop.start)
@@ -138,7 +67,7 @@ def _counted(loop: For, live: Symbols) -> Block:
     return (loop, *after)
 
 
-def _total(loop: For, step: _Step) -> Assign:
+def _total(loop: For, step: Step) -> Assign:
     """Return the statement that adds what all iterations add."""
     total = build.mul(_turns(loop.start, loop.stop), step.by)
     return Assign(symbol=step.symbol, value=build.add(build.read(step.symbol), total), loc=loop.loc)
@@ -150,7 +79,7 @@ def _turns(start: Expression, stop: Expression) -> Expression:
     return number if isinstance(number, Size) else build.apply("maximum", number, build.integer(0))
 
 
-def _summed(body: Block, step: _Step, before: Expression, after: Expression) -> Block:
+def _summed(body: Block, step: Step, before: Expression, after: Expression) -> Block:
     """Return a body without the step, and with what the variable is before and after it."""
     return (
         *(substituted(item, {step.symbol: before}) for item in body[: step.place]),
@@ -158,7 +87,7 @@ def _summed(body: Block, step: _Step, before: Expression, after: Expression) -> 
     )
 
 
-def _sums(step: _Step, begun: Expression) -> tuple[Expression, Expression]:
+def _sums(step: Step, begun: Expression) -> tuple[Expression, Expression]:
     """Return what a variable is before and after its step where so many iterations have been."""
     turns = (begun, build.add(begun, build.integer(1)))
     before, after = (build.add(build.read(step.symbol), build.mul(number, step.by)) for number in turns)
@@ -171,10 +100,10 @@ def _sums(step: _Step, begun: Expression) -> tuple[Expression, Expression]:
 @legality
 def _with_index(loop: While, names: Names) -> Block | None:
     """Return a `while` that only its counter ends as a `for`, and what the counter is after it; None if it is not."""
-    if loop.prelude or any(_jumps(loop.body, Break)):
+    if loop.prelude or effects(loop.body).breaks:
         return None
-    for counter, compare, limit in _limits(loop.condition):
-        step = _step(loop, counter) if _is_fixed(limit, loop) else None
+    for counter, compare, limit in limits(loop.condition):
+        step = step_of(loop, counter) if is_fixed(limit, loop) else None
         if step is None or not isinstance(step.by, Constant):
             continue
         by, way = int(step.by.value), 1 if compare in {"lt", "le"} else -1
@@ -184,17 +113,7 @@ def _with_index(loop: While, names: Names) -> Block | None:
     return None
 
 
-def _limits(condition: Expression) -> Sequence[tuple[Symbol, str, Expression]]:
-    """Return what a condition says as a variable, a comparison, and a limit."""
-    match condition:
-        case Apply(operator=operator, operands=(left, right)) if operator.name in MIRRORED and left.dtype is INT64:
-            sides = ((left, operator.name, right), (right, MIRRORED[operator.name], left))
-            return [(side.symbol, name, limit) for side, name, limit in sides if isinstance(side, Read)]
-        case _:
-            return ()
-
-
-def _for(loop: While, step: _Step, by: int, limit: Expression, names: Names) -> Block:
+def _for(loop: While, step: Step, by: int, limit: Expression, names: Names) -> Block:
     """Return the loop that counts to a limit, which it does not reach, and what its counter is then."""
     counter, index = build.read(step.symbol), names.symbol(step.symbol.name, INT64)
     made = For(index=index, start=build.integer(0), stop=limit, body=(), loc=loop.loc)

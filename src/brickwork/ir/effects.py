@@ -1,0 +1,141 @@
+"""What statements may do besides computing: fail, jump, draw, and which variables and elements they touch.
+
+A pass asks the record of a statement or a block; it does not walk for kinds of statements itself. Each node remembers
+its record, and that of a compound statement is joined from those in it, so a tree is gone through once however many
+passes ask. Nothing here follows values: what passes from one iteration to the next is known to `analysis/scalars.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from brickwork.ir.nodes import (
+    Assign,
+    Break,
+    Check,
+    Continue,
+    For,
+    Load,
+    Local,
+    Node,
+    Random,
+    Read,
+    Rebind,
+    Store,
+    Symbol,
+    Tensor,
+    While,
+)
+from brickwork.ir.walk import EXPRESSIONS, children, walk
+from brickwork.records import dataclass
+
+_SYMBOLS = frozenset[Symbol]()
+_TENSORS = frozenset[Tensor]()
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a tree may do.
+
+    `fails`: it holds a check. `draws`: a random number. `breaks`, `continues`: it may leave the loop around it, or end
+    that loop's iteration; `jumps`: there is a `break` or `continue` in it, of whichever loop. `loops`: there is a loop
+    in it, or it is one.
+
+    `rebinds` are the tensors that stand for others afterwards, `declares` those of each `Local`. `assigns` has the
+    indices of loops, too.
+    """
+
+    fails: bool = False
+    draws: bool = False
+    breaks: bool = False
+    continues: bool = False
+    jumps: bool = False
+    loops: bool = False
+    loads: frozenset[Tensor] = _TENSORS
+    stores: frozenset[Tensor] = _TENSORS
+    rebinds: frozenset[Tensor] = _TENSORS
+    declares: frozenset[Tensor] = _TENSORS
+    assigns: frozenset[Symbol] = _SYMBOLS
+    reads: frozenset[Symbol] = _SYMBOLS
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it may leave the loop around it, or end that loop's iteration."""
+        return self.breaks or self.continues
+
+    @property
+    def changes(self) -> frozenset[Tensor]:
+        """The tensors whose elements may be others afterwards."""
+        return self.stores | self.rebinds
+
+
+NOTHING = Effects()
+
+
+def effects(root: Node | Iterable[Node]) -> Effects:
+    """Return what a node, or a block, may do."""
+    if not isinstance(root, Node):
+        return _joined([effects(node) for node in root])
+    known = getattr(root, "known", None)
+    if isinstance(known, Effects):
+        return known
+    found = _computed((root,)) if isinstance(root, EXPRESSIONS) else _of_statement(root)
+    object.__setattr__(root, "known", found)
+    return found
+
+
+def _computed(expressions: Sequence[Node]) -> Effects:
+    """Return what it means to compute expressions."""
+    nodes = [*walk(expressions)]
+    return Effects(
+        draws=any(isinstance(node, Random) for node in nodes),
+        loads=frozenset(node.tensor for node in nodes if isinstance(node, Load)),
+        reads=frozenset(node.symbol for node in nodes if isinstance(node, Read)),
+    )
+
+
+def _of_statement(statement: Node) -> Effects:
+    parts = [*children(statement)]
+    inner = [effects(part) for part in parts if not isinstance(part, EXPRESSIONS)]
+    whole = _joined([_computed([part for part in parts if isinstance(part, EXPRESSIONS)]), *inner])
+    match statement:
+        case Assign(symbol=symbol):
+            return replace(whole, assigns=frozenset((symbol,)))
+        case Store(tensor=tensor):
+            return replace(whole, stores=frozenset((tensor,)))
+        case Local(tensor=tensor):
+            return replace(whole, declares=frozenset((tensor,)))
+        case Rebind(targets=targets):
+            return replace(whole, rebinds=frozenset(targets))
+        case Check():
+            return replace(whole, fails=True)
+        case Break():
+            return replace(whole, breaks=True, jumps=True)
+        case Continue():
+            return replace(whole, continues=True, jumps=True)
+        case For(index=index):
+            return replace(whole, breaks=False, continues=False, loops=True, assigns=whole.assigns | {index})
+        case While():
+            return replace(whole, breaks=False, continues=False, loops=True)
+        case _:
+            return whole
+
+
+def _joined(parts: Sequence[Effects]) -> Effects:
+    if len(parts) < 2:
+        return parts[0] if parts else NOTHING
+    return Effects(
+        fails=any(part.fails for part in parts),
+        draws=any(part.draws for part in parts),
+        breaks=any(part.breaks for part in parts),
+        continues=any(part.continues for part in parts),
+        jumps=any(part.jumps for part in parts),
+        loops=any(part.loops for part in parts),
+        loads=_TENSORS.union(*(part.loads for part in parts)),
+        stores=_TENSORS.union(*(part.stores for part in parts)),
+        rebinds=_TENSORS.union(*(part.rebinds for part in parts)),
+        declares=_TENSORS.union(*(part.declares for part in parts)),
+        assigns=_SYMBOLS.union(*(part.assigns for part in parts)),
+        reads=_SYMBOLS.union(*(part.reads for part in parts)),
+    )
