@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
@@ -23,13 +24,11 @@ from brickwork.ir.nodes import (
     Node,
     Random,
     Read,
-    Rebind,
     Statement,
-    Store,
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, statements, substitute, walk
+from brickwork.ir.walk import assigned_symbols, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -83,6 +82,5 @@ class Definitions:
 
 def definitions_in(block: Block) -> Definitions:
     """Return what is known where a block begins: that which it does not change."""
-    moved = {tensor for node in statements(block) if isinstance(node, Rebind) for tensor in node.targets}
-    written = {node.tensor for node in statements(block) if isinstance(node, Store)}
-    return Definitions(assigned_symbols(block), frozenset(written | moved))
+    found = effects(block)
+    return Definitions(found.assigns, found.changes)

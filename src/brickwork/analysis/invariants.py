@@ -28,7 +28,7 @@ from brickwork.analysis.polynomial import (
     of_atom,
 )
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Apply, Block, Constant, Continue, If, Node, Symbol
+from brickwork.ir.nodes import Apply, Constant, Node, Symbol
 from brickwork.records import dataclass
 
 FAR = 2**62
@@ -168,11 +168,3 @@ def within(limits: Iterable[Limit], intervals: Mapping[Atom, Interval]) -> Inter
         around = interval_of(limit.bound, intervals)
         result = result.meet(Interval(around.low, None) if limit.below else Interval(None, around.high))
     return result
-
-
-def turns_early(block: Block) -> bool:
-    """Whether a block holds a `continue` that goes to the loop around the block."""
-    return any(
-        isinstance(item, Continue) or (isinstance(item, If) and (turns_early(item.then) or turns_early(item.otherwise)))
-        for item in block
-    )

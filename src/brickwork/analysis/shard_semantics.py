@@ -18,6 +18,7 @@ from typing import assert_never
 from brickwork.analysis.atomic_updates import update_operator
 from brickwork.analysis.scalars import Symbols, live_after_loops, scalar_verdict
 from brickwork.ir.dtypes import BOOL
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -138,7 +139,7 @@ class _Machine:
         if node.index not in self._share.loops:
             self.run(node.body, loop)
             return
-        if loop is not None or _leaves(node.body):
+        if loop is not None or effects(node.body).breaks:
             raise DependentError
         reductions, carried = scalar_verdict(node, self._live[node.index])
         if carried is not None or any(item.operator.name != "add" for item in reductions):
@@ -232,14 +233,6 @@ class _Machine:
             or (isinstance(node, Load) and node.tensor in self.partial)
             for node in walk(value)
         )
-
-
-def _leaves(block: Block) -> bool:
-    """Whether a break in the block leaves the loop that it is the body of."""
-    return any(
-        isinstance(item, Break) or (isinstance(item, If) and (_leaves(item.then) or _leaves(item.otherwise)))
-        for item in block
-    )
 
 
 def _adds(loop: For, tensor: Tensor) -> bool:

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from brickwork.analysis.shard_semantics import DependentError, Shard, forwarded, partial_tensors
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -34,7 +35,6 @@ from brickwork.ir.nodes import (
     Load,
     Node,
     Program,
-    Random,
     Read,
     Rebind,
     Return,
@@ -80,7 +80,7 @@ def find_shardings(program: Program) -> tuple[Sharding, ...]:
 
     A program that draws random numbers has none: they are numbered by iterations, which a share begins anew.
     """
-    draws = any(isinstance(node, Random) for node in walk(program.body))
+    draws = effects(program.body).draws
     if program.may_alias or draws or any(isinstance(item, KeyParameter) for item in program.parameters):
         return ()
     body = rewrite_expressions(rewrite_statements(program.body, _plain), _extent)

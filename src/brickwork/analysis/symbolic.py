@@ -17,7 +17,6 @@ from brickwork.analysis.invariants import (
     kept,
     multiplies,
     still_hold,
-    turns_early,
     within,
 )
 from brickwork.analysis.isl import Solver
@@ -35,6 +34,7 @@ from brickwork.analysis.polynomial import (
 )
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -212,7 +212,7 @@ class _Walker:
         low, high = self.values.interval(start).low, self.values.interval(stop).high
         self.values.ranges[atom] = frozenset(start.atoms() | stop.atoms())
         self.values.intervals[atom] = Interval(low, None if high is None else high - 1)
-        loop = Loop(statement, atom, start, stop, self.depth, leaves_loop(statement.body))
+        loop = Loop(statement, atom, start, stop, self.depth, effects(statement.body).breaks)
         self.loops.append(loop)
         self.nest.append(loop)
         changed = assigned_symbols(statement.body)
@@ -231,7 +231,7 @@ class _Walker:
         self.turn(statement)
         del self.conditions[held:]
         self.leave(changed)
-        if not leaves_loop(statement.prelude) and not leaves_loop(statement.body):
+        if not effects((*statement.prelude, *statement.body)).breaks:
             self.take(limits)
 
     def turn(self, statement: While) -> None:
@@ -264,9 +264,9 @@ class _Walker:
 
     def limits(self, statement: While, changed: Iterable[Symbol]) -> Limits:
         """Return what a `while` keeps true of its variables; in a trial run inside of another, nothing."""
-        if self.trials == MOST_TRIALS or turns_early((*statement.prelude, *statement.body)):
+        if self.trials == MOST_TRIALS or effects((*statement.prelude, *statement.body)).continues:
             return ()
-        if not any(isinstance(node, Load | Store) for node in walk(statement)):
+        if not effects(statement).loads and not effects(statement).stores:
             return ()
         entry = {
             symbol: value
@@ -382,15 +382,5 @@ def leaves_always(block: Block) -> bool:
         if isinstance(statement, Break | Continue):
             return True
         if isinstance(statement, If) and leaves_always(statement.then) and leaves_always(statement.otherwise):
-            return True
-    return False
-
-
-def leaves_loop(block: Block) -> bool:
-    """Whether a block holds a break that ends the loop around the block."""
-    for statement in block:
-        if isinstance(statement, Break):
-            return True
-        if isinstance(statement, If) and (leaves_loop(statement.then) or leaves_loop(statement.otherwise)):
             return True
     return False

@@ -13,8 +13,8 @@ from brickwork.frontend.rules import error
 from brickwork.frontend.typing import Value, ValueType, floating, join, number
 from brickwork.ir.build import apply, cast, constant, is_constant, power
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
-from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind, Load, Read, Select, Size
-from brickwork.ir.walk import walk
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind, Read, Select, Size
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -75,7 +75,7 @@ def binary(state: State, name: str, left: Value, right: Value, loc: Location) ->
 
 def _read_before_check(state: State, left: Value, right: Value) -> Value:
     """Return the left operand, read before a check of the right one: of two failures the first is reported."""
-    if isinstance(right.expression, Constant) or not any(isinstance(node, Load) for node in walk(left.expression)):
+    if isinstance(right.expression, Constant) or not effects(left.expression).loads:
         return left
     return Value(state.pin(left.expression), left.weak)
 

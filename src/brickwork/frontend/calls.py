@@ -13,9 +13,9 @@ from brickwork.frontend.rules import SUPPORTED, error
 from brickwork.frontend.typing import Items, Opaque, Operand, Value, View, floating, number
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, read
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
-from brickwork.ir.nodes import Draw, Expression, FailureKind, Load, Random, Read
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Draw, Expression, FailureKind, Random
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import walk
 from brickwork.language.math import FUNCTIONS
 
 
@@ -260,7 +260,4 @@ def _counter(state: State, loc: Location) -> Expression:
 
 def _is_host(state: State, expression: Expression) -> bool:
     """Return whether an expression is made of sizes and scalar arguments only."""
-    return not any(
-        isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol not in state.parameters)
-        for node in walk(expression)
-    )
+    return effects(expression).plain and effects(expression).reads <= state.parameters

@@ -16,8 +16,8 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import load
 from brickwork.frontend.lowering_state import State
 from brickwork.frontend.typing import Items, Operand, Value, View
-from brickwork.ir.nodes import Expression, Load, Store
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Expression
 
 
 def settle(state: State, found: Operand, loc: Location) -> Operand:
@@ -68,9 +68,5 @@ def _kept(state: State, expression: Expression, position: int, name: str) -> Exp
 
 def _is_stale(state: State, expression: Expression, position: int) -> bool:
     """Whether what an expression reads has been assigned or stored since a position of the block."""
-    since = state.block[position:]
-    if not since:
-        return False
-    stored = any(isinstance(node, Store) for node in statements(since))
-    loads = stored and any(isinstance(node, Load) for node in walk(expression))
-    return loads or not read_symbols(expression).isdisjoint(assigned_symbols(since))
+    since, now = effects(state.block[position:]), effects(expression)
+    return bool(now.reads & since.assigns or (now.loads and since.stores))

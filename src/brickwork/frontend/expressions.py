@@ -34,7 +34,8 @@ from brickwork.frontend.tuple_indexing import looked_up, pick
 from brickwork.frontend.typing import Absent, ElementType, Items, Nothing, Opaque, Operand, Value, View, is_none, join
 from brickwork.ir.build import apply, cast, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
-from brickwork.ir.nodes import Assign, Constant, Expression, If, Load, Random, Statement
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Assign, Constant, Expression, If, Statement
 from brickwork.ir.walk import walk
 from brickwork.language.math import FOLDED, METHODS, POWER_MODULO
 
@@ -300,8 +301,7 @@ def _branch(state: State, frame: Frame, node: ast.expr, *, as_bool: bool = False
 def is_speculative(branch: Branch) -> bool:
     """Return whether a branch can be evaluated where Python would not: no statement, no access, no long work."""
     block, result = branch
-    nodes = list(walk(result.expression))
-    return not block and len(nodes) <= 24 and not any(isinstance(node, Load | Random) for node in nodes)
+    return not block and len([*walk(result.expression)]) <= 24 and effects(result.expression).plain
 
 
 def merge(state: State, test: Expression, then: Branch, otherwise: Branch, loc: Location) -> Value:

@@ -22,21 +22,16 @@ from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import Items, Operand, Value
 from brickwork.ir.build import apply, constant, logical_not
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT32, DType, Kind
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
-    Break,
     Check,
     Constant,
-    Continue,
     Expression,
     FailureKind,
     For,
     If,
-    Load,
-    Random,
-    Read,
     Statement,
     Symbol,
-    While,
 )
 from brickwork.ir.walk import assigned_symbols, walk
 
@@ -175,14 +170,12 @@ def _without(
                     left.append(replace(node, then=tuple(then), otherwise=tuple(otherwise)))
             case _:
                 left.append(node)
-        if any(isinstance(item, Break | Continue | While) for item in walk(node)):
+        if effects(node).jumps or effects(node).whiles:
             return [*left, *block[place + 1 :]]
     return left
 
 
 def _is_known(expressions: Sequence[Expression], inside: frozenset[Symbol]) -> bool:
     """Whether expressions have one value, which the host knows."""
-    nodes = [node for expression in expressions for node in walk(expression)]
-    return not any(
-        isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol in inside) for node in nodes
-    )
+    found = effects(expressions)
+    return found.plain and not found.reads & inside

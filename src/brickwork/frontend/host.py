@@ -28,6 +28,7 @@ from brickwork.frontend.statements import assign_target, lower_assert, lower_sta
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
 from brickwork.ir.build import apply, cast, integer, read
 from brickwork.ir.dtypes import INT64, DType, value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -36,16 +37,12 @@ from brickwork.ir.nodes import (
     Constant,
     Expression,
     FailureKind,
-    Load,
-    Random,
-    Read,
     Size,
     Statement,
     Tensor,
     TensorType,
 )
 from brickwork.ir.signature import Signature
-from brickwork.ir.walk import walk
 from brickwork.records import dataclass
 
 
@@ -317,10 +314,7 @@ def is_host_expression(state: State, host: Host, expression: Expression) -> bool
     """Return whether the host part knows an expression before the kernel runs."""
     assigned = [node.symbol for node in host.block if isinstance(node, Assign)]
     known = state.parameters | {symbol for symbol in assigned if assigned.count(symbol) == 1}
-    return not any(
-        isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol not in known)
-        for node in walk(expression)
-    )
+    return effects(expression).plain and effects(expression).reads <= known
 
 
 def scratch(

@@ -18,8 +18,9 @@ from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import apply, cast, read
 from brickwork.ir.dtypes import value_dtype
-from brickwork.ir.nodes import Assign, Constant, Expression, FailureKind, Load, Rebind, Store, Symbol, Tensor
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements, substitute, walk
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Assign, Constant, Expression, FailureKind, Rebind, Store, Symbol, Tensor
+from brickwork.ir.walk import assigned_symbols, read_symbols, substitute
 
 ADVICE = "copy the items: `a = b[:]`"
 
@@ -149,12 +150,11 @@ def _place(state: State, view: View) -> str:
     values: dict[Symbol, Expression] = {}
     for item in state.block:
         changed = assigned_symbols(item)
-        stored = any(isinstance(node, Store) for node in statements(item))
+        stored = effects(item).stores
         values = {
             symbol: value
             for symbol, value in values.items()
-            if not ({symbol} | read_symbols(value)) & changed
-            and not (stored and any(isinstance(node, Load) for node in walk(value)))
+            if not ({symbol} | read_symbols(value)) & changed and not (stored and effects(value).loads)
         }
         if isinstance(item, Assign) and item.symbol not in read_symbols(item.value):
             values[item.symbol] = item.value

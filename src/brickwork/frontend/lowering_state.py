@@ -38,6 +38,7 @@ from brickwork.frontend.typing import (
 )
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import BOOL, DType
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Check,
@@ -45,8 +46,6 @@ from brickwork.ir.nodes import (
     Expression,
     Failure,
     FailureKind,
-    Load,
-    Random,
     Read,
     Size,
     Statement,
@@ -54,7 +53,6 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorType,
 )
-from brickwork.ir.walk import walk
 from brickwork.records import dataclass
 
 Key: TypeAlias = tuple[Path, str]
@@ -296,10 +294,7 @@ class State:
 
     def is_fixed(self, expression: Expression) -> bool:
         """Return whether the value stays the same while the statements to come run."""
-        return not any(
-            isinstance(node, Load | Random) or (isinstance(node, Read) and node.symbol not in self.invariant)
-            for node in walk(expression)
-        )
+        return effects(expression).plain and effects(expression).reads <= self.invariant
 
     def fix(self, expression: Expression, name: str = "value") -> Expression:
         """Return the expression itself where it cannot change, else its value now."""

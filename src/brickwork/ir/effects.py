@@ -15,6 +15,7 @@ from brickwork.ir.nodes import (
     Break,
     Check,
     Continue,
+    FailureKind,
     For,
     Load,
     Local,
@@ -30,39 +31,38 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import EXPRESSIONS, children, walk
 from brickwork.records import dataclass
 
+_FAILURES = frozenset[FailureKind]()
 _SYMBOLS = frozenset[Symbol]()
 _TENSORS = frozenset[Tensor]()
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a tree may do.
+    """What a tree may do, and whatever stands in it."""
 
-    `fails`: it holds a check. `draws`: a random number. `breaks`, `continues`: it may leave the loop around it, or end
-    that loop's iteration; `jumps`: there is a `break` or `continue` in it, of whichever loop. `loops`: there is a loop
-    in it, or it is one.
-
-    `rebinds` are the tensors that stand for others afterwards, `declares` those of each `Local`. `assigns` has the
-    indices of loops, too.
-    """
-
-    fails: bool = False
-    draws: bool = False
-    breaks: bool = False
-    continues: bool = False
-    jumps: bool = False
-    loops: bool = False
+    fails: frozenset[FailureKind] = _FAILURES  # what its checks raise
+    draws: bool = False  # a random number
+    breaks: bool = False  # out of the loop around it
+    continues: bool = False  # with the loop around it
+    jumps: bool = False  # it has a `break` or `continue`, of whichever loop
+    loops: bool = False  # it has a loop, or is one
+    whiles: bool = False
     loads: frozenset[Tensor] = _TENSORS
     stores: frozenset[Tensor] = _TENSORS
-    rebinds: frozenset[Tensor] = _TENSORS
-    declares: frozenset[Tensor] = _TENSORS
-    assigns: frozenset[Symbol] = _SYMBOLS
+    rebinds: frozenset[Tensor] = _TENSORS  # tensors that stand for others afterwards
+    declares: frozenset[Tensor] = _TENSORS  # locals, and tables
+    assigns: frozenset[Symbol] = _SYMBOLS  # indices of loops, too
     reads: frozenset[Symbol] = _SYMBOLS
 
     @property
     def leaves(self) -> bool:
         """Whether it may leave the loop around it, or end that loop's iteration."""
         return self.breaks or self.continues
+
+    @property
+    def plain(self) -> bool:
+        """Whether its values depend on variables and sizes alone: computed again, they are the same."""
+        return not self.loads and not self.draws
 
     @property
     def changes(self) -> frozenset[Tensor]:
@@ -108,8 +108,8 @@ def _of_statement(statement: Node) -> Effects:
             return replace(whole, declares=frozenset((tensor,)))
         case Rebind(targets=targets):
             return replace(whole, rebinds=frozenset(targets))
-        case Check():
-            return replace(whole, fails=True)
+        case Check(failure=failure):
+            return replace(whole, fails=frozenset((failure.kind,)))
         case Break():
             return replace(whole, breaks=True, jumps=True)
         case Continue():
@@ -117,7 +117,7 @@ def _of_statement(statement: Node) -> Effects:
         case For(index=index):
             return replace(whole, breaks=False, continues=False, loops=True, assigns=whole.assigns | {index})
         case While():
-            return replace(whole, breaks=False, continues=False, loops=True)
+            return replace(whole, breaks=False, continues=False, loops=True, whiles=True)
         case _:
             return whole
 
@@ -126,12 +126,13 @@ def _joined(parts: Sequence[Effects]) -> Effects:
     if len(parts) < 2:
         return parts[0] if parts else NOTHING
     return Effects(
-        fails=any(part.fails for part in parts),
+        fails=_FAILURES.union(*(part.fails for part in parts)),
         draws=any(part.draws for part in parts),
         breaks=any(part.breaks for part in parts),
         continues=any(part.continues for part in parts),
         jumps=any(part.jumps for part in parts),
         loops=any(part.loops for part in parts),
+        whiles=any(part.whiles for part in parts),
         loads=_TENSORS.union(*(part.loads for part in parts)),
         stores=_TENSORS.union(*(part.stores for part in parts)),
         rebinds=_TENSORS.union(*(part.rebinds for part in parts)),

@@ -15,19 +15,15 @@ from dataclasses import replace
 from brickwork.analysis.scalars import NONE, Symbols, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
-    Break,
-    Continue,
     Expression,
     For,
     If,
     Load,
-    Local,
     Node,
-    Random,
-    Read,
     Rebind,
     Size,
     Statement,
@@ -37,7 +33,7 @@ from brickwork.ir.nodes import (
     TensorType,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements
 from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import element_indices, nest, sizes_of
@@ -171,33 +167,15 @@ def _parts(block: Block, same: Symbols) -> Iterator[Statement | Block]:
 def _is_shared(statement: Statement, same: Symbols) -> bool:
     """Whether a statement goes outside of the loop over samples."""
     match statement:
-        case Break() | Continue():
-            return True
         case Assign(symbol=symbol):
             return symbol in same
-        case If() if _jumps((statement,)):
-            return True
         case _:
-            return _exchanges(statement)
+            return effects(statement).leaves or _exchanges(statement)
 
 
 def _exchanges(statement: Statement) -> bool:
     """Whether tensors change places in a statement; locals, which each sample has, may."""
-    rebinds = (node for node in walk(statement) if isinstance(node, Rebind))
-    return any(not tensor.is_local for node in rebinds for tensor in node.targets)
-
-
-def _jumps(block: Block) -> bool:
-    """Whether a block leaves, or begins anew, a loop around it."""
-    for statement in block:
-        match statement:
-            case Break() | Continue():
-                return True
-            case If(then=then, otherwise=otherwise) if _jumps(then) or _jumps(otherwise):
-                return True
-            case _:
-                pass
-    return False
+    return any(not tensor.is_local for tensor in effects(statement).rebinds)
 
 
 # ---------------------------------------------------------------- what all samples share
@@ -222,7 +200,7 @@ def _shared_statements(block: Block) -> Iterator[Statement]:
         match statement:
             case For(body=body) if _exchanges(statement):
                 yield from _shared_statements(body)
-            case If(then=then, otherwise=otherwise) if _exchanges(statement) or _jumps((statement,)):
+            case If(then=then, otherwise=otherwise) if _exchanges(statement) or effects(statement).leaves:
                 yield from _shared_statements((*then, *otherwise))
             case _:
                 pass
@@ -230,17 +208,9 @@ def _shared_statements(block: Block) -> Iterator[Statement]:
 
 def _is_uniform(expression: Expression, own: Symbols, samples: Samples) -> bool:
     """Whether an expression has the same value in all samples; `own` are variables that may not."""
-    for node in walk(expression):
-        match node:
-            case Read(symbol=symbol) if symbol in own:
-                return False
-            case Load(tensor=tensor) if tensor in samples.whole or tensor.is_local:
-                return False
-            case Random():
-                return False
-            case _:
-                pass
-    return True
+    found = effects(expression)
+    differing = any(tensor in samples.whole or tensor.is_local for tensor in found.loads)
+    return not differing and not found.draws and not found.reads & own
 
 
 def _is_apart(body: Block, same: Symbols, samples: Samples) -> bool:
@@ -261,9 +231,8 @@ def _is_apart(body: Block, same: Symbols, samples: Samples) -> bool:
                 pass
     seen: set[Tensor] = set()
     for part in _own_parts(body, same):
-        mentioned = {
-            node.tensor for node in walk(part) if isinstance(node, Load | Store | Local) and node.tensor.is_local
-        }
+        found = effects(part)
+        mentioned = {tensor for tensor in found.loads | found.stores | found.declares if tensor.is_local}
         if live_before(part, NONE) & own or mentioned & seen:
             return False
         seen |= mentioned

@@ -21,9 +21,10 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.lower import lower
-from brickwork.ir.nodes import Block, Launch, Load, Parameter, Program, TensorListParameter, TensorParameter, TensorType
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Block, Launch, Parameter, Program, TensorListParameter, TensorParameter, TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.walk import statements
 from brickwork.transform.derivation import Backward, Batch, Defined, Derivation, Derived, Forward
 from brickwork.transform.tensors import dense_type, relaid
 
@@ -192,7 +193,7 @@ def elements_read(derived: Derived, signature: Signature) -> tuple[bool, ...]:
 
 def loaded(program: Program) -> tuple[bool, ...]:
     """Return for each parameter whether the program reads elements of it; of others only the sizes matter."""
-    read = {node.tensor for node in walk(program.body) if isinstance(node, Load)}
+    read = effects(program.body).loads
 
     def is_loaded(parameter: Parameter) -> bool:
         match parameter:

@@ -20,9 +20,9 @@ from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.races import Facts, find_race, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before, scalar_verdict
 from brickwork.analysis.verdicts import Analysis
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Block,
-    Check,
     For,
     If,
     Kernel,
@@ -30,7 +30,6 @@ from brickwork.ir.nodes import (
     Local,
     Node,
     Read,
-    Rebind,
     Statement,
     Store,
     Symbol,
@@ -39,7 +38,6 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.host_device_partition import jumps_out
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import trip_count
 
@@ -86,8 +84,8 @@ def _is_candidate(loop: For, *, chooses: bool) -> bool:
 @legality
 def _has_parts(loop: For) -> bool:
     """Whether nothing in an iteration ends it early, may fail, or exchanges tensors."""
-    barred = any(isinstance(node, Check | Rebind) for node in statements(loop.body))
-    return not barred and not any(map(jumps_out, loop.body))
+    found = effects(loop.body)
+    return not (found.fails or found.rebinds or found.leaves)
 
 
 @dataclass(slots=True)
@@ -153,7 +151,7 @@ class _Cutter:
         if assigned & later & self.live.get(loop.node.index, NONE):
             return False
         own = {node.tensor for node in before if isinstance(node, Local)}
-        if any(isinstance(node, Load | Store) and node.tensor in own for node in walk(after)):
+        if own & (effects(after).loads | effects(after).stores):
             return False
         ahead, behind = self.accesses(before), self.accesses(after)
         return not any(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import cast
 
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -30,7 +31,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import FLOATS
-from brickwork.ir.walk import children, rewrite, statements, walk
+from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 
@@ -129,7 +130,7 @@ class Partition:
                 inner = body
             case _:
                 return True
-        if any(isinstance(node, Rebind) for node in statements(statement)):
+        if effects(statement).rebinds:
             return True
         return self.has_nests(statement) or all(map(self.is_host, inner))
 
@@ -138,7 +139,7 @@ class Partition:
         """Whether what the device runs may leave the loop that a block is the body of."""
         for statement in block:
             if not self.is_host(statement):
-                if jumps_out(statement):
+                if effects(statement).leaves:
                     return True
             elif isinstance(statement, If) and self._leaves((*statement.then, *statement.otherwise)):
                 return True
@@ -211,7 +212,7 @@ def _after_check(block: Block, places: Partition, checked: bool) -> tuple[bool, 
         if places.is_nest(statement):
             followed = checked
         elif not places.is_host(statement):
-            checked = checked or any(isinstance(node, Check) for node in statements(statement))
+            checked = checked or bool(effects(statement).fails)
         else:
             parts: list[Block] = []
             match statement:
@@ -225,18 +226,6 @@ def _after_check(block: Block, places: Partition, checked: bool) -> tuple[bool, 
             followed = followed or any(end[0] for end in ends)
             checked = checked or any(end[1] for end in ends)
     return followed, checked
-
-
-@hazard
-def jumps_out(statement: Node) -> bool:
-    """Whether a statement may leave, or continue, a loop around it."""
-    match statement:
-        case Break() | Continue():
-            return True
-        case For() | While():
-            return False
-        case _:
-            return any(map(jumps_out, children(statement)))
 
 
 def in_order(block: Block) -> Block:

@@ -20,11 +20,11 @@ from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
-from brickwork.ir.nodes import Check, For, Kernel, Local, Rebind, Statement, Symbol
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import For, Kernel, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.host_device_partition import jumps_out
 from brickwork.transform.schedule.loop_order import Nest, best_order
 from brickwork.transform.schedule.permute import permute
 
@@ -86,7 +86,7 @@ class _Chooser:
         """Whether nothing but elements passes between a nest's iterations."""
         body = band[-1].body
         assigned = assigned_symbols(body)
-        if any(map(jumps_out, body)) or any(isinstance(node, Check | Rebind) for node in statements(body)):
+        if (found := effects(body)).leaves or found.fails or found.rebinds:
             return False
         return not (live_before(body, NONE) | self.live.get(band[0].index, NONE)) & assigned
 
@@ -94,7 +94,7 @@ class _Chooser:
     def accesses(self, band: Sequence[For]) -> list[Access]:
         """Return the accesses inside a nest, but for those to what belongs to one iteration."""
         index = band[-1].index
-        own = {node.tensor for node in statements(band[-1].body) if isinstance(node, Local)}
+        own = effects(band[-1].body).declares
         inside = [item for item in self.analysis.accesses if any(loop.node.index == index for loop in item.loops)]
         return [access for access in inside if access.tensor not in own]
 

@@ -20,6 +20,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     FLAT_ACCESS,
     TRUE,
@@ -27,18 +28,15 @@ from brickwork.ir.nodes import (
     Apply,
     Assign,
     Block,
-    Check,
     Expression,
     For,
     If,
     Kernel,
     KeyParameter,
     Launch,
-    Load,
     Local,
     Node,
     Program,
-    Random,
     Rebind,
     Role,
     Size,
@@ -48,7 +46,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements
 from brickwork.records import dataclass
 from brickwork.transform.argument_facts import ArgumentFacts
 from brickwork.transform.device_kernel import make_kernel
@@ -73,7 +71,7 @@ def outline_kernels(program: Program, scheduled: Mapping[str, Kernel], known: Ar
     key = next((item for item in program.parameters if isinstance(item, KeyParameter)), None)
     names = names_of((program, *scheduled.values()), known.scratch)
     cell = None
-    if key is not None and any(isinstance(node, Random) for item in scheduled.values() for node in walk(item)):
+    if key is not None and effects(scheduled.values()).draws:
         cell, _ = names.tensor("key", INT64, 1)
         program = replace(
             program,
@@ -194,7 +192,7 @@ class _Outliner:
                 if statement.reductions:
                     launch, joined = self.reduction(statement, facts)
                     result.append(launch)
-                    if waiting and (_checks(waiting) or not runs_in_lockstep((*waiting, joined))):
+                    if waiting and (effects(waiting).fails or not runs_in_lockstep((*waiting, joined))):
                         flush()
                     waiting.append(joined)
                 else:
@@ -223,12 +221,12 @@ class _Outliner:
 
     def can_wait(self, waiting: Sequence[Statement], nest: For) -> bool:
         """Whether statements that stand before a nest may run after it."""
-        if _checks(waiting):
+        ahead, behind = effects(waiting), effects(nest)
+        if ahead.fails:
             return False
-        stored, touched = _tensors(waiting, Store), _tensors((nest,), Load, Store)
-        loaded, written = _tensors(waiting, Load), _tensors((nest,), Store)
         exposed = live_before((replace(nest, reductions=()),), NONE) - {item.symbol for item in nest.reductions}
-        return not (stored & touched or loaded & written or assigned_symbols(waiting) & exposed)
+        touched = behind.loads | behind.stores
+        return not (ahead.stores & touched or ahead.loads & behind.stores or ahead.assigns & exposed)
 
     # ------------------------------------------------------------ pieces
 
@@ -236,7 +234,7 @@ class _Outliner:
         """Return the launch of what one thread runs, or one block where it joins partial results."""
         _refuse_exchanges(block)
         heads, tails = self.heads(block), self.tails(block)
-        if self.flag is not None and _checks(block):
+        if self.flag is not None and effects(block).fails:
             zero = build.integer(0)
             lowered, raised = (self.names.store(self.flag, zero, constant) for constant in (FALSE, TRUE))
             heads, tails = (lowered, *heads), (*tails, raised)
@@ -349,23 +347,14 @@ def _mentions(block: Sequence[Statement], symbol: Symbol) -> bool:
     return symbol in read_symbols(block) | assigned_symbols(block)
 
 
-def _checks(block: Sequence[Statement]) -> bool:
-    return any(isinstance(node, Check) for node in statements(block))
-
-
 def _joins(block: Sequence[Statement]) -> bool:
     return any(isinstance(statement, For) and statement.role is Role.THREAD for statement in block)
 
 
 def _follows(waiting: Sequence[Statement], statement: Statement) -> bool:
     """Whether a statement can be run in lockstep after a loop that joins partial results."""
-    if any(isinstance(node, For | While | Check) for node in statements(statement)):
-        return False
-    return runs_in_lockstep((*waiting, statement))
-
-
-def _tensors(block: Sequence[Statement], *kinds: type[Load | Store]) -> frozenset[Tensor]:
-    return frozenset(node.tensor for node in walk(block) if isinstance(node, Load | Store) and isinstance(node, kinds))
+    found = effects(statement)
+    return not found.loops and not found.fails and runs_in_lockstep((*waiting, statement))
 
 
 def _conjuncts(condition: Expression) -> tuple[Expression, ...]:

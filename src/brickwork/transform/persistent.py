@@ -21,6 +21,7 @@ from brickwork.analysis.scalars import NONE, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
@@ -254,7 +255,7 @@ class _Sharing:
             if not _are_short([loop]) and _stores_alone(alone):
                 raise _RefusedError
             return alone
-        if total is None or any(isinstance(node, Check | Rebind) for node in statements(loop)):
+        if total is None or effects(loop).fails or effects(loop).rebinds:
             raise _RefusedError
         self.bound(levels[-1].body, total, inside)
         self.few += FEW_TERMS if verdict.reductions else FEW
@@ -296,7 +297,7 @@ class _Sharing:
 
     def bound(self, body: Block, total: Expression, inside: Ranges) -> None:
         """Note for how many iterations with this body a block is better."""
-        if not any(isinstance(node, For | While) for node in statements(body)):
+        if not effects(body).loops:
             self.iterations = build.add(self.iterations, total)
         elif (longest := _longest(body, inside)) is None:
             self.limit(total, FEW_UNKNOWN)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from brickwork.ir import build
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Block,
@@ -18,8 +19,6 @@ from brickwork.ir.nodes import (
     Check,
     Constant,
     Expression,
-    Load,
-    Random,
     Read,
     Rebind,
     Size,
@@ -69,7 +68,7 @@ def preconditions_of(host: Block, kernel: Block) -> Preconditions:
     for statement in host:
         match statement:
             case Check(condition=condition):
-                found += [] if any(isinstance(node, Load | Random) for node in walk(condition)) else [condition]
+                found += [condition] if effects(condition).plain else []
             case Rebind(targets=targets):
                 found = [item for item in found if not _sized(item).intersection(targets)]
             case _:

@@ -19,6 +19,7 @@ from dataclasses import field, replace
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     TRUE,
     Assign,
@@ -29,7 +30,6 @@ from brickwork.ir.nodes import (
     For,
     If,
     Local,
-    Rebind,
     Role,
     Statement,
     Symbol,
@@ -37,7 +37,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import statements
 from brickwork.records import dataclass
-from brickwork.transform.host_device_partition import Partition, jumps_out, launched, partition
+from brickwork.transform.host_device_partition import Partition, launched, partition
 
 Symbols = frozenset[Symbol]
 FALSE = build.constant(False, BOOL)
@@ -142,14 +142,14 @@ class _Maker:
                 known = statement.role is Role.SEQUENTIAL and self.places.is_known(start, stop)
                 ends = _jumps_by_elements(body, self.places)
                 inner = (self.reaches(item, inside=inside or ends, jumping=ends) for item in body)
-                return known and not _exchanges(body) and any(inner)
+                return known and not effects(body).rebinds and any(inner)
             case While(prelude=prelude, condition=condition, body=body):
                 ahead = not inside and self.places.is_known(condition) and all(map(self.places.is_host, prelude))
                 plain = ahead and not _jumps_by_elements(body, self.places)
                 return plain and any(self.reaches(item, inside=False) for item in body)
             case If(condition=condition, then=then, otherwise=otherwise):
                 known = self.places.is_known(condition)
-                barred = not known and (_exchanges((statement,)) or (jumps_out(statement) and not jumping))
+                barred = not known and (effects(statement).rebinds or (effects(statement).leaves and not jumping))
                 parts = (*then, *otherwise)
                 return not barred and any(
                     self.reaches(item, inside=inside or not known, jumping=jumping) for item in parts
@@ -194,7 +194,7 @@ class _Maker:
             yield replace(loop, body=tuple(self.block(loop.body, scope, after)))
             return
         goes = self.symbol("goes")
-        ends, skips = (_jumps(loop.body, kind) for kind in (Break, Continue))
+        ends, skips = effects(loop.body).breaks, effects(loop.body).continues
         runs = self.symbol("runs") if skips else goes
         segments = _segments(loop.body, goes if ends else None, runs)
         body: list[Statement] = []
@@ -229,28 +229,14 @@ def _under(scope: _Scope | None, block: Sequence[Statement]) -> Block:
     return (If(condition=build.read(scope.holds), then=tuple(block)),)
 
 
-def _exchanges(block: Block) -> bool:
-    return any(isinstance(node, Rebind) for node in statements(block))
-
-
 def _jumps_by_elements(block: Block, places: Partition) -> bool:
     """Whether elements decide if a statement in the body of a loop leaves it, or goes on with the next iteration."""
     for statement in block:
-        if isinstance(statement, If) and jumps_out(statement):
+        if isinstance(statement, If) and effects(statement).leaves:
             if not places.is_known(statement.condition):
                 return True
             if _jumps_by_elements((*statement.then, *statement.otherwise), places):
                 return True
-    return False
-
-
-def _jumps(block: Block, kind: type[Break | Continue]) -> bool:
-    """Whether a body has such a statement of its own loop."""
-    for statement in block:
-        if isinstance(statement, kind):
-            return True
-        if isinstance(statement, If) and _jumps((*statement.then, *statement.otherwise), kind):
-            return True
     return False
 
 
@@ -264,7 +250,7 @@ def _segments(block: Block, goes: Symbol | None, runs: Symbol) -> list[Block]:
                     segments[-1].append(Assign(symbol=goes, value=FALSE, loc=statement.loc))
                 segments[-1].append(Assign(symbol=runs, value=FALSE, loc=statement.loc))
                 break
-            case If(then=then, otherwise=otherwise) if jumps_out(statement):
+            case If(then=then, otherwise=otherwise) if effects(statement).leaves:
                 parts = (_joined(_segments(part, goes, runs), runs) for part in (then, otherwise))
                 first, second = parts
                 segments[-1].append(replace(statement, then=first, otherwise=second))

@@ -28,13 +28,12 @@ from brickwork.analysis.races import Facts, find_race
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir.dtypes import VALUE_DTYPES
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
     Block,
-    Break,
     Constant,
-    Continue,
     For,
     If,
     Kernel,
@@ -52,7 +51,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import children, rewrite, rewrite_statements, statements, walk
+from brickwork.ir.walk import children, rewrite, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -174,7 +173,7 @@ class _Finder:
         """Return the innermost independent loops in a block that hold all reads of a tensor, or None."""
         found: list[For] = []
         for statement in block:
-            if not any(isinstance(node, Load) and node.tensor == tensor for node in walk(statement)):
+            if tensor not in effects(statement).loads:
                 continue
             inner: list[For] | None
             match statement:
@@ -197,7 +196,7 @@ class _Finder:
     def is_apart(self, node: For) -> bool:
         """Whether nothing but the tensors in question is in the way of independent iterations."""
         loop = next(item for item in self.facts.model.loops if item.node.index == node.index)
-        if loop.leaves or any(isinstance(item, Rebind) for item in statements(node.body)):
+        if loop.leaves or effects(node.body).rebinds:
             return False
         if scalar_verdict(node, self.live[node.index])[1] is not None:
             return False
@@ -229,9 +228,7 @@ class _Finder:
         match statement:
             case Store(tensor=stored, access=access) if stored == tensor:
                 yield _Written(self.access(access), alone)
-            case For(index=index, body=body) if not any(
-                isinstance(node, Break | Continue) for node in statements(body)
-            ):
+            case For(index=index, body=body) if not effects(body).jumps:
                 loop = next(item for item in self.facts.model.loops if item.node.index == index)
                 for inner in body:
                     yield from self.writes(inner, tensor, (*alone, loop))
@@ -275,7 +272,7 @@ class _Finder:
 
 
 def _reads(roots: Sequence[Node], tensor: Tensor) -> bool:
-    return any(isinstance(node, Load) and node.tensor == tensor for node in walk(roots))
+    return tensor in effects(roots).loads
 
 
 def _blocks(statement: Statement) -> tuple[Block, ...]:
@@ -317,7 +314,7 @@ def _without_idle_stores(block: Block, tensors: frozenset[Tensor], analysis: Ana
         match statement:
             case Store(tensor=tensor, access=access, indices=indices) if tensor in tensors:
                 proved = all(analysis.bounds[access, axis].bound is Bound.PROVED for axis in range(len(indices)))
-                reads = any(isinstance(node, Load) for node in walk(statement))
+                reads = effects(statement).loads
                 return () if proved and not reads else (statement,)
             case For(body=()):
                 return ()

@@ -18,6 +18,7 @@ from functools import reduce
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, VALUE_DTYPES, value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Block,
@@ -42,7 +43,7 @@ from brickwork.ir.operators import Operator
 from brickwork.ir.walk import assigned_symbols, rewrite, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.host_device_partition import Partition, jumps_out
+from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.scratch import Names, identity, names_of
 from brickwork.transform.split_reductions import count_of, nested
@@ -166,7 +167,7 @@ class Copier:
         shared = any(
             isinstance(node, For) and node.role is Role.PARALLEL and node.reductions for node in statements(loop)
         )
-        return self.places().is_known(loop.start, loop.stop) and not shared and not any(map(jumps_out, loop.body))
+        return self.places().is_known(loop.start, loop.stop) and not shared and not effects(loop.body).leaves
 
     # ------------------------------------------------------------ the loops that do as one
 

@@ -20,19 +20,17 @@ from brickwork.analysis.races import Facts, may_touch
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.dtypes import value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
-    Check,
     Expression,
     For,
     If,
     Kernel,
     Load,
-    Local,
     Node,
     Read,
-    Rebind,
     Statement,
     Store,
     Symbol,
@@ -42,7 +40,6 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.host_device_partition import jumps_out
 
 PROMOTED_NUMBERS = 2_000_000
 """Numbers of the variables made in here start from this."""
@@ -108,8 +105,8 @@ class _Promoter:
 
     def loop(self, loop: For) -> Iterator[Statement]:
         """Yield a loop, and what reads and writes the elements before and after it."""
-        own = {node.tensor for node in statements(loop.body) if isinstance(node, Local)}
-        own |= {tensor for node in statements(loop.body) if isinstance(node, Rebind) for tensor in node.targets}
+        own = effects(loop.body).declares
+        own |= effects(loop.body).rebinds
         stored = dict.fromkeys(node.tensor for node in statements(loop.body) if isinstance(node, Store))
         before: list[Statement] = []
         after: list[Statement] = []
@@ -182,7 +179,7 @@ def _reached(
                 reached = statement
         if _reads(reached, numbers):
             return ()
-        if jumps_out(statement) or any(isinstance(node, Check) for node in statements(statement)):
+        if effects(statement).leaves or effects(statement).fails:
             return None
     return None
 

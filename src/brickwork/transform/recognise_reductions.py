@@ -29,6 +29,7 @@ from brickwork.analysis.scalars import MIRRORED, NONE, live_after_loops, live_be
 from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -212,7 +213,7 @@ class _Finder:
         for symbol in self.live.get(loop.index, NONE) - read_symbols(loop.body):
             assigns = [node for node in statements(loop.body) if isinstance(node, Assign) and node.symbol == symbol]
             values = {item.value for item in assigns}
-            fixed = not any(isinstance(node, Load) for node in walk(values))
+            fixed = not effects(values).loads
             if len(values) == 1 and fixed and not read_symbols(values) & changing:
                 found[symbol] = assigns[0]
         return found

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Apply, Block, Constant, Expression, For, If, Read, Statement, Symbol, While
-from brickwork.ir.walk import read_symbols, rewrite_statements, statements, substitute
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Apply, Block, Constant, Expression, For, If, Read, Statement, Symbol
+from brickwork.ir.walk import read_symbols, rewrite_statements, substitute
 from brickwork.legality import legality
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import Planner
@@ -58,7 +59,7 @@ def _is_worth_it(loop: For, inner: For, analysis: Analysis) -> bool:
     verdicts = [analysis.loops[item.index] for item in (loop, inner)]
     if any(not verdict.independent or verdict.reductions or verdict.updates for verdict in verdicts):
         return False
-    long = any(isinstance(node, For | While) for node in statements(inner.body))
+    long = effects(inner.body).loops
     if not long or loop.index not in read_symbols((inner.start, inner.stop)):
         return False
     return inner not in Planner(analysis).lanes([loop]) or not runs_in_lockstep(loop.body, frozenset({inner.index}))

@@ -15,12 +15,12 @@ from dataclasses import replace
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Assign,
     Expression,
     For,
-    Load,
     Node,
     Reduction,
     Role,
@@ -30,7 +30,7 @@ from brickwork.ir.nodes import (
     Tensor,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.ir.walk import rewrite, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
@@ -94,7 +94,7 @@ def _counted(loop: For) -> Tensor | None:
         return None
     tensor, combine = stores[0].tensor, stores[0].combine
     adds = combine is not None and combine.name == "add" and value_dtype(tensor.type.dtype) is INT64
-    if not adds or tensor.type.rank != 1 or any(isinstance(n, Load) and n.tensor == tensor for n in walk(loop.body)):
+    if not adds or tensor.type.rank != 1 or tensor in effects(loop.body).loads:
         return None
     return tensor
 

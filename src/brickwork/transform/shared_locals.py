@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Allocate, Block, For, If, Load, Local, Node, Statement, Store, Tensor, While
-from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.ir.walk import rewrite, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
@@ -78,7 +79,7 @@ def _placed(block: Block, places: Partition, tensors: Mapping[Tensor, Tensor]) -
         if isinstance(statement, Local) and statement.tensor in tensors:
             seen.add(statement.tensor)
             continue
-        inside = {node.tensor for node in statements(statement) if isinstance(node, Local)}
+        inside = effects(statement).declares
         changed = _renamed(statement, {tensor: tensors[tensor] for tensor in seen - inside})
         match changed:
             case If(then=then, otherwise=otherwise) if places.is_host(statement):

@@ -17,15 +17,14 @@ from dataclasses import replace
 
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
     Check,
     For,
     If,
-    Load,
     Statement,
-    Store,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
 from brickwork.legality import legality
@@ -58,7 +57,7 @@ def _hoisted(loop: For) -> tuple[Block, For]:
         if ahead and _is_fixed_check(statement) and not read_symbols(statement) & changing:
             moved.append(statement)
             continue
-        ahead = ahead and isinstance(statement, Assign) and not any(isinstance(node, Load) for node in walk(statement))
+        ahead = ahead and isinstance(statement, Assign) and not effects(statement).loads
         kept.append(statement)
     if not moved:
         return (), loop
@@ -69,7 +68,7 @@ def _hoisted(loop: For) -> tuple[Block, For]:
 @legality
 def _is_fixed_check(statement: Statement) -> bool:
     """Whether a statement does nothing but check what no element has a part in."""
-    if any(isinstance(node, Load) for node in walk(statement)):
+    if effects(statement).loads:
         return False
     match statement:
         case Check():
@@ -97,8 +96,8 @@ def _may_sink(loop: For, inner: For, analysis: Analysis) -> bool:
     As iterations of both are independent, and the outer ones accumulate nothing, no value of a variable passes on.
     """
     outer, within, ahead = analysis.loops[loop.index], analysis.loops[inner.index], loop.body[:-1]
-    read = {node.tensor for node in walk(ahead) if isinstance(node, Load)}
-    stored = {node.tensor for node in statements(inner) if isinstance(node, Store)}
+    read = effects(ahead).loads
+    stored = effects(inner).stores
     if not all(isinstance(node, Assign | If) for node in statements(ahead)) or read & stored:
         return False
     fixed = not read_symbols((inner.start, inner.stop)) & assigned_symbols(ahead)

@@ -15,20 +15,18 @@ from dataclasses import replace
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Assign,
     Block,
-    Check,
     Expression,
     For,
     Role,
     Size,
     Statement,
-    Store,
     Symbol,
     Tensor,
-    While,
 )
 from brickwork.ir.walk import assigned_symbols, statements
 from brickwork.legality import legality
@@ -92,7 +90,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
         return None
     place = last.body.index(loop)
     before, after = last.body[:place], last.body[place + 1 :]
-    if any(isinstance(node, For | While) for node in statements(after)):
+    if effects(after).loops:
         return None
     limits = _limits(last, loop)
     counts = [count_of(level) for level in levels]
@@ -236,9 +234,7 @@ def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
     loop = loops[0]
     if any(not isinstance(item, Assign) for item in body[: body.index(loop)]):
         return None
-    if any(isinstance(node, Check) for node in statements(body)) or any(
-        isinstance(node, Store) for node in statements(loop)
-    ):
+    if effects(body).fails or effects(loop).stores:
         return None
     inside = {level.index for level in levels} | assigned_symbols(body)
     return loop if Partition(places.device | inside).is_known(loop.start, loop.stop) else None

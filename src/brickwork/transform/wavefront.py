@@ -24,8 +24,8 @@ from brickwork.analysis.races import Facts, may_precede
 from brickwork.analysis.verdicts import Analysis, Bound, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
-    Check,
     Expression,
     For,
     Kernel,
@@ -33,7 +33,6 @@ from brickwork.ir.nodes import (
     Read,
     Statement,
     Symbol,
-    While,
 )
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, statements
 from brickwork.legality import legality
@@ -87,7 +86,7 @@ def _nests(kernel: Kernel) -> Iterator[tuple[For, For]]:
     for node in statements(kernel.body):
         match node:
             case For(body=(For() as inner,), claimed=False) if not inner.claimed:
-                if not any(isinstance(item, For | While) for item in statements(inner.body)):
+                if not effects(inner.body).loops:
                     yield node, inner
             case _:
                 pass
@@ -109,7 +108,7 @@ def _may_be_skewed(kernel: Kernel, nest: tuple[Loop, Loop], analysis: Analysis) 
     outer, inner = (loop.node for loop in nest)
     if outer.index in read_symbols((inner.start, inner.stop)) or analysis.loops[inner.index].reductions:
         return False
-    if any(isinstance(node, Check) for node in statements(inner.body)):
+    if effects(inner.body).fails:
         return False
     return all(_is_small(bound, analysis) for loop in nest for bound in (loop.start, loop.stop))
 

@@ -12,9 +12,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.ir.nodes import (
     Assign,
-    Break,
     Check,
-    Continue,
     For,
     If,
     Load,
@@ -27,7 +25,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import rewrite, walk
-from brickwork.transform.host_device_partition import Partition, jumps_out, outlives_check, partition
+from brickwork.transform.host_device_partition import Partition, outlives_check, partition
 from support.lowering import memory
 from support.scheduling import kernel_of, loops_of
 
@@ -340,13 +338,3 @@ def test_a_nest_outlives_a_check_of_one_thread_that_comes_before_it():
         (branch((nest, check), (nest,)), serial),
     ):
         assert not outlives_check(block, partition(block))
-
-
-def test_a_jump_leaves_the_loop_around_and_no_other():
-    flag = build.read(Symbol("h", 98, INT64))
-    loop = For(index=Symbol("i", 96, INT64), start=build.integer(0), stop=build.integer(3), body=(Break(), Continue()))
-    for statement in (Break(), Continue()):
-        assert jumps_out(statement)
-        assert jumps_out(If(condition=flag, then=(), otherwise=(statement,)))
-    assert not jumps_out(loop)
-    assert not jumps_out(While(prelude=(), condition=flag, body=loop.body))

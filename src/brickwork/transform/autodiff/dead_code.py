@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from brickwork.ir import build
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -39,7 +40,7 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, statements, walk
+from brickwork.ir.walk import statements, walk
 from brickwork.records import dataclass
 from brickwork.transform.preconditions import NOTHING, Preconditions, divisor_of
 
@@ -70,11 +71,9 @@ _Kept = TypeVar("_Kept")
 
 def without_dead(block: Block, results: Collection[Tensor], before: Preconditions = NOTHING) -> Block:
     """Return what the elements of `results` after the block depend on; `before` was checked before the block."""
-    nodes = [*walk(block)]
-    checks = (node.condition for node in nodes if isinstance(node, Check))
+    checks = (node.condition for node in statements(block) if isinstance(node, Check))
     checked = frozenset(divisor for each in checks if (divisor := divisor_of(each)) is not None)
-    jumps = any(isinstance(node, Break | Continue) for node in nodes)
-    cleaner = _Cleaner(checked, before.nonzero, jumps, {})
+    cleaner = _Cleaner(checked, before.nonzero, {})
     return cleaner.block(block, frozenset[_Name](results), None, ())[0]
 
 
@@ -115,12 +114,8 @@ class _Jumps:
 
 def _only_checks(block: Block, after: Live) -> bool:
     """Whether a block leaves nothing that is live after it, and has checks in it."""
-    nodes = [*walk(block)]
-    if not any(isinstance(node, Check) for node in nodes) or any(isinstance(node, Break | Continue) for node in nodes):
-        return False
-    stored = {node.tensor for node in nodes if isinstance(node, Store)}
-    stored |= {tensor for node in nodes if isinstance(node, Rebind) for tensor in node.targets}
-    return after.isdisjoint(stored | assigned_symbols(block))
+    found = effects(block)
+    return bool(found.fails) and not found.jumps and after.isdisjoint(found.changes | found.assigns)
 
 
 def _filled(loop: For) -> Tensor | None:
@@ -134,7 +129,7 @@ def _filled(loop: For) -> Tensor | None:
         case Store(tensor=tensor, indices=indices, value=value, combine=None) if tensor.is_local:
             whole = [(index, build.integer(size)) for (index, _), size in zip(bounds, tensor.sizes, strict=False)]
             along = tuple(build.read(index) for index, _ in bounds)
-            loads = any(isinstance(node, Load) and node.tensor == tensor for node in walk(value))
+            loads = tensor in effects(value).loads
             return tensor if whole == bounds and along == indices and not loads else None
         case _:
             return None
@@ -154,7 +149,6 @@ class _Cleaner:
 
     checked: frozenset[Expression]
     nonzero: frozenset[Expression]
-    jumps: bool
     around: dict[_Place, Live]
 
     def reads(self, *roots: Node) -> Live:
@@ -244,7 +238,7 @@ class _Cleaner:
         body, before = self.repeated(turn, after, at, jumps=False)
         if not body or (self.checked and _only_checks(body, after)):
             return None, after
-        if self.jumps and any(isinstance(inner, Break | Continue) for inner in statements(node.body)):
+        if effects(node.body).jumps:
             body, before = self.repeated(turn, after, at, jumps=True)
         before = (before - {node.index}) | self.reads(node.start, node.stop)
         filled = _filled(node)

@@ -13,11 +13,10 @@ from brickwork.analysis.atomic_updates import apart
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Loop
 from brickwork.analysis.verdicts import Analysis
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
-    Break,
     Cast,
-    Continue,
     Expression,
     For,
     Launch,
@@ -25,12 +24,10 @@ from brickwork.ir.nodes import (
     Node,
     Program,
     Read,
-    Rebind,
     Return,
     Store,
     Symbol,
     Tensor,
-    While,
     parameter_tensors,
 )
 from brickwork.ir.walk import children, walk
@@ -150,9 +147,7 @@ def _summed(result: Tensor, stores: list[_Update]) -> set[Tensor]:
 
 
 def _adds(store: Store) -> bool:
-    return store.combine is not None or any(
-        isinstance(node, Load) and node.tensor == store.tensor for node in walk(store.value)
-    )
+    return store.combine is not None or store.tensor in effects(store.value).loads
 
 
 def _is_fixed(update: _Update, loop: For) -> bool:
@@ -176,12 +171,12 @@ def _reason(source: Program, tensor: Tensor, update: _Update) -> str:
                 return f"its index at {load.loc} comes from the elements of '{node.tensor.name}'"
             if isinstance(node, Cast) and node.operand.dtype.is_float:
                 return f"its index at {load.loc} comes from a float"
-    inside = [*walk(update.loops[0])]
-    if any(isinstance(node, While | Break | Continue) for node in [*inside, *walk(kernels)]):
+    inside, around = effects(update.loops[0]), effects((update.loops[0], *kernels))
+    if around.whiles or around.jumps:
         return "the loops around it have a `while`, `break` or `continue`"
-    if any(isinstance(node, Rebind) for node in inside):
+    if inside.rebinds:
         return "tensors change places in the loops around it"
-    stored = {node.tensor for node in inside if isinstance(node, Store)} - {update.store.tensor}
+    stored = inside.stores - {update.store.tensor}
     within = _assigned(update.loops[0])
     for node in _origins((update.store.value,), within):
         if isinstance(node, Load) and node.tensor in stored:

@@ -30,13 +30,12 @@ from enum import Enum
 from brickwork.analysis.scalars import MIRRORED, without_numbers
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Assign,
     Block,
-    Break,
     Constant,
-    Continue,
     Expression,
     For,
     If,
@@ -50,7 +49,6 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
-    While,
 )
 from brickwork.ir.walk import (
     NodeType,
@@ -86,7 +84,7 @@ def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterato
                 whole = finder.collapsed(plain, inner)
                 if whole is not None:
                     yield from whole
-                elif not any(isinstance(node, For | While) for node in statements(body)):
+                elif not effects(body).loops:
                     found = tuple(finder.loop(plain, inner))
                     yield from found if len(found) > 1 else (statement,)
                 else:
@@ -174,7 +172,7 @@ class _Finder:
         None where there are none.
         """
         *ahead, inner = outer.body
-        if not isinstance(inner, For) or any(isinstance(node, For | While) for node in walk(inner.body)):
+        if not isinstance(inner, For) or effects(inner.body).loops:
             return None
         changing = {outer.index, *assigned_symbols(tuple(ahead))}
         bounds = (outer.start, outer.stop, inner.start, inner.stop)
@@ -216,7 +214,7 @@ class _Finder:
         guarded = (*item.conditions, *item.inside)
         if item.best in assigned_symbols(others) | read_symbols((*others, item.value, *noted, *guarded, *bounds)):
             return None
-        if any(isinstance(node, Break | Continue) for node in statements(loop.body)):
+        if effects(loop.body).jumps:
             return None
         ahead: list[Assign] = []
         needed = read_symbols((*guarded, item.value)) & changing - {node.symbol for node in item.inside}
@@ -230,7 +228,7 @@ class _Finder:
         once = len({node.symbol for node in whole}) == len(whole)
         read = (*(node.value for node in whole), *item.conditions, item.value)
         stored = {node.tensor for node in statements(loop.body) if isinstance(node, Store | Local)}
-        if needed or not once or any(isinstance(node, Random) for node in walk(read)):
+        if needed or not once or effects(read).draws:
             return None
         loads = [node for node in walk(read) if isinstance(node, Load)]
         if any(node.tensor in stored for node in loads):

@@ -37,6 +37,7 @@ from brickwork.analysis.polynomial import (
 from brickwork.analysis.symbolic import model_kernel
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -99,7 +100,7 @@ def gather(program: Program, names: Names) -> Program:
 
 def _exchanged(kernel: Kernel) -> frozenset[Tensor]:
     """Return the tensors whose names stand for others from time to time."""
-    return frozenset(tensor for node in walk(kernel.body) if isinstance(node, Rebind) for tensor in node.targets)
+    return effects(kernel.body).rebinds
 
 
 def _untouched(block: Block) -> dict[Tensor, Allocate]:
@@ -185,7 +186,7 @@ class _Gatherer:
                     result.append(replace(statement, then=then, otherwise=otherwise))
                 case _:
                     result.append(statement)
-            self.zero -= {node.tensor for node in walk(statement) if isinstance(node, Store)}
+            self.zero -= effects(statement).stores
         return tuple(result)
 
     def nest(self, root: For, depth: int) -> Block:
@@ -211,7 +212,7 @@ class _Gatherer:
             residual = replace(residual, body=self.block(residual.body, depth + 1))
             self.zero = zero
         nests = [item for tensor, terms in gathered.items() for item in self.written(tensor, terms, depth, not assumed)]
-        stores = any(isinstance(node, Store) for node in walk(residual))
+        stores = effects(residual).stores
         remaining = (residual,) if stores else _without_checks(residual)
         new = (*nests, *remaining) if early else (*remaining, *nests)
         if not assumed or not gathered:
@@ -226,7 +227,7 @@ class _Gatherer:
 
         The nests read tensors in `early` before this one stores into them.
         """
-        stored = frozenset(node.tensor for node in walk(root) if isinstance(node, Store)) - early
+        stored = effects(root).stores - early
         result: dict[Tensor, tuple[Term, ...]] = {}
         for tensor, updates in found.items():
             if self.stays(root, updates, depth) or (terms := self.terms(updates, depth, stored)) is None:
@@ -358,11 +359,7 @@ class _Gatherer:
         """Return the terms of one update."""
         access, value = self.accesses[update.store.access], added_by(update.store)
         found = access_cases(self.model, self.solver, access)
-        if (
-            found is None
-            or value is None
-            or any(isinstance(node, Load) and node.tensor in stored for node in walk(value))
-        ):
+        if found is None or value is None or effects(value).loads & stored:
             return None
         formulas = update.conditions(access.conditions)
         result: list[Term] = []

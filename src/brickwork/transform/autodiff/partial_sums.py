@@ -19,8 +19,9 @@ from dataclasses import replace
 from functools import reduce
 
 from brickwork.ir import build
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Expression, For, If, Read, Statement, Store, Symbol, Tensor
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.ir.walk import assigned_symbols, read_symbols
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.slices import Place, accumulations, loads, slice_of
 from brickwork.transform.scratch import Names
@@ -41,7 +42,7 @@ class _Sum:
 
 
 def _nest(root: For, names: Names) -> For:
-    stored = frozenset(node.tensor for node in statements(root) if isinstance(node, Store))
+    stored = effects(root).stores
     sums: dict[int, list[_Sum]] = {}
     for tensor, updates in accumulations(root).items():
         for place, added in updates:

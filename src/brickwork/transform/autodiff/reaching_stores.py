@@ -19,8 +19,9 @@ from typing import TypeAlias
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, are_separated, may_coincide, may_meet
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
-from brickwork.ir.nodes import Block, For, If, Kernel, Load, Node, Rebind, Store, Tensor, While
-from brickwork.ir.walk import children, statements, walk
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Block, For, If, Kernel, Load, Node, Store, Tensor, While
+from brickwork.ir.walk import children, walk
 from brickwork.records import dataclass
 
 
@@ -63,7 +64,7 @@ class ReachingStores:
         self.stores: dict[Tensor, list[int]] = {}
         self.loads: dict[Tensor, list[int]] = {}
         self.answers: dict[int, Known] = {}
-        self.exchanged = {item for node in statements(kernel.body) if isinstance(node, Rebind) for item in node.targets}
+        self.exchanged = effects(kernel.body).rebinds
         self._note(kernel.body, (), ())
 
     def _note(self, block: Block, branches: _Branches, turns: tuple[int, ...]) -> None:

@@ -17,9 +17,8 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 
-from brickwork.ir.build import is_constant
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
-    Apply,
     Assign,
     Block,
     Check,
@@ -27,20 +26,17 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
-    Load,
     Node,
-    Random,
     Read,
-    Rebind,
     Statement,
-    Store,
     Symbol,
     Tensor,
     While,
 )
-from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, read_symbols, rebuild, statements, substitute_block, walk
+from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, rebuild, statements, substitute_block, walk
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.dead_code import without_dead
+from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
 from brickwork.transform.preconditions import Preconditions
 
 
@@ -49,7 +45,7 @@ def simplified(block: Block, results: Collection[Tensor], before: Preconditions)
     while True:
         bound = assigned_symbols(block)
         changed = without_dead(_without_checks(_without_copies(block), bound, before.conditions), results, before)
-        changed = _with_values(changed, _counts(changed))
+        changed = fold_zero_sums(_with_values(changed, _counts(changed)))
         if changed == block:
             return block
         block = changed
@@ -109,7 +105,7 @@ def _without_checks(block: Block, bound: AbstractSet[Symbol], passed: frozenset[
             case Check(condition=condition):
                 if condition in passed:
                     continue
-                if not read_symbols(condition) & bound and not any(isinstance(node, Load) for node in walk(condition)):
+                if not effects(condition).reads & bound and not effects(condition).loads:
                     passed |= {condition}
                 result.append(statement)
             case If(then=then, otherwise=otherwise):
@@ -125,31 +121,16 @@ def _without_checks(block: Block, bound: AbstractSet[Symbol], passed: frozenset[
 # ---------------------------------------------------------------- one block after the other
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """An assignment that waits, the variables that its value reads, and the tensors that it loads from."""
-
-    node: Assign
-    read: AbstractSet[Symbol]
-    loaded: AbstractSet[Tensor]
-
-
 @dataclass(slots=True)
 class _Waiting:
     """What is written of a block so far, and assignments of variables that are read once, still to be written."""
 
-    values: dict[Symbol, _Value] = field(default_factory=dict[Symbol, _Value])
+    values: dict[Symbol, Assign] = field(default_factory=dict[Symbol, Assign])
     out: list[Statement] = field(default_factory=list[Statement])
-
-    def wait(self, node: Assign) -> None:
-        """Let an assignment wait."""
-        nodes = [*walk(node.value)]
-        read = {each.symbol for each in nodes if isinstance(each, Read)}
-        self.values[node.symbol] = _Value(node, read, {each.tensor for each in nodes if isinstance(each, Load)})
 
     def write(self, symbols: Iterable[Symbol]) -> None:
         """Write the assignments of these variables after all."""
-        self.out.extend([self.values.pop(symbol).node for symbol in symbols])
+        self.out.extend([self.values.pop(symbol) for symbol in symbols])
 
     def taken(self, statement: Statement) -> Statement:
         """Return a statement with values in place of what it reads itself.
@@ -158,13 +139,12 @@ class _Waiting:
         """
         changing = assigned_symbols(statement) if isinstance(statement, For) else None
 
-        def may_move(value: _Value) -> bool:
-            fixed = not any(isinstance(node, Load | Random) for node in walk(value.node.value))
-            return changing is None or (fixed and changing.isdisjoint(value.read))
+        def may_move(value: Expression) -> bool:
+            return changing is None or (effects(value).plain and not effects(value).reads & changing)
 
         def visit(node: Node) -> Node:
-            if isinstance(node, Read) and node.symbol in self.values and may_move(self.values[node.symbol]):
-                return self.values.pop(node.symbol).node.value
+            if isinstance(node, Read) and node.symbol in self.values and may_move(self.values[node.symbol].value):
+                return self.values.pop(node.symbol).value
             return rebuild(node, visit) if isinstance(node, EXPRESSIONS) else node
 
         return rebuild(statement, visit) if self.values and not isinstance(statement, While) else statement
@@ -173,40 +153,14 @@ class _Waiting:
         """Return the variables that have to be written before a statement."""
         if not self.values:
             return []
-        changed, read, stored = set[Symbol](), set[Symbol](), set[Tensor]()
-        exchanges = False
-        for node in walk(statement):
-            match node:
-                case Read(symbol=symbol):
-                    read.add(symbol)
-                case Assign(symbol=symbol) | For(index=symbol):
-                    changed.add(symbol)
-                case Store(tensor=tensor):
-                    stored.add(tensor)
-                case Rebind():
-                    exchanges = True
-                case _:
-                    pass
+        by = effects(statement)
 
-        def is_disturbed(symbol: Symbol, value: _Value) -> bool:
-            moved = not stored.isdisjoint(value.loaded) or (exchanges and bool(value.loaded))
-            return symbol in read or moved or not changed.isdisjoint(value.read)
+        def is_disturbed(symbol: Symbol, value: Expression) -> bool:
+            own = effects(value)
+            moved = own.loads and (by.rebinds or own.loads & by.stores)
+            return bool(symbol in by.reads or moved or own.reads & by.assigns)
 
-        return [symbol for symbol, value in self.values.items() if is_disturbed(symbol, value)]
-
-    def begun(self, symbol: Symbol) -> int | None:
-        """Return where a variable was set to 0, if nothing has used it since."""
-        if any(symbol in value.read for value in self.values.values()):
-            return None
-        for place in range(len(self.out) - 1, -1, -1):
-            match self.out[place]:
-                case Assign(symbol=target, value=value) if target == symbol:
-                    return place if is_constant(value, 0.0) else None
-                case other if symbol in assigned_symbols(other) | read_symbols(other):
-                    return None
-                case _:
-                    pass
-        return None
+        return [symbol for symbol, node in self.values.items() if is_disturbed(symbol, node.value)]
 
 
 def _with_values(block: Block, counts: _Counts) -> Block:
@@ -216,27 +170,12 @@ def _with_values(block: Block, counts: _Counts) -> Block:
         if isinstance(changed, Assign):
             symbol = changed.symbol
             if counts.assigned[symbol] == 1 and counts.read[symbol] == 1:
-                waiting.wait(changed)
+                waiting.values[symbol] = changed
                 continue
-            changed = _first_term(changed, waiting)
         waiting.write(waiting.disturbed(changed))
         waiting.out.append(changed)
     waiting.write([*waiting.values])
     return tuple(waiting.out)
-
-
-def _first_term(node: Assign, waiting: _Waiting) -> Assign:
-    """Return a variable's assignment without the 0 that a sum begins with."""
-    match node.value:
-        case Apply(operator=operator, operands=(Read(symbol=symbol), added)) if operator.name == "add":
-            if symbol == node.symbol and symbol.dtype.is_float and symbol not in read_symbols(added):
-                place = waiting.begun(symbol)
-                if place is not None:
-                    del waiting.out[place]
-                    return replace(node, value=added)
-        case _:
-            pass
-    return node
 
 
 def _inner(statement: Statement, counts: _Counts) -> Statement:

@@ -15,11 +15,11 @@ stands at the end of a `for`, as `If(Read(left), (Break(),))`, and nowhere else,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Break, Continue, For, If, Read, Statement, Symbol, While
 from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
@@ -61,12 +61,11 @@ class _Flags:
 
 
 def _for(statement: For, body: Block, names: Names) -> Block:
-    jumps = {type(jump) for jump in _jumps(body)}
-    if not jumps:
+    if not effects(body).leaves:
         return (replace(statement, body=body),)
     flags = _flags(names)
     inner = (_set(flags.on, True), *_guarded(body, flags))
-    if Break not in jumps:
+    if not effects(body).breaks:
         return (replace(statement, body=inner),)
     end = If(condition=build.read(flags.left), then=(Break(loc=statement.loc),), loc=statement.loc)
     return (_set(flags.left, False), replace(statement, body=(*inner, end)))
@@ -74,10 +73,10 @@ def _for(statement: For, body: Block, names: Names) -> Block:
 
 def _while(statement: While, names: Names) -> Block:
     flags = _flags(names)
-    prelude = (_set(flags.on, True), *_guarded(statement.prelude, flags)) if any(_jumps(statement.prelude)) else ()
+    prelude = (_set(flags.on, True), *_guarded(statement.prelude, flags)) if effects(statement.prelude).leaves else ()
     begun = prelude or statement.prelude
     body = statement.body
-    if any(_jumps(body)):
+    if effects(body).leaves:
         body = (_set(flags.on, True), *_guarded(body, flags))
     turn: Block = (
         If(condition=statement.condition, then=body, otherwise=(_set(flags.left, True),), loc=statement.loc),
@@ -96,23 +95,10 @@ def _set(symbol: Symbol, value: bool) -> Assign:
     return Assign(symbol=symbol, value=build.constant(value, BOOL))
 
 
-def _jumps(block: Block) -> Iterator[Break | Continue]:
-    """Yield the jumps of the loop around a block; those of normalised loops in it are their own."""
-    for statement in block:
-        match statement:
-            case Break() | Continue():
-                yield statement
-            case If(then=then, otherwise=otherwise):
-                yield from _jumps(then)
-                yield from _jumps(otherwise)
-            case _:
-                pass
-
-
 def _guarded(block: Block, flags: _Flags) -> Block:
     """Return the block with flags set where it jumped, and what follows under their condition."""
     for place, statement in enumerate(block):
-        if not any(_jumps((statement,))):
+        if not effects(statement).leaves:
             continue
         match statement:
             case Break():

@@ -13,20 +13,17 @@ from dataclasses import replace
 
 from brickwork.analysis.atomic_updates import update_of
 from brickwork.analysis.formula import Formula
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
     Block,
-    Break,
     Check,
-    Continue,
     Expression,
     FailureKind,
     For,
     If,
     Load,
     Node,
-    Random,
-    Rebind,
     Statement,
     Store,
     Symbol,
@@ -143,12 +140,9 @@ def accumulations(root: For) -> dict[Tensor, list[tuple[Place, Expression]]]:
 
 def ends_early(root: For) -> bool:
     """Whether a nest may be left, or tensors change places in it: then none of its updates is inverted."""
-    return any(isinstance(node, Break | Continue | While | Rebind) or _may_fail(node) for node in walk(root))
-
-
-def _may_fail(node: Node) -> bool:
-    """Whether a node is a check, but that of a division: what the nest is derived from has passed those."""
-    return isinstance(node, Check) and node.failure.kind is not FailureKind.DIVISION
+    found = effects(root)
+    # What the nest is derived from has passed the checks of divisions.
+    return found.jumps or found.whiles or bool(found.rebinds or found.fails - {FailureKind.DIVISION})
 
 
 def added_by(store: Store) -> Expression | None:
@@ -199,7 +193,7 @@ def slice_of(
 
 def loads(root: Node | Block, tensors: frozenset[Tensor]) -> bool:
     """Whether elements of some tensors are read."""
-    return any(isinstance(node, Load) and node.tensor in tensors for node in walk(root))
+    return bool(effects(root).loads & tensors)
 
 
 def _after(symbol: Symbol, block: Block) -> Statement:
@@ -261,7 +255,7 @@ def _bare(statement: Statement) -> Statement | None:
     """Return a statement without its stores, or None if it is not made of loops, branches and values."""
     match statement:
         case Assign():
-            return None if any(isinstance(node, Random) for node in walk(statement)) else statement
+            return None if effects(statement).draws else statement
         case For(body=body):
             inner = _bare_block(body)
             return None if inner is None else replace(statement, body=inner)

@@ -14,7 +14,8 @@ from dataclasses import field
 
 from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir.dtypes import value_dtype
-from brickwork.ir.nodes import Assign, Block, Expression, For, Node, Rebind, Store, Symbol, Tensor, While
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Assign, Block, Expression, For, Node, Store, Symbol, Tensor, While
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.records import dataclass
 
@@ -33,7 +34,7 @@ class Elements:
 
     def after(self, root: Node) -> Elements:
         """Return what is still known when a statement has run, or any of the iterations of one."""
-        changed = changed_tensors(root) if self.values else set[Tensor]()
+        changed = effects(root).changes
         return Elements({place: value for place, value in self.values.items() if place[0] not in changed})
 
     def stored(self, tensor: Tensor, indices: tuple[Expression, ...], value: Expression | None) -> None:
@@ -42,13 +43,6 @@ class Elements:
             del self.values[place]
         if value is not None:
             self.values[tensor, indices] = value
-
-
-def changed_tensors(root: Node) -> set[Tensor]:
-    """Return the tensors that a statement stores into or exchanges."""
-    nodes = [*statements(root)]
-    stored = {node.tensor for node in nodes if isinstance(node, Store)}
-    return stored | {tensor for node in nodes if isinstance(node, Rebind) for tensor in node.targets}
 
 
 def is_exact(store: Store) -> bool:

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import cast
 
-from brickwork.ir.nodes import Block, For, Load, Rebind, Statement, Store, Symbol, Tensor, While
-from brickwork.ir.walk import STATEMENTS, assigned_symbols, children, read_symbols, walk
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Block, For, Load, Statement, Symbol, Tensor, While
+from brickwork.ir.walk import STATEMENTS, children, walk
 from brickwork.records import dataclass
 
 
@@ -29,18 +30,15 @@ class _Around:
 
     @cached_property
     def symbols(self) -> frozenset[Symbol]:
-        return assigned_symbols(self.loop)
+        return effects(self.loop).assigns
 
     @cached_property
     def tensors(self) -> frozenset[Tensor]:
-        nodes = [*walk(self.loop)]
-        stored = {node.tensor for node in nodes if isinstance(node, Store)}
-        return frozenset(stored | {item for node in nodes if isinstance(node, Rebind) for item in node.targets})
+        return effects(self.loop).changes
 
     def moves(self, load: Load) -> bool:
         """Whether the loop's iterations may load different elements, or a different value of one."""
-        inside = [node.tensor for node in walk(load) if isinstance(node, Load)]
-        return bool(read_symbols(load.indices) & self.symbols or self.tensors.intersection(inside))
+        return bool(effects(load).reads & self.symbols or effects(load).loads & self.tensors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Read, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_blocks, statements, walk
 from brickwork.legality import legality
-from brickwork.transform.host_device_partition import jumps_out
 
 
 def coalesce(block: Block) -> Block:
@@ -59,6 +59,6 @@ def _repeats(statement: Statement) -> bool:
 def _is_untouched(symbol: Symbol, block: list[Statement]) -> bool:
     """Whether a block, which begins with the assignment of a temporary, has nothing to do with a variable."""
     rest = block[1:]
-    if any(map(jumps_out, rest)):
+    if effects(rest).leaves:
         return False
     return not any(symbol in read_symbols(item) or symbol in assigned_symbols(item) for item in rest)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.analysis.scalars import NONE, Ends, Liveness, Symbols
-from brickwork.ir.nodes import Assign, Block, Break, For, If, Load, Statement, While
-from brickwork.ir.walk import walk
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Assign, Block, Break, For, If, Statement, While
 from brickwork.legality import legality
 
 
@@ -40,7 +40,7 @@ class _Dead:
         """Whether a statement does nothing but assign what is not in `after`."""
         if not isinstance(statement, Assign) or statement.symbol in after:
             return False
-        return not any(isinstance(node, Load) for node in walk(statement.value))
+        return not effects(statement.value).loads
 
     def inside(self, statement: Statement, after: Symbols, ends: Ends) -> Statement:
         """Return a statement that stays, with less in its blocks."""
