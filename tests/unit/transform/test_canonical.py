@@ -10,12 +10,13 @@ import torch
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
-from brickwork.ir import build
+from brickwork.ir import build, nodes
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Continue, For, If, Launch, Read, Symbol, While
 from brickwork.ir.walk import statements
 from brickwork.transform.canonical.coalesce import coalesce
 from brickwork.transform.canonical.copies import propagate_copies
+from brickwork.transform.canonical.dead import without_dead, without_dead_assignments
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.spelling import spelled
 from support.lowering import memory, program_of
@@ -415,10 +416,12 @@ def a_copy_in_a_while(x: Tensor, y: Tensor, k: Tensor) -> None:
 
 
 def nothing_reads_it_but_it_fails(x: Tensor, y: Tensor, a: int) -> None:
+    _p = 0
     for i in range(x.shape[0]):
         y[i] = x[i]
-        t = x[i + a]  # noqa: F841  # may be out of range
-        u = i * 2  # noqa: F841
+        _t = x[i + a]  # may be out of range
+        _u = i * 2
+        _p = i - _p
 
 
 def read_where_the_loop_is_left(x: Tensor, y: Tensor) -> None:
@@ -495,7 +498,14 @@ def test_copies_outlive_the_assignment_of_others():
 
 def test_what_is_never_read_goes():
     kernel = kernel_of(nothing_reads_it_but_it_fails, (X, Y, 0))
-    assert [node.symbol.name for node in statements(kernel) if isinstance(node, Assign)] == ["t"]
+    assert [node.symbol.name for node in statements(kernel) if isinstance(node, Assign)] == ["_t"]
+
+
+def test_only_a_derivative_leaves_out_what_may_fail():
+    row = nodes.Tensor("row", 4, nodes.TensorType(INT64, 1))
+    read = Assign(symbol=S, value=nodes.Load(tensor=row, indices=(build.read(T),), access=0, dtype=INT64))
+    assert without_dead_assignments((read, assign(V, 1))) == (read,)
+    assert without_dead((read, assign(V, 1)), ()) == ()
 
 
 # ---------------------------------------------------------------- sizes that are computed

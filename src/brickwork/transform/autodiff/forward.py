@@ -37,9 +37,9 @@ from brickwork.ir.walk import rewrite
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.activity import Activity, activity
 from brickwork.transform.autodiff.branches import branched
-from brickwork.transform.autodiff.dead_code import without_dead, without_unused
 from brickwork.transform.autodiff.functionalise import functionalise
 from brickwork.transform.autodiff.tangents import Tangents, with_tangents
+from brickwork.transform.canonical.dead import without_dead, without_unused
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.preconditions import Preconditions, preconditions_of
 from brickwork.transform.scratch import Names

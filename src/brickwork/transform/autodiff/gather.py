@@ -61,7 +61,6 @@ from brickwork.ir.nodes import (
     parameter_tensors,
 )
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, walk
-from brickwork.transform.autodiff.dead_code import without_dead
 from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
 from brickwork.transform.autodiff.gather_loops import GatherWriter, Term
 from brickwork.transform.autodiff.gather_versions import Versions, copied
@@ -69,6 +68,7 @@ from brickwork.transform.autodiff.partial_sums import partial_sums
 from brickwork.transform.autodiff.read_before_write import read_before_write
 from brickwork.transform.autodiff.slices import Kept, Place, accumulations, added_by, ends_early, loads, slice_of
 from brickwork.transform.autodiff.trip_counts import Range, TripCounts
+from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.free_variables import with_body
 from brickwork.transform.preconditions import Preconditions, preconditions_of
 from brickwork.transform.scratch import Names

@@ -56,7 +56,6 @@ from brickwork.transform.autodiff.activity import Activity, activity
 from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.branches import branched
 from brickwork.transform.autodiff.cancel_factors import cancel_factors
-from brickwork.transform.autodiff.dead_code import without_dead, without_unused
 from brickwork.transform.autodiff.extremes import choose_extremes
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.join_tapes import join_tapes
@@ -75,6 +74,7 @@ from brickwork.transform.autodiff.tapes import Tapes
 from brickwork.transform.autodiff.trip_counts import TripCounts
 from brickwork.transform.autodiff.varying_loads import varying_loops
 from brickwork.transform.canonical.counted_while import counted_while
+from brickwork.transform.canonical.dead import without_dead, without_unused
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward
 from brickwork.transform.free_variables import fresh_names, with_body

@@ -35,8 +35,8 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, rebuild, statements, substitute_block, walk
 from brickwork.records import dataclass
-from brickwork.transform.autodiff.dead_code import without_dead
 from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
+from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.preconditions import Preconditions
 
 

@@ -5,7 +5,7 @@
 3. count: loops that count become loops with an index, and variables that count along become sums with it. Inner
    loops come first: what they add in all is what an iteration of the loop around them adds.
 4. propagate_copies again: the sums begin with what the variables began with.
-5. without_dead: what nothing reads any more.
+5. without_dead_assignments: what nothing reads any more.
 6. without_sure_checks: loops are known then.
 7. name_sizes, for what is scheduled: the same, and steps that are sizes.
 """
@@ -19,7 +19,7 @@ from brickwork.ir.walk import rewrite, statements
 from brickwork.transform.canonical.coalesce import coalesce
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.counting import count
-from brickwork.transform.canonical.dead import without_dead
+from brickwork.transform.canonical.dead import without_dead_assignments
 from brickwork.transform.canonical.divisors import without_sure_checks
 from brickwork.transform.canonical.sizes import name_sizes
 from brickwork.transform.free_variables import fresh_names, with_body
@@ -42,6 +42,6 @@ def canonical_kernel(kernel: Kernel, names: Names) -> Kernel:
     body = kernel.body
     if any(isinstance(node, Assign) for node in statements(body)):
         body = propagate_copies(coalesce(body))
-        body = without_dead(propagate_copies(count(body, names)))
+        body = without_dead_assignments(propagate_copies(count(body, names)))
     body = without_sure_checks(body)
     return kernel if body == kernel.body else with_body(kernel, body, kernel.facts)

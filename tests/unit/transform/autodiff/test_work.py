@@ -35,7 +35,7 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cpu import host_target
 from brickwork.transform import derive
-from brickwork.transform.autodiff import dead_code
+from brickwork.transform.canonical import dead
 from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.guard import guards
 from brickwork.transform.pipeline import schedule_program
@@ -124,15 +124,15 @@ def nest(depth: int) -> tuple[Block, Tensor]:
 
 def test_nests_are_gone_through_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    statement = dead_code._Cleaner.statement  # pyright: ignore[reportPrivateUsage]  # counted
+    statement = dead._Cleaner.statement  # pyright: ignore[reportPrivateUsage]  # counted
 
     def counted(self: Any, node: Any, *more: Any) -> Any:
         seen.append(1)
         return statement(self, node, *more)
 
-    monkeypatch.setattr(dead_code._Cleaner, "statement", counted)  # pyright: ignore[reportPrivateUsage]  # counted
+    monkeypatch.setattr(dead._Cleaner, "statement", counted)  # pyright: ignore[reportPrivateUsage]  # counted
     block, out = nest(10)
-    assert dead_code.without_dead(block, (out,)) == block
+    assert dead.without_dead(block, (out,)) == block
     assert len(seen) < 300
 
 
