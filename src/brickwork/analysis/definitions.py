@@ -20,10 +20,6 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
-    Load,
-    Node,
-    Random,
-    Read,
     Statement,
     Symbol,
     Tensor,
@@ -48,19 +44,9 @@ class Definitions:
     def value(self, expression: Expression) -> Expression | None:
         """Return an expression in terms of what the block does not change; None where that is not known."""
         found = substitute(expression, self.values)
-        return found if all(map(self._stays, walk(found))) else None
-
-    @legality
-    def _stays(self, node: Node) -> bool:
-        match node:
-            case Read(symbol=symbol):
-                return symbol not in self.changing
-            case Load(tensor=tensor):
-                return tensor not in self.stored
-            case Random():
-                return False
-            case _:
-                return True
+        asks = effects(found)
+        stays = not asks.draws and not asks.reads & self.changing and not asks.loads & self.stored
+        return found if stays else None
 
     def after(self, statement: Statement) -> Definitions:
         """Return what is known after a statement."""

@@ -255,6 +255,12 @@ def product(factors: Sequence[Expression]) -> Expression:
     return reduce(mul, factors)
 
 
+def iterations(start: Expression, stop: Expression) -> Expression:
+    """Return how many iterations a loop from `start` to `stop` has."""
+    number = sub(stop, start)
+    return number if isinstance(number, Size) else apply("maximum", number, integer(0))
+
+
 def power(base: Expression, exponent: Number, loc: Location = NOWHERE) -> Expression | None:
     """Return a float to the power of a literal as `torch.pow` computes it; None where that is a general power.
 

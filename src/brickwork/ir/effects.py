@@ -45,7 +45,7 @@ class Effects:
     breaks: bool = False  # out of the loop around it
     continues: bool = False  # with the loop around it
     jumps: bool = False  # it has a `break` or `continue`, of whichever loop
-    loops: bool = False  # it has a loop, or is one
+    depth: int = 0  # loops that stand in one another, itself included
     whiles: bool = False
     loads: frozenset[Tensor] = _TENSORS
     stores: frozenset[Tensor] = _TENSORS
@@ -53,6 +53,11 @@ class Effects:
     declares: frozenset[Tensor] = _TENSORS  # locals, and tables
     assigns: frozenset[Symbol] = _SYMBOLS  # indices of loops, too
     reads: frozenset[Symbol] = _SYMBOLS
+
+    @property
+    def loops(self) -> bool:
+        """Whether there is a loop in it, or it is one."""
+        return self.depth > 0
 
     @property
     def leaves(self) -> bool:
@@ -115,9 +120,9 @@ def _of_statement(statement: Node) -> Effects:
         case Continue():
             return replace(whole, continues=True, jumps=True)
         case For(index=index):
-            return replace(whole, breaks=False, continues=False, loops=True, assigns=whole.assigns | {index})
+            return replace(whole, breaks=False, continues=False, depth=whole.depth + 1, assigns=whole.assigns | {index})
         case While():
-            return replace(whole, breaks=False, continues=False, loops=True, whiles=True)
+            return replace(whole, breaks=False, continues=False, depth=whole.depth + 1, whiles=True)
         case _:
             return whole
 
@@ -131,7 +136,7 @@ def _joined(parts: Sequence[Effects]) -> Effects:
         breaks=any(part.breaks for part in parts),
         continues=any(part.continues for part in parts),
         jumps=any(part.jumps for part in parts),
-        loops=any(part.loops for part in parts),
+        depth=max(part.depth for part in parts),
         whiles=any(part.whiles for part in parts),
         loads=_TENSORS.union(*(part.loads for part in parts)),
         stores=_TENSORS.union(*(part.stores for part in parts)),

@@ -33,7 +33,6 @@ from brickwork.ir.nodes import (
     Statement,
     Store,
     Symbol,
-    While,
 )
 from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements, walk
 from brickwork.legality import legality
@@ -192,7 +191,8 @@ class _Cutter:
         first, second = self.independent(statement, loop, one), self.independent(statement, loop, other)
         if first and second:
             return not self.independent(statement, loop, (*one, *other))
-        return (first and _depth(one) >= _depth(other)) or (second and _depth(other) >= _depth(one))
+        deep, deeper = effects(one).depth, effects(other).depth
+        return (first and deep >= deeper) or (second and deeper >= deep)
 
     def frees(self, statement: For, body: Block) -> bool:
         """Whether a cut lets threads share out an independent loop together with the one around.
@@ -219,19 +219,3 @@ class _Cutter:
 def _is_deep(part: Block) -> bool:
     """Whether a part is a nest of two loops at least, whose order may then be chosen together with the loop around."""
     return len(part) == 1 and isinstance(part[0], For) and len(part[0].body) == 1 and isinstance(part[0].body[0], For)
-
-
-def _depth(block: Block) -> int:
-    """Return how many loops stand in one another in a block."""
-    depths = [0]
-    for statement in block:
-        match statement:
-            case For(body=body):
-                depths.append(1 + _depth(body))
-            case If(then=then, otherwise=otherwise):
-                depths.append(_depth((*then, *otherwise)))
-            case While(prelude=prelude, body=body):
-                depths.append(1 + _depth((*prelude, *body)))
-            case _:
-                pass
-    return max(depths)

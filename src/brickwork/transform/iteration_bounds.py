@@ -36,10 +36,7 @@ class Ranges:
     def iterations(self, loop: For) -> Expression | None:
         """Return how many iterations a loop has at most; None where that is not known."""
         low, high = self.extreme(loop.start, most=False), self.extreme(loop.stop, most=True)
-        if low is None or high is None:
-            return None
-        length = build.sub(high, low)
-        return length if isinstance(length, Size) else build.apply("maximum", length, build.integer(0))
+        return None if low is None or high is None else build.iterations(low, high)
 
     @legality
     def extreme(self, value: Expression, *, most: bool) -> Expression | None:

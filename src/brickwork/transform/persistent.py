@@ -47,6 +47,7 @@ from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lockstep import with_barriers
 from brickwork.transform.schedule.planner import trip_count
+from brickwork.transform.split_reductions import count_of
 
 Symbols = frozenset[Symbol]
 FEW = 1 << 12
@@ -287,11 +288,11 @@ class _Sharing:
         place: Expression = build.read(index)
         indices: list[Statement] = []
         for level in reversed(levels):
-            length = _length(level)
+            length = count_of(level)
             here = place if level is levels[0] else build.apply("mod", place, length)
             place = build.apply("floordiv", place, length)
             indices.append(Assign(symbol=level.index, value=build.add(level.start, here), loc=level.loc))
-        total = build.product([_length(level) for level in levels])
+        total = build.product([count_of(level) for level in levels])
         body = (*indices, *levels[-1].body)
         return replace(levels[0], index=index, start=build.integer(0), stop=total, body=body)
 
@@ -347,10 +348,6 @@ def _times(left: Expression, right: Expression, most: int) -> Expression:
     limit = build.integer(most + 1)
     left, right = (build.apply("minimum", side, limit) for side in (left, right))
     return build.mul(left, right)
-
-
-def _length(loop: For) -> Expression:
-    return build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0))
 
 
 def _are_short(levels: list[For]) -> bool:

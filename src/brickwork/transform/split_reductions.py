@@ -254,9 +254,7 @@ def _goes_together(loop: For) -> bool:
 
 def count_of(loop: For) -> Expression:
     """Return the number of iterations."""
-    if build.is_constant(loop.start, 0) and isinstance(loop.stop, Size):
-        return loop.stop
-    return build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0))
+    return build.iterations(loop.start, loop.stop)
 
 
 def _pieces(steps: Expression, length: Expression, limits: Limits) -> Expression:

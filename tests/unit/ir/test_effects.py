@@ -57,7 +57,7 @@ def test_statements_do_what_stands_in_them():
     whole = effects(loop(If(condition=HOLDS, then=(exchange,), otherwise=(CHECK,))))
     assert (whole.rebinds, whole.fails) == ({X, Y}, {FailureKind.INDEX})
     assert (whole.assigns, whole.reads) == ({I}, {S, FLAG})
-    assert whole.loops
+    assert (whole.depth, effects(loop(CHECK, loop())).depth) == (1, 2)
     assert not whole.whiles
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
+from brickwork.analysis.scalars import without_numbers
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, value_dtype
 from brickwork.ir.nodes import (
@@ -23,7 +24,7 @@ from brickwork.ir.nodes import (
     Store,
     Tensor,
 )
-from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.ir.walk import statements, walk
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.scratch import Names
@@ -137,10 +138,12 @@ def _loads(block: Block, tensor: Tensor) -> bool:
 
 def updates(store: Store) -> bool:
     """Whether a store adds to an element: it is `x[i] = x[i] + e`, and e does not read the element."""
-    place = tuple(map(_unnumbered, store.indices))
+    place = tuple(map(without_numbers, store.indices))
 
     def is_element(node: Node) -> bool:
-        return isinstance(node, Load) and node.tensor == store.tensor and tuple(map(_unnumbered, node.indices)) == place
+        if not isinstance(node, Load) or node.tensor != store.tensor:
+            return False
+        return tuple(map(without_numbers, node.indices)) == place
 
     def is_whole(node: Expression) -> bool:
         if is_element(node):
@@ -154,7 +157,3 @@ def updates(store: Store) -> bool:
                 return False
 
     return sum(map(is_element, walk(store.value))) == 1 and is_whole(store.value)
-
-
-def _unnumbered(index: Expression) -> Expression:
-    return rewrite(index, lambda node: replace(node, access=0) if isinstance(node, Load) else node)

@@ -181,9 +181,7 @@ class _Finder:
         if not any(map(_extreme, inner.body)):
             return None
         place = self.names.symbol(f"{outer.index.name}_{inner.index.name}", INT64)
-        lengths = [
-            build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(0)) for loop in (outer, inner)
-        ]
+        lengths = [build.iterations(loop.start, loop.stop) for loop in (outer, inner)]
         divisor = build.apply("maximum", lengths[1], build.integer(1))
         down = build.apply("floordiv", build.read(place), divisor)
         right = build.apply("mod", build.read(place), divisor)

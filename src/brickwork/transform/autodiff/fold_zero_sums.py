@@ -8,16 +8,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.ir import build
-from brickwork.ir.nodes import Apply, Assign, Block, Expression, For, If, Read, Statement, Symbol, While
-from brickwork.ir.walk import assigned_symbols, read_symbols
+from brickwork.ir.nodes import Apply, Assign, Block, Expression, Read, Statement, Symbol
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_blocks
 
 
 def fold_zero_sums(block: Block) -> Block:
     """Return a block in which no sum of one statement begins with 0."""
+    return rewrite_blocks(block, _folded)
+
+
+def _folded(block: Block) -> Block:
     zeros: dict[Symbol, int] = {}
     result: list[Statement | None] = []
     for statement in block:
-        changed = _inside(statement)
+        changed = statement
         if isinstance(changed, Assign) and changed.symbol in zeros and (added := _added(changed)) is not None:
             result[zeros.pop(changed.symbol)] = None
             changed = replace(changed, value=added)
@@ -27,18 +31,6 @@ def fold_zero_sums(block: Block) -> Block:
             zeros[changed.symbol] = len(result)
         result.append(changed)
     return tuple(statement for statement in result if statement is not None)
-
-
-def _inside(statement: Statement) -> Statement:
-    match statement:
-        case For(body=body):
-            return replace(statement, body=fold_zero_sums(body))
-        case If(then=then, otherwise=otherwise):
-            return replace(statement, then=fold_zero_sums(then), otherwise=fold_zero_sums(otherwise))
-        case While(body=body):
-            return replace(statement, body=fold_zero_sums(body))
-        case _:
-            return statement
 
 
 def _added(statement: Assign) -> Expression | None:

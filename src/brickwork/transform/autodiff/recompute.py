@@ -49,6 +49,7 @@ from brickwork.transform.autodiff.single_exit import leaving
 from brickwork.transform.autodiff.store_forwarding import Elements, is_exact
 from brickwork.transform.autodiff.tapes import Tape, Tapes
 from brickwork.transform.scratch import Names
+from brickwork.transform.tensors import nest
 
 
 @dataclass(slots=True)
@@ -437,10 +438,7 @@ class Recompute:
     def over(self, sizes: Sequence[int], body: Callable[[tuple[Expression, ...]], Statement]) -> Block:
         """Return a nest of loops over all elements of an array."""
         indices = [self.fresh("item", INT64) for _ in sizes]
-        result: Statement = body(tuple(map(build.read, indices)))
-        for index, size in zip(reversed(indices), reversed(sizes), strict=True):
-            result = For(index=index, start=build.integer(0), stop=build.integer(size), body=(result,))
-        return (result,)
+        return nest(indices, [*map(build.integer, sizes)], (body(tuple(map(build.read, indices))),))
 
 
 def _in_order(symbols: frozenset[Symbol]) -> list[Symbol]:

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
+from brickwork.analysis.scalars import without_numbers
 from brickwork.ir import build
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -23,7 +25,6 @@ from brickwork.ir.nodes import (
     If,
     Load,
     Node,
-    Random,
     Read,
     Statement,
     Store,
@@ -112,15 +113,14 @@ class SavedResults:
         nodes = [*walk(whole)]
         sums = any(isinstance(node, Read) and defined.get(node.symbol, node) is None for node in nodes)
         dear = any(isinstance(node, Apply) and node.operator.name in _DEAR for node in nodes)
-        if dear and self._is_lasting(nodes):
+        if dear and self._is_lasting(whole):
             known.own.append(_Equation(whole, value))
         return dear or sums
 
-    def _is_lasting(self, nodes: Sequence[Node]) -> bool:
+    def _is_lasting(self, value: Expression) -> bool:
         """Whether an expression has the same value wherever its variables have."""
-        loaded = {node.tensor for node in nodes if isinstance(node, Load)}
-        lasting = all(not tensor.is_local and not self.states.changes(tensor) for tensor in loaded)
-        return lasting and not any(isinstance(node, Random) for node in nodes)
+        found = effects(value)
+        return not found.draws and not any(tensor.is_local or self.states.changes(tensor) for tensor in found.loads)
 
     def recalled(self, node: Apply, known: Equations, evaluator: Evaluator) -> Expression | None:
         """Return what a value is equal to that does not have to be computed again."""
@@ -161,7 +161,7 @@ class SavedResults:
         if other not in self.ranges:
             return False
         bounds = tuple(substitute(bound, values) for bound in self.ranges[one])
-        return tuple(map(_unnumbered, bounds)) == tuple(map(_unnumbered, self.ranges[other]))
+        return tuple(map(without_numbers, bounds)) == tuple(map(without_numbers, self.ranges[other]))
 
     def leave(self, index: Symbol, code: Sequence[Statement], inside: Equations, known: Equations) -> None:
         """Note what holds of all iterations of a loop, once they are written; `inside` holds in each."""
@@ -197,10 +197,6 @@ def _expanded(node: Expression, defined: Mapping[Symbol, Expression | None]) -> 
         return replace(child, access=0) if isinstance(child, Load) else child
 
     return rewrite(node, visit)
-
-
-def _unnumbered(node: Expression) -> Expression:
-    return _expanded(node, {})
 
 
 def _symbols(node: Expression) -> list[Symbol]:

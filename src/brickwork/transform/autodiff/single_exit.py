@@ -21,13 +21,24 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Break, Continue, For, If, Read, Statement, Symbol, While
+from brickwork.ir.walk import rewrite_statements
 from brickwork.records import dataclass
 from brickwork.transform.scratch import Names
 
 
 def single_exit(block: Block, names: Names) -> Block:
     """Return the block with its loops left in one place only."""
-    return tuple(item for statement in block for item in _statement(statement, names))
+
+    def visit(statement: Statement) -> Block:
+        match statement:
+            case For():
+                return _for(statement, names)
+            case While():
+                return _while(statement, names)
+            case _:
+                return (statement,)
+
+    return rewrite_statements(block, visit)
 
 
 def leaving(loop: For) -> Symbol | None:
@@ -39,19 +50,6 @@ def leaving(loop: For) -> Symbol | None:
             return None
 
 
-def _statement(statement: Statement, names: Names) -> Block:
-    match statement:
-        case If(then=then, otherwise=otherwise):
-            changed = replace(statement, then=single_exit(then, names), otherwise=single_exit(otherwise, names))
-            return (changed,)
-        case For(body=body):
-            return _for(statement, single_exit(body, names), names)
-        case While(prelude=prelude, body=body):
-            return _while(replace(statement, prelude=single_exit(prelude, names), body=single_exit(body, names)), names)
-        case _:
-            return (statement,)
-
-
 @dataclass(frozen=True, slots=True)
 class _Flags:
     """The variables of a loop: whether this iteration goes on, and whether the loop is left."""
@@ -60,9 +58,10 @@ class _Flags:
     left: Symbol
 
 
-def _for(statement: For, body: Block, names: Names) -> Block:
+def _for(statement: For, names: Names) -> Block:
+    body = statement.body
     if not effects(body).leaves:
-        return (replace(statement, body=body),)
+        return (statement,)
     flags = _flags(names)
     inner = (_set(flags.on, True), *_guarded(body, flags))
     if not effects(body).breaks:

@@ -28,7 +28,6 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
-    While,
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.records import dataclass
@@ -163,7 +162,7 @@ def slice_of(
     """
     levels: list[Block] = []
     kept: list[Kept] = []
-    deepest = _depth((place.steps[0].into,))
+    deepest = effects(place.steps[0].into).depth
     child: Statement = place.store
     before = place.before
     for depth in range(len(place.steps), -1, -1):
@@ -230,21 +229,6 @@ def _computed(block: Block, needed: frozenset[Symbol]) -> tuple[Block, frozenset
             needed -= {bare.symbol}
         needed |= read_symbols(bare) - _indices(bare)
     return tuple(reversed(chosen)), needed
-
-
-def _depth(block: Block) -> int:
-    """Return how many loops stand in one another."""
-    return max((_depth_of(statement) for statement in block), default=0)
-
-
-def _depth_of(statement: Statement) -> int:
-    match statement:
-        case For(body=body) | While(body=body):
-            return 1 + _depth(body)
-        case If(then=then, otherwise=otherwise):
-            return _depth((*then, *otherwise))
-        case _:
-            return 0
 
 
 def _indices(statement: Statement) -> frozenset[Symbol]:

@@ -18,7 +18,7 @@ from brickwork.analysis.scalars import NONE, Symbols, live_after_loops
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Size, Statement, While
+from brickwork.ir.nodes import Assign, Block, Constant, Expression, For, Statement, While
 from brickwork.ir.walk import rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.transform.canonical.copies import substituted
@@ -69,14 +69,8 @@ def _counted(loop: For, live: Symbols) -> Block:
 
 def _total(loop: For, step: Step) -> Assign:
     """Return the statement that adds what all iterations add."""
-    total = build.mul(_turns(loop.start, loop.stop), step.by)
+    total = build.mul(build.iterations(loop.start, loop.stop), step.by)
     return Assign(symbol=step.symbol, value=build.add(build.read(step.symbol), total), loc=loop.loc)
-
-
-def _turns(start: Expression, stop: Expression) -> Expression:
-    """Return how many iterations there are from `start` to `stop`."""
-    number = build.sub(stop, start)
-    return number if isinstance(number, Size) else build.apply("maximum", number, build.integer(0))
 
 
 def _summed(body: Block, step: Step, before: Expression, after: Expression) -> Block:
