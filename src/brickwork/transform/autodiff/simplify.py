@@ -13,7 +13,7 @@ loop or a branch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 
@@ -22,7 +22,6 @@ from brickwork.ir.nodes import (
     Assign,
     Block,
     Check,
-    Constant,
     Expression,
     For,
     If,
@@ -33,9 +32,10 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, rebuild, statements, substitute_block, walk
+from brickwork.ir.walk import EXPRESSIONS, assigned_symbols, rebuild, walk
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
+from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.preconditions import Preconditions
 
@@ -43,9 +43,10 @@ from brickwork.transform.preconditions import Preconditions
 def simplified(block: Block, results: Collection[Tensor], before: Preconditions) -> Block:
     """Return a block that leaves the same in `results`, with fewer variables; `before` was checked before it."""
     while True:
-        bound = assigned_symbols(block)
-        changed = without_dead(_without_checks(_without_copies(block), bound, before.conditions), results, before)
-        changed = fold_zero_sums(_with_values(changed, _counts(changed)))
+        # A sum that begins with 0 is folded before the 0 is known to be one.
+        changed = propagate_copies(fold_zero_sums(block))
+        changed = without_dead(_without_checks(changed, assigned_symbols(block), before.conditions), results, before)
+        changed = _with_values(changed, _counts(changed))
         if changed == block:
             return block
         block = changed
@@ -72,29 +73,6 @@ def _counts(block: Block) -> _Counts:
             case _:
                 pass
     return _Counts(assigned, read)
-
-
-def _without_copies(block: Block) -> Block:
-    """Return the block without variables that are, all the time, a literal or another variable."""
-    counts = _counts(block)
-    copies: dict[Symbol, Expression] = {}
-    for node in statements(block):
-        match node:
-            case Assign(symbol=symbol, value=Constant() as value) if counts.assigned[symbol] == 1:
-                copies[symbol] = value
-            case Assign(symbol=symbol, value=Read(symbol=source) as value):
-                if counts.assigned[symbol] == 1 and counts.assigned[source] <= 1:
-                    copies[symbol] = value
-            case _:
-                pass
-    return substitute_block(block, {symbol: _end(value, copies) for symbol, value in copies.items()})
-
-
-def _end(value: Expression, copies: Mapping[Symbol, Expression]) -> Expression:
-    """Return what a variable is a copy of."""
-    while isinstance(value, Read) and value.symbol in copies:
-        value = copies[value.symbol]
-    return value
 
 
 def _without_checks(block: Block, bound: AbstractSet[Symbol], passed: frozenset[Expression]) -> Block:
