@@ -127,8 +127,13 @@ class Planner:
 
     def worth_lanes(self, loop: For) -> bool:
         """Whether an accumulating loop is worth lanes of its own: it is as long as an axis and holds no other loop."""
-        along = any(isinstance(node, Size) for node in walk(loop.stop))
-        return along and not any(isinstance(node, For | While) for node in statements(loop.body))
+        return self.is_along(loop) and not any(isinstance(node, For | While) for node in statements(loop.body))
+
+    def is_along(self, loop: For) -> bool:
+        """Whether a loop goes along an axis: up to a size, or to a place of a loop around that does (a triangle)."""
+        reached = read_symbols(loop.stop)
+        around = (item.node for item in self.analysis.model.loops if item.node.index in reached)
+        return any(isinstance(node, Size) for node in walk(loop.stop)) or any(map(self.is_along, around))
 
     def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
         """Return about how long a nest takes if these loops run in lanes."""
