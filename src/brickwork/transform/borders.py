@@ -24,43 +24,13 @@ from brickwork.ir.nodes import Apply, Constant, Expression, For, Load, Node, Rea
 from brickwork.ir.walk import NodeType, read_symbols, rewrite, statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
+from brickwork.transform.sums import SMALL, Sum
 
-SMALL = 2**40
-"""What is added up is tested to lie within plus or minus this, but for sizes, which are below `SIZE_LIMIT`."""
 MOST = 2**62
 """No sum is greater than this, whatever its parts are within their limits."""
 NEAR = 16
 """So many iterations at an end of an axis are its border, and not the middle."""
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """Integers added up: expressions that no loop changes, each times a factor, and a constant."""
-
-    terms: tuple[tuple[Expression, int], ...] = ()
-    constant: int = 0
-
-    def plus(self, other: Sum, factor: int = 1) -> Sum:
-        """Return this and so many times the other."""
-        terms = dict(self.terms)
-        for item, count in other.terms:
-            terms[item] = terms.get(item, 0) + factor * count
-        left = tuple((item, count) for item, count in terms.items() if count)
-        return Sum(left, self.constant + factor * other.constant)
-
-    @property
-    def limit(self) -> int:
-        """The greatest absolute value."""
-        sizes = sum(abs(factor) * (SIZE_LIMIT if isinstance(item, Size) else SMALL) for item, factor in self.terms)
-        return sizes + abs(self.constant)
-
-    def expression(self) -> Expression:
-        """Return what computes it."""
-        total: Expression = build.integer(0)
-        for item, factor in self.terms:
-            total = build.add(total, build.mul(build.integer(factor), item)) if factor != -1 else build.sub(total, item)
-        return build.add(total, build.integer(self.constant))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@
 4. propagate_copies again: the sums begin with what the variables began with.
 5. without_dead_assignments: what nothing reads any more.
 6. without_sure_checks: loops are known then.
-7. name_sizes, for what is scheduled: the same, and steps that are sizes.
+7. fold_indices, after which nests are perfect that can be.
+8. name_sizes, for what is scheduled: the same, and steps that are sizes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.counting import count
 from brickwork.transform.canonical.dead import without_dead_assignments
 from brickwork.transform.canonical.divisors import without_sure_checks
+from brickwork.transform.canonical.places import fold_indices
 from brickwork.transform.canonical.sizes import name_sizes
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.scratch import Names
@@ -43,5 +45,5 @@ def canonical_kernel(kernel: Kernel, names: Names) -> Kernel:
     if any(isinstance(node, Assign) for node in statements(body)):
         body = propagate_copies(coalesce(body))
         body = without_dead_assignments(propagate_copies(count(body, names)))
-    body = without_sure_checks(body)
+    body = fold_indices(without_sure_checks(body))
     return kernel if body == kernel.body else with_body(kernel, body, kernel.facts)

@@ -1,0 +1,60 @@
+"""Writes indices that are computed between loops into the loops inside, so that the nest is a perfect one.
+
+    for t in range(1, n):                  for t in range(1, n):
+        i = 1 + n - 1 - t                      for u in range(m):
+        for u in range(m):         ->              y[n - t, u] = x[n - t, u]
+            y[i, u] = x[i, u]
+
+That is what a gradient's loops back look like. Invariant: the index is assigned once, of what stays the same where it
+is read, and read nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from brickwork.ir.nodes import Assign, Block, Expression, For, Node, Read, Statement, Symbol
+from brickwork.ir.walk import rewrite_statements, statements, substitute, walk
+from brickwork.legality import legality
+from brickwork.transform.sums import sum_of
+
+
+def fold_indices(block: Block) -> Block:
+    """Return the block with the indices that stand between a loop and the only one in it folded into that."""
+    assigned = Counter(node.symbol for node in statements(block) if isinstance(node, Assign))
+    reads = _reads(block)
+
+    def visit(statement: Statement) -> Block:
+        match statement:
+            case For(body=(Assign(), *_) as body) if isinstance(body[-1], For):
+                ahead = [item for item in body[:-1] if isinstance(item, Assign)]
+                if len(ahead) + 1 == len(body):
+                    return (_folded(statement, ahead, body[-1], assigned, reads),)
+            case _:
+                pass
+        return (statement,)
+
+    return rewrite_statements(block, visit)
+
+
+def _reads(root: Node | Block) -> Counter[Symbol]:
+    return Counter(node.symbol for node in walk(root) if isinstance(node, Read))
+
+
+@legality
+def _folded(loop: For, ahead: list[Assign], inner: For, assigned: Counter[Symbol], reads: Counter[Symbol]) -> For:
+    """Return a loop with nothing but the inner one in it, or as it is."""
+    values: dict[Symbol, Expression] = {}
+    inside = _reads(inner)
+    for item in ahead:
+        found = sum_of(substitute(item.value, values))
+        if found is None or assigned[item.symbol] > 1:
+            return loop
+        if any(isinstance(term, Read) and assigned[term.symbol] for term, _ in found.terms):
+            return loop
+        beside = sum(_reads(other.value)[item.symbol] for other in ahead)
+        if reads[item.symbol] > inside[item.symbol] + beside:
+            return loop
+        values[item.symbol] = found.expression()
+    return replace(loop, body=(substitute(inner, values),))
