@@ -20,6 +20,7 @@ from itertools import count
 from math import prod
 
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates, update_operator
 from brickwork.analysis.formula import Formula, at_least, either, less
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access, Loop
@@ -95,7 +96,7 @@ def privatise(
     if kernel.may_alias or not sizes:
         return kernel, analysis
     facts = Facts(analysis.model, Solver(), analysis.bounds)
-    finder = _Finder(facts, live_after_loops(kernel.body), frozenset(sizes))
+    finder = _Finder(facts, live_after_loops(kernel.body), frozenset(sizes), updates=grid)
     owners = {tensor: found for tensor in sizes if (found := finder.owners(kernel.body, tensor))}
     if not owners:
         return kernel, analysis
@@ -108,10 +109,26 @@ def privatise(
     body = rewrite_statements(kernel.body, lambda statement: _with_copies(statement, copies))
     changed = replace(kernel, body=_without_idle_stores(body, frozenset(owners), analysis))
     found = analyse(changed)
-    proved = all(found.loops[index].independent for index in copies)
+    loops = (find_updates(changed, found) if grid else found).loops
+    proved = all(loops[index].independent for index in copies)
     return (changed, found) if proved else (kernel, analysis)
 
 
+def owned(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> dict[Symbol, tuple[Tensor, ...]]:
+    """Return the `scratch` tensors that nothing passes through from one iteration to another, by the loops' indices.
+
+    Each iteration fills them before it reads them. `analysis` is of this kernel.
+    """
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
+    finder = _Finder(facts, live_after_loops(kernel.body), scratch, updates=True)
+    found: dict[Symbol, tuple[Tensor, ...]] = {}
+    for tensor in sorted(scratch, key=lambda item: item.number):
+        for loop in finder.owners(kernel.body, tensor) or ():
+            found[loop.index] = (*found.get(loop.index, ()), tensor)
+    return found
+
+
+@legality
 def _extents(kernel: Kernel, tensor: Tensor, analysis: Analysis, *, grid: bool) -> tuple[int, ...]:
     """Return the extents of copies of a tensor with elements of a value type; none where there can be none."""
     if tensor.type.dtype not in VALUE_DTYPES or not tensor.type.rank:
@@ -167,6 +184,8 @@ class _Finder:
     facts: Facts
     live: dict[Symbol, frozenset[Symbol]]
     tensors: frozenset[Tensor]
+    updates: bool = False
+    """Whether updates of elements, which threads of a grid may make at once, are in the way of nothing."""
 
     @legality
     def owners(self, block: Block, tensor: Tensor) -> list[For] | None:
@@ -200,9 +219,16 @@ class _Finder:
             return False
         if scalar_verdict(node, self.live[node.index])[1] is not None:
             return False
-        others = tuple(item for item in self.facts.model.accesses if item.tensor not in self.tensors)
+        free = self.tensors | self.updated(node) if self.updates else self.tensors
+        others = tuple(item for item in self.facts.model.accesses if item.tensor not in free)
         facts = replace(self.facts, model=replace(self.facts.model, accesses=others))
         return find_race(facts, loop, may_alias=False) is None
+
+    @legality
+    def updated(self, node: For) -> frozenset[Tensor]:
+        """Return the tensors that a loop does nothing with but update their elements."""
+        stored = effects(node.body).stores
+        return frozenset(item for item in stored if not item.is_local and update_operator(node, item) is not None)
 
     # ------------------------------------------------------------ filled before it is read
 

@@ -86,6 +86,12 @@ def copied(source: Tensor, target: Tensor, names: Names) -> Block:
     return nest(indices, sizes_of(source), (names.store(target, *reads, names.load(source, *reads)),))
 
 
+def filled(target: Tensor, value: Expression, names: Names) -> Block:
+    """Return the loops that give all elements of a tensor one value."""
+    indices = element_indices(target.type.rank, names)
+    return nest(indices, sizes_of(target), (names.store(target, *map(build.read, indices), value),))
+
+
 def renamed(nodes: tuple[NodeType, ...], tensors: Mapping[Tensor, Tensor]) -> tuple[NodeType, ...]:
     """Return the trees with other tensors in place of some."""
 

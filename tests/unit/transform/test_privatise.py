@@ -19,9 +19,10 @@ from brickwork.ir.walk import rewrite, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.simplify import simplified
-from brickwork.transform.pipeline import schedule_kernel
+from brickwork.transform.pipeline import schedule_kernel, schedule_program
 from brickwork.transform.preconditions import NOTHING
 from brickwork.transform.privatise import privatise, scratch_of
+from support.gradients import check_gradients, derived, numbers
 from support.lowering import memory, program_of
 from support.scheduling import AVX2, GPU, agree, loops_of, same, scheduled
 
@@ -454,6 +455,27 @@ def test_lists_of_any_length_belong_to_an_iteration() -> None:
     program = scheduled(program_of(of_any_length, x, y, 2), GPU)
     shared = [node for node in walk(program) if isinstance(node, For) and node.role is Role.PARALLEL]
     assert [node.index.name for node in shared] == ["i"]
+
+
+def summed_over_iterations(x: Tensor, a: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        state = [0.0] * a.shape[0]
+        for t in range(x.shape[1]):
+            s = 0.0
+            for k in range(a.shape[0]):
+                state[k] = a[k] * state[k] + x[i, t]
+                s += state[k] * state[k]
+            y[i, t] = s
+
+
+def test_gradients_of_such_lists_run_as_many_iterations_at_once() -> None:
+    given = numbers(3, 4), numbers(2), numbers(3, 4)
+    check_gradients(summed_over_iterations, *given)
+    pieces, _ = schedule_program(derived(summed_over_iterations, given), GPU)
+    loops = [node for node in walk(pieces) if isinstance(node, For) and node.role is Role.PARALLEL]
+    (back,) = {node.index.name for node in loops if any(isinstance(item, Local) for item in walk(node.body))}
+    assert back == "i"
+    assert any(isinstance(item, Store) and item.combine for node in loops for item in walk(node.body))
 
 
 def exchanges_it(x: Tensor, y: Tensor) -> None:

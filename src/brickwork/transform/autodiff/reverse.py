@@ -79,6 +79,7 @@ from brickwork.transform.canonical.form import canonical
 from brickwork.transform.derivation import Backward
 from brickwork.transform.free_variables import fresh_names, with_body
 from brickwork.transform.preconditions import preconditions_of, strictest
+from brickwork.transform.privatise import owned
 from brickwork.transform.scratch import Names
 from brickwork.transform.tensors import sizes_of
 from brickwork.transform.unguarded_analysis import unguarded_analysis
@@ -135,7 +136,8 @@ def _derived(
     free, summed = _in_any_order(kernel.body, analysis), summed_symbols(kernel.body)
     known = SavedResults(kept, states, names)
     recompute = Recompute(names, active, tapes, replay.load, replay.is_taped, free, summed, known)
-    sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting))
+    scratch = frozenset(allocated).difference(results, moved, asked)
+    sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting), owned(kernel, analysis, scratch))
     code: list[Statement] = []
     sweep.block(kernel.body, Scope({symbol: symbol for symbol in kernel.scalars}), code, NONE)
     gradients = tuple(found.results[tensor] for tensor in asked)

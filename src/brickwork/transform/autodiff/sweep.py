@@ -46,6 +46,7 @@ from brickwork.transform.autodiff.recompute import (
     Stored,
 )
 from brickwork.transform.autodiff.single_exit import leaving
+from brickwork.transform.tensors import filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,14 @@ class Sweep:
     """Writes R of blocks of one kernel.
 
     `adjoints` are the tensors of adjoints. The adjoint of an element is set to 0 by the stores in `overwriting`; after
-    the others nothing reads it. `turned` takes the indices of the loops that are written to run backwards.
+    the others nothing reads it. Those of tensors that are `owned` begin as 0 in each iteration of the loop with the
+    index. `turned` takes the indices of the loops that are written to run backwards.
     """
 
     recompute: Recompute
     adjoints: Mapping[Tensor, Tensor]
     overwriting: frozenset[int]
+    owned: Mapping[Symbol, Sequence[Tensor]] = field(default_factory=dict[Symbol, Sequence[Tensor]])
     turned: set[Symbol] = field(default_factory=set[Symbol])
     variables: dict[Symbol, Symbol] = field(default_factory=dict[Symbol, Symbol])
     arrays: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
@@ -227,6 +230,8 @@ class Sweep:
         if forwards:
             out.extend(began)
         self.carried(step, scope, index, code)
+        if isinstance(node, For):
+            self.begun(node.index, code)
         body = node.body[:-1] if isinstance(node, For) and leaving(node) is not None else node.body
         head = live | live_before(node.body, live, live, live)
         around = head | live_before(node.body, head, live, head) | _asked(node)
@@ -243,6 +248,13 @@ class Sweep:
         )
         if forwards and step.tapes is None:
             out.extend(began)
+
+    def begun(self, index: Symbol, code: list[Statement]) -> None:
+        """Write that no adjoint of what belongs to an iteration comes from another one."""
+        for tensor in self.owned.get(index, ()):
+            if (adjoint := self.adjoints.get(tensor)) is not None:
+                zero = build.constant(0.0, value_dtype(adjoint.type.dtype))
+                code.extend(filled(adjoint, zero, self.recompute.names))
 
     def carried(self, step: Looped, scope: Scope, index: Symbol, code: list[Statement]) -> None:
         """Write what an iteration finds: from tapes, or computed from the loop's beginning."""
