@@ -158,6 +158,9 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     corner = lower_corner(model, access.loops, goal)
     if _is_implied(model, access, goal, corner):
         return Proof(())
+    # Guards are found without the limits: one that says how large a quotient of sizes may be would hardly ever hold.
+    free = model.unlimited
+    corner = lower_corner(free, access.loops, goal)
     if _is_at_corner(model, access, goal, corner) and corner is not None:
         proof = None if corner.is_constant else _usable(model, Proof(((Comparison(corner),),)))
         if proof is not None:
@@ -165,12 +168,12 @@ def _prove(model: Model, solver: Solver, access: Access, axis: Axis, *, negative
     wrongs = _wrongs(model, access, goal)
     if solver.feasible(wrongs) is False:
         return Proof(())
-    found = solver.parameters_where(wrongs, model.closure(model.domain(access)))
+    found = solver.parameters_where(_wrongs(free, access, goal), free.closure(model.domain(access)))
     if found is not None and (proof := _avoid(model, found)) is not None:
         return proof
     assumed: list[Polynomial] = []
     if corner is None:
-        corner = lower_corner(model, access.loops, goal, assumed)
+        corner = lower_corner(free, access.loops, goal, assumed)
     if corner is None or not all(map(is_parameter, corner.atoms())):
         return None
     needed = [item for item in dict.fromkeys((*assumed, corner)) if not _certain(model, item)]
@@ -260,7 +263,7 @@ def _fits_when_tested(model: Model, polynomial: Polynomial) -> bool:
 
 
 def _is_about_types(polynomial: Polynomial) -> bool:
-    """Whether a comparison comes from the range of a type, or from sizes being thought no larger than so much."""
+    """Whether a comparison comes from the range of a type."""
     return any(abs(factor) > GUARD_CONSTANT for _, factor in polynomial.terms)
 
 

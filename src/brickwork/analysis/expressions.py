@@ -50,6 +50,8 @@ class Values:
         self.scalars = frozenset(scalars)
         self.definitions: dict[Atom, Formula] = {}
         self.intervals: dict[Atom, Interval] = dict(assumed)
+        self.own: dict[Atom, Interval] = {}
+        """Of unknowns and indices, the intervals that no limit of a size or a scalar is the reason for."""
         self.ranges: dict[Atom, frozenset[Atom]] = {}
         self.factors: set[Atom] = set()
         self.degree = 1
@@ -69,6 +71,10 @@ class Values:
         """Return an interval around a polynomial's values."""
         return interval_of(polynomial, self.intervals)
 
+    def own_interval(self, polynomial: Polynomial) -> Interval:
+        """Return an interval around a polynomial's values, however large sizes and scalars are."""
+        return interval_of(polynomial, {atom: self.own.get(atom, EVERYTHING) for atom in polynomial.atoms()})
+
     def replace(self, atom: Atom, value: Polynomial) -> None:
         """Let `value` stand for `atom` from now on."""
         self._replaced = {old: new.substitute({atom: value}) for old, new in self._replaced.items()}
@@ -82,11 +88,11 @@ class Values:
             self.intervals[unknown] = atom_interval(unknown, self.intervals).meet(within)
             self._bounding[unknown] = atom
 
-    def unknown(self, depth: int, interval: Interval = INT64_RANGE) -> Polynomial:
-        """Return a new unknown."""
+    def unknown(self, depth: int, interval: Interval = INT64_RANGE, own: Interval = EVERYTHING) -> Polynomial:
+        """Return a new unknown; no limit of a size or a scalar is the reason for the ends of `own`."""
         self._count += 1
         atom = UnknownAtom(self._count, depth)
-        self.intervals[atom] = interval
+        self.intervals[atom], self.own[atom] = interval, own
         return of_atom(atom)
 
     @contextmanager
@@ -106,7 +112,7 @@ class Values:
 
         `rests` are what the interval comes from.
         """
-        result = self.unknown(depth, interval)
+        result = self.unknown(depth, interval, EVERYTHING if rests else interval)
         low = number(max(interval.low or 0, 0))
         square = logic.at_least(result * result, result * low) if (interval.low or 0) > 0 else TRUE
         self._define(result, both(logic.equal(result, value), square))
@@ -165,7 +171,7 @@ class Values:
                 signed = tensor.type.dtype.kind is Kind.INT
                 bits = tensor.type.dtype.bits
                 low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-                return self.unknown(depth, Interval(low, high))
+                return self.unknown(depth, Interval(low, high), Interval(low, high))
             case Apply(dtype=dtype) if dtype is INT64:
                 operands = [self.integer(operand, environment, depth) for operand in expression.operands]
                 return self._apply(expression.operator.name, operands, depth)
@@ -197,7 +203,8 @@ class Values:
 
     def _random(self, low: Polynomial, high: Polynomial, depth: int) -> Polynomial:
         low, high = self.exact(low), self.exact(high)
-        value = self.unknown(depth, self.interval(low).hull(self.interval(high)))
+        own = self.own_interval(low).hull(self.own_interval(high))
+        value = self.unknown(depth, self.interval(low).hull(self.interval(high)), own)
         inside = both(logic.at_least(value, low), logic.less(value, high))
         # Where the bounds are in the wrong order nothing is drawn, and a path may go on without the number.
         self._define(value, either(inside, logic.at_least(low, high)))
@@ -234,7 +241,7 @@ class Values:
                 mask = right.constant
                 if mask & (mask + 1) == 0:
                     return self.divide(left, number(mask + 1))[1]
-                return self.unknown(depth, Interval(0, mask))
+                return self.unknown(depth, Interval(0, mask), Interval(0, mask))
             case "bit_xor", [left, right]:
                 return self._exclusive(self.exact(left), self.exact(right))
             case _:
@@ -284,9 +291,10 @@ class Values:
         ahead = inside.low is not None and inside.low >= 0
         if positive and ahead and inside.high is not None and by.low is not None and inside.high < by.low:
             return number(0), dividend
-        within = Interval(0, inside.high) if positive and ahead else _mirror(inside)
-        quotient = self._derived(("quotient", top, bottom), (top, bottom), within)
-        rest = self._derived(("rest", top, bottom), (top, bottom), _rests(by))
+        own = self.own_interval(top)
+        within, own = ((Interval(0, item.high) if positive and ahead else _mirror(item)) for item in (inside, own))
+        quotient = self._derived(("quotient", top, bottom), (top, bottom), within, own)
+        rest = self._derived(("rest", top, bottom), (top, bottom), _rests(by), _rests(self.own_interval(bottom)))
         self.ranges[next(iter(quotient.atoms()))] = top.atoms() | bottom.atoms()
         for made, remainder in ((quotient, False), (rest, True)):
             self.origins[next(iter(made.atoms()))] = Floor(top, bottom, remainder)
@@ -325,26 +333,35 @@ class Values:
             return then
         if condition == FALSE:
             return otherwise
-        interval = _chosen(condition, then - otherwise, self.interval(then), self.interval(otherwise))
+        interval, own = (
+            _chosen(condition, then - otherwise, around(then), around(otherwise))
+            for around in (self.interval, self.own_interval)
+        )
         if logic.is_exact(condition):
-            value = self._derived(("choose", condition, then, otherwise), (then, otherwise), interval, condition)
+            key = ("choose", condition, then, otherwise)
+            value = self._derived(key, (then, otherwise), interval, own, condition)
             self.origins[next(iter(value.atoms()))] = Choice(condition, then, otherwise)
         else:
-            value = self.unknown(depth, interval)
+            value = self.unknown(depth, interval, own)
         first = both(condition, logic.equal(value, then))
         second = both(negate(condition), logic.equal(value, otherwise))
         self._define(value, either(first, second))
         return value
 
     def _derived(
-        self, key: Hashable, sources: Iterable[Polynomial], interval: Interval, condition: Formula = TRUE
+        self,
+        key: Hashable,
+        sources: Iterable[Polynomial],
+        interval: Interval,
+        own: Interval = EVERYTHING,
+        condition: Formula = TRUE,
     ) -> Polynomial:
         """Return the unknown that is a function of `sources` (the same one for the same key)."""
         if (made := self._made.get(key)) is not None:
             return of_atom(made)
         depth = max(map(depth_of_polynomial, sources), default=0)
         depth = max((depth, *(depth_of(atom) for atom in atoms_of((condition,)))))
-        result = self.unknown(depth, interval.meet(INT64_RANGE))
+        result = self.unknown(depth, interval.meet(INT64_RANGE), own)
         self._made[key] = next(iter(result.atoms()))
         return result
 

@@ -130,13 +130,15 @@ class Model:
 
     `loose` atoms have definitions that hold but do not fix them. `scalars` are the integer arguments that values of
     indices, bounds or conditions were computed from. `floors` are polynomials over parameters, each at least 0.
-    `origins` say what unknowns are that are functions of other atoms.
+    `origins` say what unknowns are that are functions of other atoms. `own` has intervals of unknowns and indices that
+    no limit of a size or a scalar is the reason for.
     """
 
     loops: tuple[Loop, ...]
     accesses: tuple[Access, ...]
     definitions: Mapping[Atom, Formula]
     intervals: Mapping[Atom, Interval]
+    own: Mapping[Atom, Interval]
     quotients: Mapping[Atom, Quotient]
     exclusive: Mapping[Atom, Exclusive]
     loose: frozenset[Atom]
@@ -174,6 +176,20 @@ class Model:
             return True
         rests = (interval_of(polynomial - floor, self.intervals).low for floor in self.floors)
         return any(rest is not None and rest >= 0 for rest in rests)
+
+    @property
+    def unlimited(self) -> Model:
+        """The model without the ends of unknowns that come from limits of sizes and scalars.
+
+        What has to hold for those would have to for the largest tensors alone.
+        """
+        intervals = dict(self.intervals)
+        for atom, interval in self.intervals.items():
+            if isinstance(atom, UnknownAtom):
+                own = self.own[atom]
+                low = None if own.low is None and interval.low != 0 else interval.low
+                intervals[atom] = Interval(low, None if own.high is None and interval.high != 0 else interval.high)
+        return replace(self, intervals=intervals)
 
     def domain(self, access: Access) -> tuple[Formula, ...]:
         """Return where an access happens: the ranges of its loops and the conditions on its path."""

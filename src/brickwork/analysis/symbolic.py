@@ -139,6 +139,7 @@ class _Walker:
             accesses=tuple(self.accesses),
             definitions=values.definitions,
             intervals=values.intervals,
+            own=values.own,
             quotients=values.quotients,
             exclusive=values.exclusive,
             loose=frozenset(values.loose),
@@ -212,6 +213,8 @@ class _Walker:
         low, high = self.values.interval(start).low, self.values.interval(stop).high
         self.values.ranges[atom] = frozenset(start.atoms() | stop.atoms())
         self.values.intervals[atom] = Interval(low, None if high is None else high - 1)
+        low, high = self.values.own_interval(start).low, self.values.own_interval(stop).high
+        self.values.own[atom] = Interval(low, None if high is None else high - 1)
         loop = Loop(statement, atom, start, stop, self.depth, effects(statement.body).breaks)
         self.loops.append(loop)
         self.nest.append(loop)

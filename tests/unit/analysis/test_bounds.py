@@ -153,5 +153,37 @@ def test_a_rolling_index_stays_negative_where_it_is_meant():
     assert not verdict.plain
 
 
+def scaled(factor, make, x, y, i, k):
+    """for i in range(y.shape[0]): for j in range(k): y[i] = x[(factor * k + j) * k]"""
+    j = make.symbol("j")
+    place = apply("mul", apply("add", apply("mul", factor, k), j), k)
+    return make.kernel(make.loop(i, size(y, 0), make.loop(j, k, make.store(y, (i,), make.load(x, place)))))
+
+
+def test_limits_of_sizes_make_no_guards():
+    """What bounds a factor only because sizes are thought to be limited is no number for a guard."""
+    factors = (
+        lambda i, y, k: apply("floordiv", i, apply("floordiv", size(y, 0), k)),
+        lambda i, y, k: apply("floordiv", i, 64),
+    )
+    for factor in factors:
+        make = KernelBuilder()
+        x, y, i, k = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i"), make.scalar("k")
+        (verdict,) = verdicts(scaled(factor(i, y, k), make, x, y, i, k), "x")
+        assert verdict.bound is Bound.CHECKED, [spelled(guard) for guard in verdict.guard]
+
+
+def test_numbers_of_the_program_make_guards():
+    factors = (
+        lambda make, i: make.load(make.tensor("index", 1, UINT8), i),
+        lambda make, i: apply("minimum", apply("bit_and", apply("mul", i, i), 1023), 255),
+    )
+    for factor in factors:
+        make = KernelBuilder()
+        x, y, i, k = make.tensor("x", 1), make.tensor("y", 1), make.symbol("i"), make.scalar("k")
+        (verdict,) = verdicts(scaled(factor(make, i), make, x, y, i, k), "x")
+        assert spelled(verdict.guard[-1]) == "x.shape[0] + k >= 1 + 256 * k * k"
+
+
 def test_constants_fold_in_guards():
     assert spelled(build.apply("logical_or", build.constant(False, build.BOOL), apply("ge", 3, 2))) == "True"
