@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import helper, intrinsic, resolve
 from brickwork.frontend.lift import VIEW_ATTRIBUTES, has_slice
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.records import dataclass
 
 VIEWS = frozenset(
@@ -77,7 +77,7 @@ class _Walk:
         self.lifted = lifted
         self.helpers = helpers
         self.chain = (*chain, source)
-        self.local = local_names(source.node)
+        self.local = source.local
         self.mutated: set[str] = set()
         self.returned: set[Origin] = set()
         self.wrong: dict[tuple[int, int], Diagnostic] = {}

@@ -24,7 +24,7 @@ from brickwork.frontend.rules import (
     REFUSED_STATEMENTS,
     SUPPORTED,
 )
-from brickwork.frontend.source import SourceFunction, local_names, parse
+from brickwork.frontend.source import SourceFunction, parse
 from brickwork.frontend.stores import object_name, root
 from brickwork.frontend.syntax import all_nodes
 
@@ -38,7 +38,7 @@ _CHANGING = frozenset(
 
 def refusals(source: SourceFunction, call_site: Location | None = None) -> Iterator[Diagnostic]:
     """Yield what is wrong in one function, in source order."""
-    local = local_names(source.node)
+    local = source.local
     reduced = set(map(id, _reduced(source, local)))
     loops = (node for node in all_nodes(source.node) if isinstance(node, ast.For | ast.While))
     looped = {id(node) for loop in loops for node in all_nodes(loop)}
@@ -154,7 +154,7 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
 
     `lifted` holds the `id`s of the statements to look into; without it all are.
     """
-    local = local_names(source.node)
+    local = source.local
     lists = frozenset(_lists(source.node))
     given = frozenset(_list_parameters(source.node))
     statements = [node for node in all_nodes(source.node) if isinstance(node, ast.stmt) and node is not source.node]
@@ -246,7 +246,7 @@ def _collect(
     chain: tuple[SourceFunction, ...],
     call_site: Location | None,
 ) -> None:
-    local = local_names(source.node)
+    local = source.local
     for node in (item for statement in source.node.body for item in _in_order(statement)):
         if not isinstance(node, ast.Call):
             continue

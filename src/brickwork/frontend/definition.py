@@ -35,7 +35,7 @@ from brickwork.frontend.moved_tensors import with_tensors_moved
 from brickwork.frontend.parameters import ParameterDeclaration, declare
 from brickwork.frontend.results import result_count, result_expressions, returns_of, wrong_results
 from brickwork.frontend.shape_annotations import with_shapes
-from brickwork.frontend.source import SourceFunction, local_names, parse
+from brickwork.frontend.source import SourceFunction, parse
 from brickwork.frontend.stores import stored_names, stored_parameters
 from brickwork.frontend.syntax import all_nodes
 from brickwork.ir.dtypes import FLOAT32, DType
@@ -102,7 +102,7 @@ def define(function: Callable[..., object]) -> Definition:
     wrong.extend(wrong_helpers)
     tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
     lists = frozenset(item.name for item in parameters if item.kind == "list[tensor]")
-    arrays = list_names(source.node, source.captured, local_names(source.node), stored_names(source, helpers))
+    arrays = list_names(source.node, source.captured, source.local, stored_names(source, helpers))
     splitter = Splitter(source, tensors, lists, arrays)
     split = splitter.split()
     if split.reason and (moved := with_tensors_moved(source, split.lifted)) is not None:
@@ -145,7 +145,7 @@ def define(function: Callable[..., object]) -> Definition:
 
 def reads_default_dtype(source: SourceFunction, split: Split) -> bool:
     """Return whether a function makes tensors without naming their dtype, or may return numbers as tensors."""
-    local = local_names(source.node)
+    local = source.local
 
     def allocation(node: ast.AST) -> str:
         name = intrinsic(resolve(node.func, source.captured, local)) if isinstance(node, ast.Call) else None
@@ -172,7 +172,7 @@ def draws(sources: Iterable[SourceFunction]) -> bool:
     return any(
         isinstance(node, ast.Call) and intrinsic(resolve(node.func, source.captured, local)) in DRAWS
         for source in sources
-        for local in (local_names(source.node),)
+        for local in (source.local,)
         for node in all_nodes(source.node)
     )
 
@@ -185,7 +185,7 @@ def _fingerprint(sources: tuple[SourceFunction, ...]) -> str:
         digest.update(repr((source.function.__defaults__, source.keyword_defaults)).encode())
         for name, found in sorted(source.captured.items()):
             digest.update(f"{name}={_describe(found)}\n".encode())
-        local = local_names(source.node)
+        local = source.local
         for node in all_nodes(source.node):
             if isinstance(node, ast.Attribute) and (found := resolve(node, source.captured, local)) is not MISSING:
                 digest.update(f"{ast.unparse(node)}={_describe(found)}\n".encode())

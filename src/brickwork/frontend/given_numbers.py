@@ -17,7 +17,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import is_number, resolve
 from brickwork.frontend.lowering_state import Frame, State
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import Items, Operand, Value
 from brickwork.ir.build import apply, constant, logical_not
@@ -92,7 +92,7 @@ def given_names(source: SourceFunction, lifted: frozenset[int]) -> frozenset[str
     """Return the names that no lifted statement assigns: in loops they are what the call or the host part made them."""
     within = [item for node in all_nodes(source.node) if id(node) in lifted for item in all_nodes(node)]
     assigned = {item.id for item in within if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
-    return local_names(source.node) - assigned
+    return source.local - assigned
 
 
 def as_given(frame: Frame, node: ast.expr, found: Operand) -> Operand:

@@ -21,7 +21,7 @@ from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, in
 from brickwork.frontend.lower import lower
 from brickwork.frontend.named_devices import DEVICE, named_device, with_devices
 from brickwork.frontend.parameters import argument_type
-from brickwork.frontend.source import Frozen, local_names
+from brickwork.frontend.source import Frozen
 from brickwork.ir.nodes import Return
 from brickwork.ir.signature import Signature
 
@@ -103,7 +103,7 @@ class _Results(ast.NodeTransformer):
 
     def __init__(self, definition: Definition, parameters: list[str]) -> None:
         self.source = definition.source
-        self.local = local_names(definition.source.node)
+        self.local = definition.source.local
         self.split = definition.split
         self.parameters = parameters
         self.count = definition.results

@@ -15,7 +15,7 @@ from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METH
 from brickwork.frontend.loop_heads import is_iterable, jumps, sources
 from brickwork.frontend.ranks import indexed, least_ranks
 from brickwork.frontend.rules import REDUCTIONS
-from brickwork.frontend.source import SourceFunction, local_names, rebound_names
+from brickwork.frontend.source import SourceFunction, rebound_names
 from brickwork.frontend.stores import root
 from brickwork.frontend.syntax import all_nodes
 from brickwork.language.math import METHODS, is_pointwise, is_without_formula
@@ -69,7 +69,7 @@ class Splitter:
     ) -> None:
         """Begin with the parameters that are tensors, those that are lists of tensors, and the lists of numbers."""
         self.source = source
-        self.local = local_names(source.node)
+        self.local = source.local
         self.rebound = rebound_names(source.node)
         self.tensors: set[str] = set(tensors)
         self.lists: set[str] = set(lists)

@@ -15,7 +15,7 @@ from brickwork.frontend.environment import DRAWS, MISSING, helper, intrinsic, re
 from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split, Splitter, has_slice, head_names
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.loop_heads import is_iterable
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.language.math import METHODS
 
 NUMBER_METHODS = frozenset(
@@ -263,7 +263,7 @@ class PythonSplitter(Splitter):
 
 def _draws(node: ast.Call, source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> bool:
     """Return whether a call draws a random number, itself or by helpers."""
-    found = resolve(node.func, source.captured, local_names(source.node))
+    found = resolve(node.func, source.captured, source.local)
     called = helper(found)
     if called is None or called not in helpers:
         return intrinsic(found) in DRAWS

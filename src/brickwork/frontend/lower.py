@@ -24,7 +24,7 @@ from brickwork.frontend.random_sites import draw_sites
 from brickwork.frontend.reductions import reduce
 from brickwork.frontend.regular_loops import changing_names
 from brickwork.frontend.rules import WrongRankError, error
-from brickwork.frontend.source import local_names, rebound_names
+from brickwork.frontend.source import rebound_names
 from brickwork.frontend.statements import assign_target
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.tensor_rebinding import Draft, give_places
@@ -118,7 +118,7 @@ def _lower_once(
     source = definition.source
     frame = Frame(
         source,
-        local_names(source.node),
+        source.local,
         {},
         aliases=_aliases(definition),
         rebound=rebound_names(source.node),

@@ -21,7 +21,7 @@ from brickwork.frontend.lift import stored_names
 from brickwork.frontend.random_sites import Path
 from brickwork.frontend.regular_loops import changing_names, is_regular
 from brickwork.frontend.rules import error
-from brickwork.frontend.source import SourceFunction, local_names, rebound_names, span
+from brickwork.frontend.source import SourceFunction, rebound_names, span
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import (
     Absent,
@@ -395,7 +395,7 @@ def helper_frame(source: SourceFunction, path: Path, call_site: Location) -> Fra
     """Return the frame of a helper that is inlined at a place."""
     return Frame(
         source,
-        local_names(source.node),
+        source.local,
         {},
         path,
         call_site,

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.records import dataclass
 
 FILLS = {"zeros": 0, "ones": 1}
@@ -52,7 +52,7 @@ class _Mover:
 
     def __init__(self, source: SourceFunction) -> None:
         self.source = source
-        self.local = local_names(source.node)
+        self.local = source.local
         arguments = source.node.args
         self.integers = {
             item.arg

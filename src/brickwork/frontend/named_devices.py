@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.rules import other_device
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 
 DEVICE = "__brickwork_device__"
 """The name of the function of `named_device` in rewritten functions."""
@@ -22,7 +22,7 @@ Tree = TypeVar("Tree", bound=ast.AST)
 
 def with_devices(tree: Tree, source: SourceFunction) -> Tree:
     """Return the tree with each `device=` of an allocation passed through `DEVICE`, with its place."""
-    local = local_names(source.node)
+    local = source.local
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and makes_tensor(node, source, local):
             with_device(node, node)

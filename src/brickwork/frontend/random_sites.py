@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from brickwork.frontend.environment import DRAWS, helper, intrinsic, resolve
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 
 Place: TypeAlias = tuple[int, int, int, int]
@@ -47,7 +47,7 @@ def _draws(
     path: Path,
     chain: tuple[SourceFunction, ...],
 ) -> Iterator[Path]:
-    local = local_names(source.node)
+    local = source.local
     for node in (item for statement in source.node.body for item in all_nodes(statement)):
         if not isinstance(node, ast.Call):
             continue

@@ -27,7 +27,7 @@ from brickwork.frontend.reference_execution import Execution, finish
 from brickwork.frontend.reference_scalar import dtype_of, scalar
 from brickwork.frontend.regular_loops import changing_names, is_regular
 from brickwork.frontend.results import check_results
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.ir.dtypes import FLOAT64, INT64, DType
 from brickwork.ir.nodes import Return, TensorType
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
@@ -155,7 +155,7 @@ class _Rewriter(ast.NodeTransformer):
         """
         self.source, self.changing = source, changing
         self.captured = source.captured
-        self.local = local_names(source.node)
+        self.local = source.local
         self.given = given
         self.temporaries = 0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from brickwork.frontend.environment import DRAWS, helper, intrinsic, resolve
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 
 
@@ -20,7 +20,7 @@ def changing_names(source: SourceFunction, device: frozenset[str] | None) -> fro
     others.
     """
     if device is None:
-        return local_names(source.node)
+        return source.local
     targets = (item.target for item in all_nodes(source.node) if isinstance(item, ast.For | ast.comprehension))
     return device | {name.id for target in targets for name in all_nodes(target) if isinstance(name, ast.Name)}
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.environment import MISSING, intrinsic, is_tensor, resolve
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 
 _NUMBERS = frozenset({"int", "float", "bool"})
@@ -173,11 +173,7 @@ def _count(source: SourceFunction, node: ast.Return, *, native: bool) -> int | N
     if isinstance(node.value, ast.Tuple | ast.List):
         return len(node.value.elts)
     if native:
-        found = (
-            resolve(node.value.func, source.captured, local_names(source.node))
-            if isinstance(node.value, ast.Call)
-            else None
-        )
+        found = resolve(node.value.func, source.captured, source.local) if isinstance(node.value, ast.Call) else None
         return None if isinstance(found, types.FunctionType) and intrinsic(found) is None else 1
     return _given(source, cast("ast.expr", node.value))
 
@@ -199,7 +195,7 @@ def _given(source: SourceFunction, node: ast.expr) -> int | None:
 
 def _given_by_call(source: SourceFunction, node: ast.Call) -> int | None:
     """Return how many tensors a call gives: as the fields of a NamedTuple, or the schema of an operator, say."""
-    found: Any = resolve(node.func, source.captured, local_names(source.node))
+    found: Any = resolve(node.func, source.captured, source.local)
     is_method = found is MISSING and isinstance(node.func, ast.Attribute)
     if (fields := _fields(found)) is not None:
         return fields

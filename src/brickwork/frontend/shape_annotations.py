@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import cast
 
 from brickwork.frontend.rules import error
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.ir.dtypes import DTYPES
 from brickwork.records import dataclass
 
@@ -165,7 +165,7 @@ def _last(node: ast.expr) -> str:
 
 def _names(source: SourceFunction, shapes: tuple[Shape, ...]) -> dict[str, str]:
     """Return the variable for each name of a size: the name itself, unless the body gives it a meaning of its own."""
-    own = local_names(source.node)
+    own = source.local
     found = [word for shape in shapes for _, word in shape.axes() if word.isidentifier() and word != "_"]
     return {name: f"size_{name}" if name in own else name for name in dict.fromkeys(found)}
 

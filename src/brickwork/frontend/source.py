@@ -40,6 +40,12 @@ class SourceFunction:
     """The functions that were defined inside of it, or around and beside it."""
     around: types.FunctionType | None = None
     """The function that it was defined in."""
+    local: frozenset[str] = field(init=False)
+    """Its parameters and every name that it assigns."""
+
+    def __post_init__(self) -> None:
+        """Look for its names once: a definition asks for them twenty times."""
+        object.__setattr__(self, "local", local_names(self.node))
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from brickwork.frontend.environment import helper, resolve
 from brickwork.frontend.loop_heads import sources
-from brickwork.frontend.source import SourceFunction, local_names
+from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 
 
@@ -70,7 +70,7 @@ def _direct(source: SourceFunction) -> Iterator[str]:
 def _by_helpers(
     source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
 ) -> Iterator[str]:
-    local = local_names(source.node)
+    local = source.local
     for node in all_nodes(source.node):
         if not isinstance(node, ast.Call):
             continue
@@ -89,7 +89,7 @@ def _by_helpers(
 
 def _flows(source: SourceFunction) -> Iterator[tuple[str, str]]:
     """Yield (target, origin) for each assignment that may make one name stand for another's tensor."""
-    local = local_names(source.node)
+    local = source.local
     for node in all_nodes(source.node):
         if isinstance(node, ast.Assign):
             for target in node.targets:

@@ -21,7 +21,7 @@ from brickwork.frontend.loop_heads import sources
 from brickwork.frontend.lowering_state import dimensions
 from brickwork.frontend.ranks import asked, branches_by_rank, indexed, least_ranks
 from brickwork.frontend.rules import WrongRankError
-from brickwork.frontend.source import SourceFunction, local_names, rebound_names
+from brickwork.frontend.source import SourceFunction, rebound_names
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.language.math import is_pointwise, is_without_formula
@@ -192,7 +192,7 @@ def _least(
     seen: tuple[SourceFunction, ...] = (),
 ) -> dict[str, int]:
     """Return the ranks that names have at least, also by loops over them and by the helpers that they are given to."""
-    local = local_names(source.node)
+    local = source.local
 
     def is_like(node: ast.Call) -> bool:
         name = intrinsic(resolve(node.func, source.captured, local))
