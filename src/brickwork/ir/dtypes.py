@@ -50,7 +50,7 @@ class DType:
     @property
     def is_integer(self) -> bool:
         """Whether this is an integer type (bool is not)."""
-        return self.kind in {Kind.INT, Kind.UINT}
+        return self.kind is Kind.INT or self.kind is Kind.UINT
 
 
 BOOL = DType("bool", Kind.BOOL, 8)

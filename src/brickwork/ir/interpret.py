@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, MutableSequence, Sequence
 from dataclasses import field
 from enum import Enum
+from operator import attrgetter
 from typing import TypeAlias, assert_never
 
 from brickwork.diagnostics.location import chain
@@ -55,14 +56,13 @@ from brickwork.ir.nodes import (
     Size,
     Statement,
     Store,
-    Symbol,
     Tensor,
     TensorListParameter,
     TensorParameter,
     While,
 )
 from brickwork.ir.race_detector import Access, Detector
-from brickwork.ir.scalar_semantics import Number, cast, evaluate, narrow
+from brickwork.ir.scalar_semantics import Number, cast, function_of, narrow
 from brickwork.ir.walk import assigned_symbols, statements
 from brickwork.records import dataclass
 
@@ -104,16 +104,20 @@ class _Flow(Enum):
     RETURN = "return"
 
 
+_NEXT = _Flow.NEXT
+_NUMBER = attrgetter("number")
+
+
 @dataclass(slots=True)
 class _State:
-    """The variables and tensors of a run."""
+    """The variables and tensors of a run, by their numbers."""
 
-    values: dict[Symbol, Number] = field(default_factory=dict[Symbol, Number])
-    memories: dict[Tensor, Memory] = field(default_factory=dict[Tensor, Memory])
-    given: dict[Tensor, Memory] = field(default_factory=dict[Tensor, Memory])
+    values: dict[int, Number] = field(default_factory=dict[int, Number])
+    memories: dict[int, Memory] = field(default_factory=dict[int, Memory])
+    given: dict[int, Memory] = field(default_factory=dict[int, Memory])
     results: tuple[Memory, ...] = ()
     detector: Detector | None = None
-    made: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
+    made: dict[int, int] = field(default_factory=dict[int, int])
     """The number of the array that each local is now."""
     arrays: int = 0
 
@@ -138,12 +142,12 @@ def run_program(
         _bind(state, parameter, argument)
     for parameter in program.parameters:
         if isinstance(parameter, KeyParameter):
-            state.values[parameter.symbol] = cast(key, INT64)
+            state.values[parameter.symbol.number] = cast(key, INT64)
             if parameter.cell is not None:
-                state.memories[parameter.cell] = Memory([cast(key, INT64)], (1,), (1,), INT64)
+                state.memories[parameter.cell.number] = Memory([cast(key, INT64)], (1,), (1,), INT64)
     returned = next((node.tensors for node in statements(program) if isinstance(node, Return)), ())
     if out:
-        state.given = dict(zip(returned, out, strict=True))
+        state.given = dict(zip(map(_NUMBER, returned), out, strict=True))
     _block(program.body)(state)
     return state.results
 
@@ -153,8 +157,8 @@ def run_kernel(
 ) -> None:
     """Run a kernel on its tensors and scalars, in the order in which it names them."""
     state = _State(detector=Detector() if check else None)
-    state.memories.update(zip(kernel.tensors, memories, strict=True))
-    state.values.update(zip(kernel.scalars, scalars, strict=True))
+    state.memories.update(zip(map(_NUMBER, kernel.tensors), memories, strict=True))
+    state.values.update(zip(map(_NUMBER, kernel.scalars), scalars, strict=True))
     _block(kernel.body)(state)
 
 
@@ -163,12 +167,12 @@ def _bind(state: _State, parameter: Parameter, argument: Argument) -> None:
         case AbsentParameter(), None:
             pass
         case TensorParameter(), Memory():
-            state.memories[parameter.tensor] = argument
+            state.memories[parameter.tensor.number] = argument
         case ScalarParameter(), bool() | int() | float():
-            state.values[parameter.symbol] = cast(argument, parameter.symbol.dtype)
+            state.values[parameter.symbol.number] = cast(argument, parameter.symbol.dtype)
         case ListParameter(), Sequence():
             for symbol, value in zip(parameter.symbols, argument, strict=True):
-                state.values[symbol] = cast(_number(value), symbol.dtype)
+                state.values[symbol.number] = cast(_number(value), symbol.dtype)
         case TensorListParameter(), Sequence():
             for tensor, memory in zip(parameter.tensors, argument, strict=True):
                 _bind(state, TensorParameter(tensor), memory)
@@ -193,7 +197,7 @@ def _expression(node: Expression) -> _Value:
         case Read():
             return _read(node)
         case Size():
-            tensor, axis = node.tensor, node.axis
+            tensor, axis = node.tensor.number, node.axis
             return lambda state: state.memories[tensor].sizes[axis]
         case Load():
             return _load(node)
@@ -211,20 +215,24 @@ def _expression(node: Expression) -> _Value:
 
 
 def _read(node: Read) -> _Value:
-    symbol, loc = node.symbol, node.loc
+    number = node.symbol.number
 
     def run(state: _State) -> Number:
-        if symbol not in state.values:
-            raise UnboundLocalError(f"{loc}: `{symbol.name}` is read before it is assigned")
-        return state.values[symbol]
+        try:
+            return state.values[number]
+        except KeyError:
+            raise UnboundLocalError(f"{node.loc}: `{node.symbol.name}` is read before it is assigned") from None
 
     return run
 
 
 def _apply(node: Apply) -> _Value:
-    operator, dtype = node.operator, node.operands[0].dtype
+    function = function_of(node.operator, node.operands[0].dtype)
     operands = [_expression(operand) for operand in node.operands]
-    return lambda state: evaluate(operator, [operand(state) for operand in operands], dtype)
+    if len(operands) != 2:
+        return lambda state: function(*[operand(state) for operand in operands])
+    left, right = operands
+    return lambda state: function(left(state), right(state))
 
 
 def _select(node: Select) -> _Value:
@@ -253,27 +261,36 @@ def _element(
     """Return what finds the memory and the position of an access, checks it and reports it to the detector."""
     operands = [_expression(index) for index in indices]
     combine = node.combine if isinstance(node, Store) else None
+    flat = isinstance(node, Load | Store) and node.access == FLAT_ACCESS
+    number = tensor.number
 
     def locate(state: _State) -> tuple[Memory, int]:
-        memory = state.memories[tensor]
-        values = tuple(int(operand(state)) for operand in operands)
-        flat = isinstance(node, Load | Store) and node.access == FLAT_ACCESS
+        memory = state.memories[number]
+        values = [int(operand(state)) for operand in operands]
         sizes = (*memory.sizes[:-1], math.prod(memory.sizes)) if flat else memory.sizes
-        for axis, (value, size) in enumerate(zip(values, sizes, strict=True)):
+        position = memory.offset
+        for value, size, stride in zip(values, sizes, memory.strides, strict=True):
             if not 0 <= value < size:
-                name = f"{'list' if tensor.is_local else 'tensor'} '{tensor.name}'"
-                given = value - size if value < 0 else value  # A negative index counts from the end.
-                where = f"dimension {axis} of {name} with size {size} (shape {memory.sizes})"
-                raise IndexError(f"index {given} is out of bounds for {where} ({chain(node.loc)})")
-        # A flat index counts elements in memory; an axis of size 1 may have any stride in a dense tensor.
-        position = memory.offset + values[-1] if flat else memory.position(values)
+                raise _outside(node, tensor, memory, values, sizes)
+            position += value * stride
+        if flat:  # It counts elements in memory; an axis of size 1 may have any stride in a dense tensor.
+            position = memory.offset + values[-1]
         if state.detector is not None:
-            now = Access(0, tensor, values, writes, combine, node.loc)
-            storage = -state.made[tensor] if tensor.is_local else id(memory.data)
+            now = Access(0, tensor, tuple(values), writes, combine, node.loc)
+            storage = -state.made[number] if tensor.is_local else id(memory.data)
             state.detector.access((storage, position), now)
         return memory, position
 
     return locate
+
+
+def _outside(node: Node, tensor: Tensor, memory: Memory, values: Sequence[int], sizes: Sequence[int]) -> IndexError:
+    """Return what tells of the first index that is not below its size."""
+    axis = next(axis for axis, value in enumerate(values) if not 0 <= value < sizes[axis])
+    name = f"{'list' if tensor.is_local else 'tensor'} '{tensor.name}'"
+    given = values[axis] - sizes[axis] if values[axis] < 0 else values[axis]  # A negative index counts from the end.
+    where = f"dimension {axis} of {name} with size {sizes[axis]} (shape {memory.sizes})"
+    return IndexError(f"index {given} is out of bounds for {where} ({chain(node.loc)})")
 
 
 def _random(node: Random) -> _Value:
@@ -301,13 +318,15 @@ def _random(node: Random) -> _Value:
 
 def _block(block: Block) -> _Step:
     steps = [_statement(statement) for statement in block]
+    if len(steps) == 1:
+        return steps[0]
 
     def run(state: _State) -> _Flow:
         for step in steps:
             flow = step(state)
-            if flow is not _Flow.NEXT:
+            if flow is not _NEXT:
                 return flow
-        return _Flow.NEXT
+        return _NEXT
 
     return run
 
@@ -345,11 +364,11 @@ def _statement(node: Statement) -> _Step:
 
 
 def _assign(node: Assign) -> _Step:
-    symbol, value = node.symbol, _expression(node.value)
+    number, value = node.symbol.number, _expression(node.value)
 
     def run(state: _State) -> _Flow:
-        state.values[symbol] = value(state)
-        return _Flow.NEXT
+        state.values[number] = value(state)
+        return _NEXT
 
     return run
 
@@ -364,9 +383,9 @@ def _store(node: Store) -> _Step:
         stored = value(state)
         memory, position = locate(state)
         if combine is not None:
-            stored = evaluate(combine, [memory.data[position], stored], value_dtype(memory.dtype))
+            stored = function_of(combine, value_dtype(memory.dtype))(memory.data[position], stored)
         memory.data[position] = narrow(stored, memory.dtype)
-        return _Flow.NEXT
+        return _NEXT
 
     return run
 
@@ -378,10 +397,10 @@ def _local(node: Local) -> _Step:
     initial = node.values or (cast(0, dtype),) * math.prod(sizes)
 
     def run(state: _State) -> _Flow:
-        state.memories[tensor] = Memory([*initial], sizes, strides, dtype)
+        state.memories[tensor.number] = Memory([*initial], sizes, strides, dtype)
         state.arrays += 1
-        state.made[tensor] = state.arrays
-        return _Flow.NEXT
+        state.made[tensor.number] = state.arrays
+        return _NEXT
 
     return run
 
@@ -396,31 +415,28 @@ def _for(node: For) -> _Step:
     parallel = node.role is not Role.SEQUENTIAL
     watched = parallel or node.claimed
     kept = {reduction.symbol for reduction in node.reductions}
-    private = assigned_symbols(node.body) - kept if parallel else frozenset[Symbol]()
-
-    def iterate(state: _State, index: int, detector: Detector | None) -> _Flow:
-        state.values[node.index] = index
-        if detector is not None:
-            detector.iterate(index)
-        flow = body(state)
-        if detector is not None:
-            for symbol in private:
-                state.values.pop(symbol, None)
-        return flow
+    private = {each.number for each in assigned_symbols(node.body) - kept} if parallel else set[int]()
+    number = node.index.number
 
     def run(state: _State) -> _Flow:
         detector = state.detector if watched else None
         bounds = range(int(start(state)), int(stop(state)))
         if detector is not None:
             detector.enter(node)
-        flow = _Flow.NEXT
+        flow = _NEXT
         for index in bounds:
-            flow = iterate(state, index, detector)
-            if flow in {_Flow.BREAK, _Flow.RETURN}:
+            state.values[number] = index
+            if detector is not None:
+                detector.iterate(index)
+            flow = body(state)
+            if detector is not None:
+                for symbol in private:
+                    state.values.pop(symbol, None)
+            if flow is _Flow.BREAK or flow is _Flow.RETURN:
                 break
         if detector is not None:
             detector.leave()
-        return _Flow.RETURN if flow is _Flow.RETURN else _Flow.NEXT
+        return _Flow.RETURN if flow is _Flow.RETURN else _NEXT
 
     return run
 
@@ -431,12 +447,12 @@ def _while(node: While) -> _Step:
     def run(state: _State) -> _Flow:
         while True:
             flow = prelude(state)
-            if flow is _Flow.NEXT:
+            if flow is _NEXT:
                 if not condition(state):
-                    return _Flow.NEXT
+                    return _NEXT
                 flow = body(state)
             if flow is _Flow.BREAK:
-                return _Flow.NEXT
+                return _NEXT
             if flow is _Flow.RETURN:
                 return flow
 
@@ -451,17 +467,17 @@ def _check(node: Check) -> _Step:
         if not condition(state):
             message = failure.message.format(*(value(state) for value in values))
             raise EXCEPTIONS[failure.kind](f"{message} ({chain(node.loc)})")
-        return _Flow.NEXT
+        return _NEXT
 
     return run
 
 
 def _rebind(node: Rebind) -> _Step:
-    targets, sources = node.targets, node.sources
+    targets, sources = ([each.number for each in group] for group in (node.targets, node.sources))
 
     def run(state: _State) -> _Flow:
         state.memories.update(zip(targets, [state.memories[source] for source in sources], strict=True))
-        return _Flow.NEXT
+        return _NEXT
 
     return run
 
@@ -471,7 +487,7 @@ def _rebind(node: Rebind) -> _Step:
 
 def _return(node: Return) -> _Step:
     def run(state: _State) -> _Flow:
-        state.results = tuple(state.memories[tensor] for tensor in node.tensors)
+        state.results = tuple(state.memories[tensor.number] for tensor in node.tensors)
         return _Flow.RETURN
 
     return run
@@ -486,25 +502,25 @@ def _allocate(node: Allocate) -> _Step:
         if any(size < 0 for size in shape):
             raise RuntimeError(f"{node.loc}: `{tensor.name}` cannot have the shape {shape}")
         memory = _given(state, node, shape) or _new(state, node, shape)
-        state.memories[tensor] = memory
+        state.memories[tensor.number] = memory
         if fill is not None:
             value = narrow(cast(fill(state), value_dtype(memory.dtype)), memory.dtype)
             for position in _positions(memory):
                 memory.data[position] = value
-        return _Flow.NEXT
+        return _NEXT
 
     return run
 
 
 def _given(state: _State, node: Allocate, shape: tuple[int, ...]) -> Memory | None:
-    memory = state.given.get(node.tensor) if node.given else None
+    memory = state.given.get(node.tensor.number) if node.given else None
     if memory is not None and memory.sizes != shape:
         raise ValueError(f"{node.loc}: `out` for `{node.tensor.name}` has shape {memory.sizes}, the result {shape}")
     return memory
 
 
 def _new(state: _State, node: Allocate, shape: tuple[int, ...]) -> Memory:
-    order = _order(state.memories[node.like]) if node.like is not None else tuple(range(len(shape)))
+    order = _order(state.memories[node.like.number]) if node.like is not None else tuple(range(len(shape)))
     strides = [0] * len(shape)
     step = 1
     for axis in reversed(order):

@@ -84,15 +84,16 @@ class Detector:
     def access(self, element: Element, now: Access) -> None:
         """Record an access, whose `iteration` is filled in here; raise RaceError if it collides with another one."""
         for watch in self._watches:
-            here = replace(now, iteration=watch.iteration)
-            history = watch.elements.setdefault(element, _History())
-            other = _collision(history, here)
+            iteration, history = watch.iteration, watch.elements.get(element)
+            if history is None:
+                history = watch.elements[element] = _History()
+            other = _collision(history, now, iteration)
             if other is not None:
-                raise RaceError(_describe(watch.loop, other, here))
-            seen = history.writes if here.writes else history.reads
-            alike = [access for access in seen if access.combine == here.combine]
-            if len(alike) < 2 and all(access.iteration != here.iteration for access in alike):
-                seen.append(here)
+                raise RaceError(_describe(watch.loop, other, replace(now, iteration=iteration)))
+            seen = history.writes if now.writes else history.reads
+            alike = [access.iteration for access in seen if access.combine == now.combine]
+            if len(alike) < 2 and iteration not in alike:
+                seen.append(replace(now, iteration=iteration))
         if not now.tensor.is_local:
             self._step(element, now)
 
@@ -114,9 +115,11 @@ class Detector:
             self._own.add(element)
 
 
-def _collision(history: _History, now: Access) -> Access | None:
-    candidates = [*history.writes, *(history.reads if now.writes else ())]
-    return next((other for other in candidates if other.iteration != now.iteration and not _commute(other, now)), None)
+def _collision(history: _History, now: Access, iteration: int) -> Access | None:
+    for other in (*history.writes, *history.reads) if now.writes else history.writes:
+        if other.iteration != iteration and not _commute(other, now):
+            return other
+    return None
 
 
 def _commute(one: Access, other: Access) -> bool:

@@ -13,10 +13,11 @@ import math
 import operator as python
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import TypeAlias
 
 from brickwork.ir.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, Kind
-from brickwork.ir.operators import Operator
+from brickwork.ir.operators import Operator, Result
 
 Number: TypeAlias = bool | int | float
 
@@ -30,6 +31,8 @@ def wrap(value: int, bits: int, *, signed: bool) -> int:
     >>> wrap(200, 8, signed=True)
     -56
     """
+    if 0 <= value < 1 << (bits - 1):
+        return value
     value &= (1 << bits) - 1
     return value - (1 << bits) if signed and value >> (bits - 1) else value
 
@@ -37,9 +40,12 @@ def wrap(value: int, bits: int, *, signed: bool) -> int:
 def round_float32(value: float) -> float:
     """Return the float32 nearest to `value`, ties to even, infinity beyond the range."""
     try:
-        return struct.unpack("<f", struct.pack("<f", value))[0]
+        return _FLOAT32.unpack(_FLOAT32.pack(value))[0]
     except OverflowError:
         return math.copysign(math.inf, value)
+
+
+_FLOAT32 = struct.Struct("<f")
 
 
 def round_float16(value: float) -> float:
@@ -114,16 +120,32 @@ def _normal(value: Number, dtype: DType) -> Number:
 
 
 def evaluate(operator: Operator, operands: Sequence[Number], dtype: DType) -> Number:
-    """Return `operator` applied to operands of the value type `dtype`.
+    """Return `operator` applied to operands of the value type `dtype`, as `function_of` says."""
+    return function_of(operator, dtype)(*operands)
+
+
+@cache
+def function_of(operator: Operator, dtype: DType) -> Callable[..., Number]:
+    """Return what `operator` does to operands of the value type `dtype`.
 
     An integer division by zero, a negative integer exponent and a shift by a negative count have no value: a Check
     stands before them, and here they raise.
     """
     if dtype.is_float and operator.name in ROUNDED:
-        return ROUNDED[operator.name](*operands, dtype)
-    table = FLOATS if dtype.is_float else INTEGERS
-    result = (table.get(operator.name) or ALL[operator.name])(*operands)
-    return result if isinstance(result, bool) else _normal(result, dtype)
+        return partial(_with_type, ROUNDED[operator.name], dtype)
+    function = (FLOATS if dtype.is_float else INTEGERS).get(operator.name) or ALL[operator.name]
+    if operator.result is Result.BOOL:
+        return function
+    if dtype is FLOAT32:
+        return lambda *operands: round_float32(function(*operands))
+    if dtype.is_integer:
+        signed = dtype.kind is Kind.INT
+        return lambda *operands: wrap(int(function(*operands)), 64, signed=signed)
+    return function
+
+
+def _with_type(function: Callable[..., Number], dtype: DType, *operands: Number) -> Number:
+    return function(*operands, dtype)
 
 
 def _and(left: int, right: int) -> int:
