@@ -1,13 +1,17 @@
 """The only door to isl: formulas become integer sets, and questions about them are answered or given up.
 
 Products of atoms become variables of their own. Every question has an operation limit; running out, or anything that
-isl cannot do, is answered by None ("not known"). Nothing in here knows of loops or accesses.
+isl cannot do, is answered by None ("not known"). A question is a text, and its answer depends on nothing else: the
+newest answers are kept, since the passes over a kernel, and kernels that are alike, ask the same. Nothing in here knows
+of loops or accesses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from itertools import starmap
+from typing import TYPE_CHECKING, TypeAlias
 
 from brickwork.analysis.eliminate import left_over
 from brickwork.analysis.formula import AllOf, AnyOf, Comparison, Formula, Unknown, comparisons
@@ -28,14 +32,15 @@ OPERATION_LIMIT = 50_000
 """Steps of isl for one question; some milliseconds."""
 QUESTION_LIMIT = 120
 """Questions about one kernel; further ones are not asked."""
+REMEMBERED = 2048
+"""Answers of each kind that are kept: a kernel takes some tens."""
 
 
 class Solver:
-    """Asks isl about formulas; one for a kernel, so that its context is shared."""
+    """Asks isl about formulas; one for a pass over a kernel, whose questions it counts."""
 
     def __init__(self) -> None:
         """Begin without isl: it is loaded, which takes a while, at the first question."""
-        self._loaded: islpy.Context | None = None
         self._questions = 0
         self._known: dict[tuple[Formula, ...], bool | None] = {}
         self._answers: dict[tuple[str, ...], bool | None] = {}
@@ -66,17 +71,8 @@ class Solver:
         texts = [_formula_text(formula, names) for formula in formulas]
         key = tuple(sorted(texts))
         if key not in self._answers:
-            self._answers[key] = self._answer(_text({}, names, formulas))
+            self._answers[key] = _is_feasible(_text({}, names, formulas)) if self._may_ask() else None
         return self._answers[key]
-
-    def _answer(self, text: str) -> bool | None:
-        import islpy
-
-        try:
-            context = self._context()
-            return not islpy.Set(text, context).is_empty()
-        except islpy.Error:
-            return None
 
     def parameters_where(
         self, formulas: Sequence[Formula], known: Sequence[Formula]
@@ -85,46 +81,84 @@ class Solver:
 
         The answer is a disjunction of conjunctions.
         """
-        import islpy
-
         names = _names((*formulas, *known))
         parameters = {monomial: name for monomial, name in names.items() if all(map(_is_parameter, monomial))}
         rest = {monomial: name for monomial, name in names.items() if monomial not in parameters}
-        try:
-            context = self._context()
-            found = islpy.Set(_text(parameters, rest, formulas), context).params()
-            base = islpy.Set(_text(parameters, rest, known), context).params()
-            return _disjuncts(found.gist(base).coalesce(), parameters)
-        except islpy.Error:
+        if not self._may_ask():
             return None
+        found = _parameters_where(_text(parameters, rest, formulas), _text(parameters, rest, known))
+        monomials: dict[str, Monomial] = {"": (), **{name: monomial for monomial, name in parameters.items()}}
+        if found is None:
+            return None
+
+        def comparison(terms: _Terms, same: bool) -> Comparison:
+            return Comparison(combine((monomials[name], factor) for name, factor in terms), same)
+
+        return tuple(tuple(starmap(comparison, each)) for each in found)
 
     def sample(self, formulas: Sequence[Formula]) -> dict[Monomial, int] | None:
         """Return integers that satisfy all formulas, or None if there are none or none were found."""
-        import islpy
-
         names = _names(formulas)
-        try:
-            context = self._context()
-            point = islpy.Set(_text({}, names, formulas), context).sample_point()
-            if point.is_void():
-                return None
-            values = [point.get_coordinate_val(islpy.dim_type.set, place) for place in range(len(names))]
-            return {monomial: int(value.to_python()) for monomial, value in zip(names, values, strict=True)}
-        except islpy.Error:
-            return None
+        values = _sample(_text({}, names, formulas), len(names)) if self._may_ask() else None
+        return None if values is None else dict(zip(names, values, strict=True))
 
-    def _context(self) -> islpy.Context:
-        """Return isl's context with a fresh allowance."""
-        import islpy
-
-        if self._loaded is None:
-            self._loaded = islpy.Context()
+    def _may_ask(self) -> bool:
+        """Count a question; return whether it is one of those that are asked."""
         self._questions += 1
-        if self._questions > QUESTION_LIMIT:
-            raise islpy.Error("no more questions")
-        self._loaded.reset_operations()
-        self._loaded.set_max_operations(OPERATION_LIMIT)
-        return self._loaded
+        return self._questions <= QUESTION_LIMIT
+
+
+@lru_cache(REMEMBERED)
+def _is_feasible(text: str) -> bool | None:
+    """Return whether a set has members."""
+    import islpy
+
+    try:
+        return not islpy.Set(text, _context()).is_empty()
+    except islpy.Error:
+        return None
+
+
+_Terms: TypeAlias = tuple[tuple[str, int], ...]
+"""Factors by the names of variables; the constant has none."""
+
+
+@lru_cache(REMEMBERED)
+def _parameters_where(text: str, known: str) -> tuple[tuple[tuple[_Terms, bool], ...], ...] | None:
+    """Return for which parameters a set has members, given that `known` has; of each comparison whether it is equal."""
+    import islpy
+
+    try:
+        context = _context()
+        found = islpy.Set(text, context).params()
+        base = islpy.Set(known, context).params()
+        return _disjuncts(found.gist(base).coalesce())
+    except islpy.Error:
+        return None
+
+
+@lru_cache(REMEMBERED)
+def _sample(text: str, count: int) -> tuple[int, ...] | None:
+    """Return the coordinates of a member of a set, or None if there is none or none was found."""
+    import islpy
+
+    try:
+        point = islpy.Set(text, _context()).sample_point()
+        if point.is_void():
+            return None
+        values = [point.get_coordinate_val(islpy.dim_type.set, place) for place in range(count)]
+        return tuple(int(value.to_python()) for value in values)
+    except islpy.Error:
+        return None
+
+
+def _context() -> islpy.Context:
+    """Return a context for one question, with its allowance; it is made in half a microsecond."""
+    import islpy
+
+    context = islpy.Context()
+    context.set_max_operations(OPERATION_LIMIT)
+    return context
 
 
 def _is_parameter(atom: Atom) -> bool:
@@ -169,21 +203,17 @@ def _polynomial_text(polynomial: Polynomial, names: dict[Monomial, str]) -> str:
     return " + ".join(terms) or "0"
 
 
-def _disjuncts(found: islpy.Set, names: dict[Monomial, str]) -> tuple[tuple[Comparison, ...], ...] | None:
+def _disjuncts(found: islpy.Set) -> tuple[tuple[tuple[_Terms, bool], ...], ...] | None:
     import islpy
 
-    monomials = {name: monomial for monomial, name in names.items()}
-    result: list[tuple[Comparison, ...]] = []
+    result: list[tuple[tuple[_Terms, bool], ...]] = []
     for basic in found.get_basic_sets():
         if basic.dim(islpy.dim_type.div):
             return None
-        constraints: list[Comparison] = []
-        for constraint in basic.get_constraints():
-            factors = constraint.get_coefficients_by_name()
-            terms = [
-                (() if isinstance(name, int) else monomials[name], int(value.to_python()))
-                for name, value in factors.items()
-            ]
-            constraints.append(Comparison(combine(terms), constraint.is_equality()))
-        result.append(tuple(constraints))
+        result.append(tuple((_terms(each), each.is_equality()) for each in basic.get_constraints()))
     return tuple(result)
+
+
+def _terms(constraint: islpy.Constraint) -> _Terms:
+    factors = constraint.get_coefficients_by_name()
+    return tuple(("" if isinstance(name, int) else name, int(value.to_python())) for name, value in factors.items())

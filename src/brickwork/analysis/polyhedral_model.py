@@ -44,6 +44,10 @@ class Loop:
     depth: int
     leaves: bool
 
+    def __hash__(self) -> int:
+        """Return that of the index: loops are looked up often, and their bodies are long."""
+        return hash(self.atom)
+
     @property
     def domain(self) -> tuple[Formula, Formula]:
         """The range of the index."""

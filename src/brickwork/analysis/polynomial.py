@@ -26,6 +26,11 @@ class SizeAtom:
     tensor: Tensor
     axis: int
 
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """A key that puts atoms in a fixed order."""
+        return (0, self.tensor.number, self.axis)
+
     def __hash__(self) -> int:
         """Return one that other atoms do not have."""
         return 4 * (8 * self.tensor.number + self.axis)
@@ -36,6 +41,11 @@ class ScalarAtom:
     """An integer argument of the kernel."""
 
     symbol: Symbol
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """A key that puts atoms in a fixed order."""
+        return (1, self.symbol.number, 0)
 
     def __hash__(self) -> int:
         """Return one that other atoms do not have."""
@@ -50,6 +60,11 @@ class IndexAtom:
     number: int
     depth: int
 
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """A key that puts atoms in a fixed order."""
+        return (2, self.number, 0)
+
     def __hash__(self) -> int:
         """Return one that other atoms do not have."""
         return 4 * self.number + 2
@@ -61,6 +76,11 @@ class UnknownAtom:
 
     number: int
     depth: int
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """A key that puts atoms in a fixed order."""
+        return (3, self.number, 0)
 
     def __hash__(self) -> int:
         """Return one that other atoms do not have."""
@@ -193,15 +213,7 @@ class Polynomial:
 
 def order_of(atom: Atom) -> tuple[int, int, int]:
     """Return a key that puts atoms in a fixed order."""
-    match atom:
-        case SizeAtom(tensor, axis):
-            return (0, tensor.number, axis)
-        case ScalarAtom(symbol):
-            return (1, symbol.number, 0)
-        case IndexAtom(_, count):
-            return (2, count, 0)
-        case UnknownAtom(count):
-            return (3, count, 0)
+    return atom.order
 
 
 def combine(terms: Iterable[tuple[Monomial, int]]) -> Polynomial:
@@ -221,7 +233,7 @@ def _place(term: tuple[Monomial, int]) -> tuple[int, list[tuple[int, int, int]]]
 
 def place_of(monomial: Monomial) -> tuple[int, list[tuple[int, int, int]]]:
     """Return a key that puts products of atoms in the order in which they stand in polynomials."""
-    return len(monomial), [order_of(atom) for atom in monomial]
+    return len(monomial), [atom.order for atom in monomial]
 
 
 def cofactor(polynomial: Polynomial, atom: Atom) -> Polynomial | None:

@@ -70,14 +70,14 @@ def test_what_is_left_falls_into_parts() -> None:
 
 
 def test_parts_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    answer = Solver._answer  # pyright: ignore[reportPrivateUsage]  # counted
+    asked: list[Solver] = []
+    may_ask = Solver._may_ask  # pyright: ignore[reportPrivateUsage]  # counted
 
-    def counted(self: Solver, text: str) -> bool | None:
-        asked.append(text)
-        return answer(self, text)
+    def counted(self: Solver) -> bool:
+        asked.append(self)
+        return may_ask(self)
 
-    monkeypatch.setattr(Solver, "_answer", counted)
+    monkeypatch.setattr(Solver, "_may_ask", counted)
     solver, odd = Solver(), Comparison(a.scale(2) - b.scale(3) + number(1), equal=True)
     for limit in range(5):
         assert solver.feasible([odd, inside(e, f), at_least(f, number(limit))]) is True

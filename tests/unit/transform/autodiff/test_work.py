@@ -187,13 +187,13 @@ def test_what_the_host_has_checked_has_no_second_body() -> None:
 
 def test_little_is_asked_of_isl(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    context = Solver._context  # pyright: ignore[reportPrivateUsage]  # counted
+    may_ask = Solver._may_ask  # pyright: ignore[reportPrivateUsage]  # counted
 
     def counted(self: Solver) -> Any:
         asked.append(1)
-        return context(self)
+        return may_ask(self)
 
-    monkeypatch.setattr(Solver, "_context", counted)
+    monkeypatch.setattr(Solver, "_may_ask", counted)
     made, signature = backward_of(strided, (numbers(2, 9), numbers(4, 2, 3), 2, 2, numbers(4, 4)))
     program = derive.program_of(made, signature)
     assert len(asked) <= 4
