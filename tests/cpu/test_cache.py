@@ -1,5 +1,6 @@
 """The cache: an entry is found again, here and in other processes; damage and read-only folders cost a compile."""
 
+import math
 import multiprocessing
 import os
 import pwd
@@ -46,6 +47,19 @@ def test_an_entry_is_found_in_memory_and_on_disk():
     assert found == ENTRY
     assert found is not ENTRY
     assert cache.get(key) is found
+
+
+def test_the_folder_is_looked_through_for_each_part_of_the_limit_that_was_written(monkeypatch):
+    looks = []
+    monkeypatch.setattr(cache, "_files", lambda directory: looks.append(directory) or [])
+    monkeypatch.setattr(cache._state, "written", math.inf)
+    for number in range(3):
+        cache.put(cache.key_of([f"looked {number}"]), ENTRY)
+    assert len(looks) == 1
+    with config.override(cache_size=1):
+        for number in range(9):
+            cache.put(cache.key_of([f"looked again {number}"]), ENTRY)
+    assert len(looks) == 2
 
 
 def test_keys_tell_parts_apart():

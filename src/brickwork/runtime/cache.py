@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 import threading
@@ -31,6 +32,8 @@ _DIGEST = hashlib.sha256().digest_size
 _LENGTH = 8
 _SUFFIX = ".entry"
 _MEGABYTE = 1 << 20
+_UNSEEN = 1 / 64
+"""The part of the limit that a process writes before it looks whether there is too much: a look asks for each file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class _State:
     disk_hits: int = 0
     misses: int = 0
     warned: bool = False
+    written: float = math.inf
+    """Bytes that were written since the folder was last looked through."""
 
 
 _state = _State()
@@ -103,14 +108,20 @@ def put(key: str, entry: Entry) -> None:
         _state.entries[key] = entry
     if not config.cache_size:
         return
-    path = _path(key)
+    path, data = _path(key), encode(entry)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write(path, encode(entry))
+        _write(path, data)
     except OSError as error:
         _warn(f"brickwork cannot write to its cache ({error}); code is compiled again in each process")
         return
-    _trim(config.cache_path(), config.cache_size * _MEGABYTE, keep=path)
+    limit = config.cache_size * _MEGABYTE
+    with _state.lock:
+        _state.written += len(data)
+        if _state.written < limit * _UNSEEN:
+            return
+        _state.written = 0
+    _trim(config.cache_path(), limit, keep=path)
 
 
 def obtain(key: str, make: Callable[[], Entry]) -> tuple[Entry, bool]:
