@@ -7,6 +7,8 @@ import torch
 
 import brickwork as bw
 
+OPTIMISED = True
+
 
 def horner(x: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)

@@ -11,6 +11,8 @@ import torch
 import brickwork as bw
 from support.gpu import only_cpu, settle, settled
 
+OPTIMISED = True
+
 NO_RESERVE = 0x4000
 """Linux's flag of a mapping that may be larger than memory; Python has no name for it."""
 

@@ -6,6 +6,8 @@ import torch
 
 import brickwork as bw
 
+OPTIMISED = True
+
 EXPONENTS = (0.5, -0.5, -1, -2, 1, 2, 3)
 
 
