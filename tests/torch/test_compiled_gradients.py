@@ -1,11 +1,7 @@
 """Gradients under `torch.compile`, in exported programs and packages, under checkpointing, and in a second process."""
 
 import functools
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -189,38 +185,6 @@ def test_packages(device, tmp_path):
     )
     loaded = torch._inductor.aoti_load_package(path)
     torch.testing.assert_close(loaded(k), network(k).detach())
-
-
-SECOND = """
-import sys, torch
-from torch._dynamo import compiled_autograd
-from torch._dynamo.utils import counters
-sys.path.insert(0, sys.argv[1])
-from support.operators import timex
-w, k = torch.randn(4, 6, requires_grad=True), torch.randn(2, 4, 6, requires_grad=True)
-compiled = torch.compile(lambda w, k: timex(w, k, 0.1).square().sum(), fullgraph=True)
-ours = torch.autograd.grad(compiled(w, k), (w, k))
-torch.testing.assert_close(ours, torch.autograd.grad(timex(w, k, 0.1).square().sum(), (w, k)))
-print(counters["aot_autograd"]["autograd_cache_hit"], counters["inductor"]["fxgraph_cache_hit"])
-"""
-
-
-@pytest.mark.slow
-def test_a_second_process_uses_the_graph_of_the_first(tmp_path):
-    if shutil.which("g++") is None:
-        pytest.skip("Inductor needs a C++ compiler for the CPU, and there is none here")
-    path = tmp_path / "program.py"
-    path.write_text(SECOND)
-    environment = {
-        **os.environ,
-        "BRICKWORK_CACHE_DIR": str(tmp_path / "brickwork"),
-    }
-    command = [sys.executable, str(path), str(Path(__file__).parents[1])]
-    outputs = [
-        subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout for _ in range(2)
-    ]
-    assert outputs[0].split() == ["0", "0"]
-    assert int(outputs[1].split()[0]) >= 1
 
 
 def test_derivatives_of_a_compiled_function(device):

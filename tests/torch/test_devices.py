@@ -2,9 +2,6 @@
 
 import ctypes
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -332,29 +329,3 @@ def test_stages_of_gpus_are_not_those_of_the_cpu():
         square.inspect("ptx", torch.ones(3))
     with pytest.raises(ValueError, match=r"no stage 'nonsense'.*ptx.*sass, resources"):
         square.inspect("nonsense", torch.ones(3), device="sm_90")
-
-
-PROGRAM = """
-import sys, torch
-from brickwork import ops
-x = torch.empty(8, 8, device="meta")
-w, k = torch.empty(3, 16, device="meta"), torch.empty(2, 3, 16, device="meta")
-mu = torch.empty(5, device="meta")
-ops.sin.warmup(x, device="sm_90")
-ops.timex.warmup(w, k, 1e-3, device="sm_90")
-ops.sample_normal.warmup(mu, mu, 7, device="sm_90")
-made = [each for op in (ops.sin, ops.timex, ops.sample_normal) for each in op.stats().specialisations]
-print(all(each.cached for each in made), "llvmlite" in sys.modules, torch.cuda.is_initialized())
-"""
-
-
-@pytest.mark.skipif(not has_libdevice(), reason=NO_LIBDEVICE)
-def test_a_second_process_needs_no_compiler(tmp_path):
-    environment = {
-        **os.environ,
-        "BRICKWORK_CACHE_DIR": str(tmp_path),
-        "PYTHONPATH": str(Path(bw.__file__).parents[1]),
-    }
-    command = [sys.executable, "-c", PROGRAM]
-    said = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
-    assert [each.stdout.split() for each in said] == [["False", "True", "False"], ["True", "False", "False"]]

@@ -2,8 +2,6 @@
 
 import math
 import shutil
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -437,34 +435,6 @@ def test_explained():
 
 
 # ---------------------------------------------------------------- what changes
-
-
-CHANGING = """
-import sys
-import torch
-import brickwork as bw
-
-@bw.op("bwfusion::changing")
-def changing(x: torch.Tensor) -> torch.Tensor:
-    out = torch.empty_like(x)
-    for i in range(len(x)):
-        out[i] = FORMULA
-    return out
-
-x = torch.ones(4)
-print(torch.compile(lambda x: changing(x) + 1, fullgraph=True)(x).tolist())
-"""
-
-
-@pytest.mark.slow
-def test_a_cached_graph_does_not_outlive_an_operators_code(tmp_path):
-    if shutil.which("g++") is None:
-        pytest.skip("Inductor's code for the CPU needs a C++ compiler")
-    for factor in (2.0, 3.0):
-        path = tmp_path / "changing.py"
-        path.write_text(CHANGING.replace("FORMULA", f"x[i] * {factor}"))
-        run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
-        assert run.stdout == f"{[factor + 1] * 4}\n"
 
 
 def test_another_definition_is_another_graph():

@@ -5,10 +5,8 @@ import gc
 import importlib.util
 import os
 import pickle
-import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 import torch
@@ -130,36 +128,6 @@ def test_operators_pickle_and_copy_by_name():
     assert pickle.loads(pickle.dumps(square)) is square
     assert copy.deepcopy({"op": square})["op"] is square
     assert copy.copy(square) is square
-
-
-def test_pickles_load_in_a_process_that_has_not_imported_the_module(tmp_path):
-    (tmp_path / "fresh.py").write_text(SOURCE.format(name="fresh", value="x[i] - 1", more=""))
-    (tmp_path / "write.py").write_text("import pickle, fresh; open('op', 'wb').write(pickle.dumps(fresh.fresh))")
-    read = "import pickle, torch; op = pickle.load(open('op', 'rb')); assert op(torch.ones(3)).sum() == 0"
-    (tmp_path / "read.py").write_text(read)
-    for script in ("write.py", "read.py"):
-        run(tmp_path, script)
-
-
-def run(folder, script):
-    environment = os.environ | {
-        "PYTHONPATH": f"{Path(bw.__file__).parents[1]}{os.pathsep}{folder}",
-        "BRICKWORK_CACHE_DIR": str(folder / "cache"),
-    }
-    done = subprocess.run([sys.executable, script], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_warm_cache_needs_no_compiler(tmp_path):
-    (tmp_path / "warm.py").write_text(SOURCE.format(name="warm", value="x[i] + 1", more=""))
-    (tmp_path / "call.py").write_text(
-        "import sys, torch, warm\n"
-        "assert warm.warm(torch.ones(3)).sum() == 6\n"
-        "print(warm.warm.stats().specialisations[0].cached, 'llvmlite' in sys.modules, 'islpy' in sys.modules)"
-    )
-    assert run(tmp_path, "call.py").split()[:2] == ["False", "True"]
-    assert run(tmp_path, "call.py").split() == ["True", "False", "False"]
 
 
 def test_a_damaged_or_unwritable_cache_means_a_compile(tmp_path, define):

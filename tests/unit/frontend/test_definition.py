@@ -1,9 +1,5 @@
 """What `define` finds out of the source alone, and the host part as a function of its own."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import torch
 from torch import Tensor
 
@@ -103,18 +99,7 @@ def test_a_scalar_result_is_a_tensor_without_dimensions():
     assert host(torch.empty(3, device="meta")).shape == ()
 
 
-def test_fingerprints_are_the_same_in_every_process_and_follow_constants():
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import test_definition as t; print(t.define(t.two).fingerprint)"
-    )
-    prints = {
-        subprocess.run(
-            [sys.executable, "-c", script, str(Path(__file__).parent)], capture_output=True, text=True, check=True
-        ).stdout
-        for _ in range(2)
-    }
-    assert len(prints) == 1
-
+def test_fingerprints_follow_constants():
     def made(constant):
         def scaled(x: Tensor) -> None:
             for i in range(x.shape[0]):
