@@ -55,7 +55,8 @@ class Values:
         self.ranges: dict[Atom, frozenset[Atom]] = {}
         self.factors: set[Atom] = set()
         self.degree = 1
-        self.wrapped = False
+        self.wrapped: set[Polynomial] = set()
+        """What may differ from the machine's value."""
         self.used: set[Symbol] = set()
         self.loose: set[Atom] = set()
         self._replaced: dict[Atom, Polynomial] = {}
@@ -98,7 +99,7 @@ class Values:
     @contextmanager
     def trial(self) -> Generator[None]:
         """Forget afterwards what was derived meanwhile: it may rest on limits that turn out not to hold."""
-        made, wrapped = {**self._made}, self.wrapped
+        made, wrapped = {**self._made}, {*self.wrapped}
         yield
         self._made, self.wrapped = made, wrapped
 
@@ -154,7 +155,7 @@ class Values:
         """Return a polynomial that equals the machine's value, where `polynomial` may differ by multiples of 2**64."""
         if self.interval(polynomial).fits:
             return polynomial
-        self.wrapped = True
+        self.wrapped.add(polynomial)
         return self._derived(("wrapped", polynomial), (polynomial,), INT64_RANGE)
 
     def integer(self, expression: Expression, environment: Environment, depth: int) -> Polynomial:
@@ -265,16 +266,26 @@ class Values:
         result = left * right
         if not left.is_constant and not right.is_constant:
             self.degree = max((self.degree, *(len(monomial) for monomial, _ in result.terms)))
-            self._note_factors(result.atoms())
+            self._bounds_of(result.atoms(), self.factors)
         return result
 
-    def _note_factors(self, atoms: Iterable[Atom]) -> None:
-        """Note the parameters that bound a product, through the ranges of loop indices."""
+    def widening(self) -> set[Atom]:
+        """Return the factors of what may wrap, except with a value that may be anything: there no limit helps."""
+        result: set[Atom] = set()
+        derived = set(self._made.values())
+        anything = {atom for atom, interval in self.intervals.items() if interval == INT64_RANGE} - derived
+        for polynomial in self.wrapped:
+            if not polynomial.atoms() & anything:
+                self._bounds_of(polynomial.atoms(), result)
+        return result & self.factors
+
+    def _bounds_of(self, atoms: Iterable[Atom], found: set[Atom]) -> None:
+        """Add atoms, and the parameters that bound them through the ranges of loop indices."""
         for atom in atoms:
-            if atom not in self.factors:
-                self.factors.add(atom)
+            if atom not in found:
+                found.add(atom)
                 bounding = self._bounding.get(atom)
-                self._note_factors(self.ranges.get(atom, ()) if bounding is None else (bounding,))
+                self._bounds_of(self.ranges.get(atom, ()) if bounding is None else (bounding,), found)
 
     def divide(self, dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
         """Return floor quotient and remainder; the divisor is not zero."""

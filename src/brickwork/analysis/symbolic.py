@@ -63,30 +63,35 @@ MOST_TRIALS = 2
 
 
 def model_kernel(kernel: Kernel) -> tuple[Model, dict[Atom, Interval]]:
-    """Return the model of a kernel, and the sizes and scalars assumed to be small so that products do not wrap."""
-    walker = _Walker(kernel, {})
-    walker.block(kernel.body)
+    """Return the model of a kernel, and the sizes and scalars assumed to be small so that products do not wrap.
+
+    Scalars are only assumed to be small where something cannot wrap then. Whether a polynomial is exact is asked of the
+    intervals of its own atoms (`Values.exact`): one that may wrap in spite of the limits is an unknown, and the others
+    keep them.
+    """
     assumed: dict[Atom, Interval] = {}
-    if walker.values.wrapped:
-        sizes = _small(walker.values, SizeAtom)
-        for limits in ({**sizes}, {**sizes, **_small(walker.values, ScalarAtom)}):
-            if limits != assumed:
-                assumed, walker = limits, _Walker(kernel, limits)
-                walker.block(kernel.body)
-            if not walker.values.wrapped:
-                break
-        else:
-            assumed, walker = sizes, _Walker(kernel, sizes)
-            walker.block(kernel.body)
+    walker = _walked(kernel, assumed)
+    if walker.values.wrapped and (sizes := _small(walker.values, SizeAtom, walker.values.factors)):
+        assumed, walker = sizes, _walked(kernel, sizes)
+    if walker.values.wrapped and (scalars := _small(walker.values, ScalarAtom, walker.values.widening())):
+        limits = {**assumed, **scalars}
+        limited = _walked(kernel, limits)
+        if len(limited.values.wrapped) < len(walker.values.wrapped):
+            assumed, walker = limits, limited
     return walker.model(), assumed
 
 
-def _small(values: Values, kind: type[SizeAtom | ScalarAtom]) -> dict[Atom, Interval]:
+def _walked(kernel: Kernel, assumed: Mapping[Atom, Interval]) -> _Walker:
+    walker = _Walker(kernel, assumed)
+    walker.block(kernel.body)
+    return walker
+
+
+def _small(values: Values, kind: type[SizeAtom | ScalarAtom], factors: Iterable[Atom]) -> dict[Atom, Interval]:
     """Return narrow intervals for the factors of this kind, so narrow that no product of them wraps."""
     limit = 2 ** (60 // values.degree)
-    factors = sorted((atom for atom in values.factors if isinstance(atom, kind)), key=order_of)
     low = 0 if kind is SizeAtom else -limit
-    return {atom: Interval(low, limit) for atom in factors}
+    return {atom: Interval(low, limit) for atom in sorted(factors, key=order_of) if isinstance(atom, kind)}
 
 
 class _Walker:

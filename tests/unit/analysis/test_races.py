@@ -1,12 +1,15 @@
 """Loops proved independent, reductions, and conflicts with their counter-examples."""
 
+from dataclasses import replace
+
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.races import Facts, may_meet
-from brickwork.analysis.verdicts import ConflictKind
+from brickwork.analysis.verdicts import Bound, ConflictKind
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Break, Local, Read, Tensor, TensorType
+from brickwork.transform.spelling import spelled
 from support.kernels_ir import KernelBuilder, apply, size, timex, value, wrapped
 
 
@@ -266,3 +269,54 @@ def test_an_index_that_counts_from_the_end_meets_one_that_does_not():
 
     assert meets(KERNEL.loop(I, whole, there(up), later()))
     assert meets(KERNEL.loop(I, whole, early(), there(down)))
+
+
+def beside_data(*, far):
+    """for c, i, j: y[(c * k + i) * k + j] = x[min(place, n - 1)]; `far(make, at, c, s)` gives place and statements."""
+    make = KernelBuilder()
+    x, y, c, i, j = make.tensor("x", 1), make.tensor("y", 1), *map(make.symbol, "cij")
+    at, k, s = make.tensor("at", 1, INT64), make.scalar("k"), make.scalar("s")
+    place, more = far(make, at, c, s)
+    apart = apply("add", apply("mul", apply("add", apply("mul", c, k), i), k), j)
+    inside = apply("minimum", place, apply("sub", size(x, 0), 1))
+    store = make.branch(apply("ge", make.load(at, c), 0), (make.store(y, (apart,), make.load(x, inside)),))
+    return make.kernel(make.loop(c, size(x, 0), *more, make.loop(i, k, make.loop(j, k, store))))
+
+
+def test_what_may_wrap_costs_only_the_proofs_about_itself():
+    """An element of `at` may be 2**63 - 1: then one more is negative, and twice it is -2."""
+
+    def from_data(make, at, c, s):
+        found = make.symbol("found")
+        return apply("add", found, 1), (make.assign(found, apply("maximum", make.load(at, c), 0)),)
+
+    def from_data_and_argument(make, at, c, s):
+        found = make.symbol("found")
+        return apply("mul", found, s), (make.assign(found, make.load(at, c)),)
+
+    for far in (from_data, from_data_and_argument):
+        analysis = analyse(beside_data(far=far))
+        assert all(verdict.independent for verdict in analysis.loops.values())
+        (read,) = (item for item in analysis.accesses if item.tensor.name == "x")
+        assert analysis.bounds[read.number, 0].bound is Bound.CHECKED
+        limits = [spelled(item) for item in analysis.assumptions]
+        assert {"1048576 >= k", "1048576 + k >= 0", "1048576 >= x.shape[0]"} <= {*limits}
+        assert "1048576 >= s" not in limits  # it would save nothing
+
+
+def test_a_step_that_may_wrap_is_no_step():
+    """With `step` 2**62, 0 and 4 * step are one element."""
+
+    def far(make, at, c, s):
+        z, step = make.tensor("z", 1), make.symbol("step")
+        store = make.store(z, (apply("mul", c, step),), build.constant(1.0, FLOAT32))
+        fixed = apply("maximum", make.load(at, 0), 1)
+        return c, (make.assign(step, fixed), store)
+
+    def outside(kernel):
+        """Return the kernel with the first statement of its loop, which sets the step, before the loop."""
+        (loop,) = kernel.body
+        return replace(kernel, body=(loop.body[0], replace(loop, body=loop.body[1:])))
+
+    loops = by_name(outside(beside_data(far=far)))
+    assert [name for name, verdict in loops.items() if verdict.independent] == ["i", "j"]

@@ -422,8 +422,9 @@ class _Gatherer:
         scalars = dict.fromkeys(item for atom in atoms for item in self.scalars(atom))
         limits = [Comparison(number(SCALAR_LIMIT) + of_atom(atom).scale(sign)) for atom in scalars for sign in (1, -1)]
         for atom, interval in self.small.items() if terms else ():
-            if interval.high is not None and atom not in scalars:
-                limits.append(Comparison(number(interval.high) - of_atom(atom)))
+            limits += [Comparison(number(end) - of_atom(atom)) for end in (interval.high,) if end is not None]
+            if isinstance(atom, ScalarAtom) and interval.low is not None:
+                limits.append(Comparison(of_atom(atom) - number(interval.low)))
         conditions = (self.condition(item) for item in (*comparisons, *limits))
         return [item for item in conditions if not self.before.holds(item)]
 
