@@ -240,6 +240,23 @@ def test_what_is_filled_for_the_form_of_other_arguments() -> None:
     assert all(node.fill is not None for node in program.body if isinstance(node, Allocate))
 
 
+def apart(x: torch.Tensor, s: int) -> torch.Tensor:
+    out = x.new_zeros((5,))
+    for c in range(x.shape[0]):
+        for i in range(5):
+            p = c * s * s + i
+            if 0 <= p < 5:
+                out[p] += x[c]
+    return out
+
+
+def test_an_index_that_wraps_takes_the_nest_as_it_was() -> None:
+    """4 * s * s is 2**64: what x[4] is added to is what x[0] is."""
+    x = numbers(5)
+    program = program_of(apart, x, 2**31)
+    assert results(gathered(program), (x, 2**31)) == results(program, (x, 2**31)) == [[x.data[0] + x.data[4]] * 5]
+
+
 def test_an_index_from_a_tensor_stays_a_scatter() -> None:
     program = program_of(scatters.embedding, *SHAPES["embedding"])
     assert kernel_of(gathered(program)).body == kernel_of(program).body
