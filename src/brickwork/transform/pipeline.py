@@ -14,7 +14,8 @@
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
    persistent_blocks (only for grids): on the fast body before the schedule is applied, which leaves them alone.
-7. hoist_checks (only for processors): tests the checks of innermost loops before them; needs the loops as they are run.
+7. hoist_checks, with_interiors (only for processors): test the checks of innermost loops before them, then cut borders
+   off those that check nothing; both need the loops as they are run.
 8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source; on
    processors what the host part established, too.
 9. outline_kernels (only for grids): cuts whole programs, once all kernels are scheduled.
