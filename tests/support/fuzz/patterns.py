@@ -371,6 +371,56 @@ def _optional(writer: Writer) -> None:
     writer.close(len(loops))
 
 
+# ---------------------------------------------------------------- borders, and lists of a size
+
+
+def _borders(writer: Writer) -> None:
+    """Conditions of an index that hold in the middle of an axis, or beyond a place that an argument says."""
+    scope, pick = writer.scope, writer.scope.pick
+    target, source = _some(writer, 1, 2, written=True), _some(writer, 1, 2)
+    loops = [_over(writer, size, back=scope.chance(0.1)) for size in target.sizes]
+    index, size = loops[-1], target.sizes[-1]
+    step = pick((Whole("1", (1, 1)), Whole("2", (2, 2)), scope.wholes[2]))
+    near = Whole(f"{index.text} - {step.text}", joined(index.range, step.range, "-"))
+    far = Whole(f"{index.text} + {step.text}", joined(index.range, step.range, "+"))
+    tests = (
+        f"{near.text} >= 0",
+        f"{index.text} > 0",
+        f"{index.text} != {size.text} - 1",
+        f"{far.text} < {size.text}",
+        f"0 <= {near.text} < {size.text}",
+        f"{index.text} == 0 or {far.text} >= {size.text}",
+        f"not {loops[0].text} * 2 <= {step.text}",
+        f"{loops[0].text} <= {index.text}",
+    )
+    own = _element(writer, target, loops)
+    for place in (near, far)[: 1 + scope.chance(0.4)]:
+        writer.line(f"if {pick(tests)}:")
+        writer.level += 1
+        read = _element(writer, source, [*loops[:-1], place])
+        writer.guarded(f"{own} {pick(('=', '+=', '-='))} {read} % 3 + {pick(('1', index.text))}")
+        writer.level -= 1
+        if scope.chance(0.4):
+            writer.line("else:")
+            writer.line(f"    {own} {pick(('=', '+='))} {pick(('1', '2', index.text))}")
+    writer.close(len(loops))
+
+
+def _lists(writer: Writer) -> None:
+    """A list of a size that each iteration makes, and steps through again and again."""
+    scope, pick = writer.scope, writer.scope.pick
+    target, source, size = _some(writer, 1, 2, written=True), _some(writer, 1, 2), pick(scope.wholes[:2])
+    outer = _over(writer, target.sizes[0])
+    writer.line(f"own = [{'0' if writer.phrases.integers else '0.0'}] * {size.text}")
+    turns = _over(writer, source.sizes[0])
+    item = _over(writer, size)
+    writer.guarded(f"own[{item.text}] = (own[{item.text}] + {_element(writer, source, [turns, item])} % 3) % 7")
+    writer.close(1 + scope.chance(0.5))
+    item = _over(writer, size)
+    writer.guarded(f"{_element(writer, target, [outer, item])} += own[{item.text}]")
+    writer.close(len(scope.loops))
+
+
 _PATTERNS: tuple[Callable[[Writer], None], ...] = (
     _search,
     _search,
@@ -387,5 +437,8 @@ _PATTERNS: tuple[Callable[[Writer], None], ...] = (
     _steps,
     _histogram,
     _flat,
+    _borders,
+    _borders,
+    _lists,
     _optional,
 )
