@@ -116,10 +116,12 @@ def _cut(loop: For, numbers: Iterator[int], around: Mapping[Symbol, For]) -> Blo
     if not borders.lows and not borders.highs:
         return (loop,)
     holds = conjunction(borders.tests)
-    first = build.select(holds, _between(loop.start, borders.lows, "maximum", loop), loop.stop)
     names = [replace(loop.index, name=f"{loop.index.name}_{end}", number=next(numbers)) for end in ("low", "high")]
     low, high = map(build.read, names)
-    last = build.apply("maximum", low, _between(loop.stop, borders.highs, "minimum", loop))
+    # No end lies beyond the loop's: where that is before the start, no part has iterations.
+    inner = build.apply("minimum", _inmost(loop.start, borders.lows, "maximum"), loop.stop)
+    first = build.select(holds, inner, loop.stop)
+    last = build.apply("maximum", low, _inmost(loop.stop, borders.highs, "minimum"))
     return (
         Assign(symbol=names[0], value=first, loc=loop.loc),
         Assign(symbol=names[1], value=last, loc=loop.loc),
@@ -135,11 +137,9 @@ def _draws_a_border(node: Node) -> bool:
     )
 
 
-def _between(end: Expression, borders: Iterable[Expression], name: str, loop: For) -> Expression:
-    """Return the innermost of an end and borders, which is in the loop."""
-    inner = reduce(lambda one, other: build.apply(name, one, other), borders, end)
-    other, back = (loop.stop, "minimum") if end is loop.start else (loop.start, "maximum")
-    return build.apply(back, inner, other)
+def _inmost(end: Expression, borders: Iterable[Expression], name: str) -> Expression:
+    """Return the innermost of an end of the loop and borders."""
+    return reduce(lambda one, other: build.apply(name, one, other), borders, end)
 
 
 def _middle(block: Block, borders: Borders, known: Definitions, inside: Mapping[Symbol, Line]) -> Block:

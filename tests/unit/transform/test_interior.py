@@ -94,7 +94,23 @@ def chosen(x: Tensor, y: Tensor) -> None:
         y[i] = x[i] if i > 1 else -1.0
 
 
-AT_ENDS = (neighbours, the_ends_apart, an_end_in_a_variable, downwards, every_second, clamped, a_window, chosen)
+def from_the_third(x: Tensor, y: Tensor) -> None:
+    for i in range(3, x.shape[0]):
+        if i > 4 and i < x.shape[0] - 1:
+            y[i] = x[i - 5] + x[i + 1]
+
+
+AT_ENDS = (
+    from_the_third,
+    neighbours,
+    the_ends_apart,
+    an_end_in_a_variable,
+    downwards,
+    every_second,
+    clamped,
+    a_window,
+    chosen,
+)
 
 
 @pytest.mark.parametrize("function", AT_ENDS)
