@@ -21,8 +21,9 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
 from brickwork.transform.iteration_bounds import Ranges
+from brickwork.transform.schedule.lengths import Lengths, lengths_in
 
-UNKNOWN_STEPS = 512
+UNKNOWN_STEPS = 256
 """Steps taken for a loop whose length is known on the device only."""
 STEPS_EACH = 8
 """Steps of a loop that a thread takes one after the other where there are enough threads for all of the grid."""
@@ -175,21 +176,25 @@ def shared_loops(kernel: Kernel) -> Iterator[SharedLoop]:
     """
     grid = grid_of(kernel)
     alone = all(build.is_constant(loop.start, 0) and build.is_constant(loop.stop, 1) for loop in grid.loops)
-    yield from _shared_loops(grid.body, Ranges(frozenset(kernel.scalars)), STEPS_EACH if alone else 1)
+    lengths = lengths_in(kernel.body)
+    yield from _shared_loops(grid.body, lengths, Ranges(frozenset(kernel.scalars)), STEPS_EACH if alone else 1)
 
 
-def _shared_loops(block: Block, ranges: Ranges, each: int, *, again: bool = False) -> Iterator[SharedLoop]:
+def _shared_loops(
+    block: Block, lengths: Lengths, ranges: Ranges, each: int, *, again: bool = False
+) -> Iterator[SharedLoop]:
     """Yield the shared loops of a block, which runs `again` and again or not; `each` are joined in one step then."""
     for statement in block:
         match statement:
             case If(then=then, otherwise=otherwise):
-                yield from _shared_loops((*then, *otherwise), ranges, each, again=again)
+                yield from _shared_loops((*then, *otherwise), lengths, ranges, each, again=again)
             case While(prelude=prelude, body=body):
-                yield from _shared_loops((*prelude, *body), ranges, each, again=True)
+                yield from _shared_loops((*prelude, *body), lengths, ranges, each, again=True)
             case For(role=Role.THREAD):
                 several = each if again and statement.reductions else 1
-                yield SharedLoop(ranges.iterations(statement), statement.width * several)
+                length = lengths.most(statement) or ranges.iterations(statement)
+                yield SharedLoop(length, statement.width * several)
             case For(body=body):
-                yield from _shared_loops(body, ranges.inside(statement), each, again=True)
+                yield from _shared_loops(body, lengths, ranges.inside(statement), each, again=True)
             case _:
                 pass

@@ -24,6 +24,11 @@ _PTX = {
 }
 """The capabilities that code is made for, with the PTX version (times ten) that brought each."""
 
+_THREADS = {(8, 0): 108 * 2048, (9, 0): 132 * 2048, (10, 0): 148 * 2048, (10, 3): 148 * 2048}
+"""The threads of the GPUs of data centres, by capability: multiprocessors, each with so many (NVIDIA's data sheets)."""
+_FEW_THREADS = 60 * 1536
+"""The same of a GPU for graphics."""
+
 OLDEST = min(_PTX)
 
 
@@ -45,6 +50,7 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         features=f"+ptx{_PTX[known]}",
         fused=True,
         grid=True,
+        threads=_THREADS.get(known, _FEW_THREADS),
         access_bytes=16,
     )
 

@@ -33,5 +33,7 @@ class Target:
     """Whether masks of vectors have registers of their own (AVX-512)."""
     grid: bool = False
     """Whether a kernel is launched on a grid of blocks of threads; else it is a function that the host calls."""
+    threads: int = 0
+    """Threads that a grid's machine keeps at once; each kind of machine has a few more or fewer multiprocessors."""
     access_bytes: int = 0
     """Most bytes that a thread of a grid reads or writes at once."""

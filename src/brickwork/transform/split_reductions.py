@@ -22,13 +22,14 @@ from brickwork.ir.nodes import (
     Block,
     Expression,
     For,
+    If,
     Role,
     Size,
     Statement,
     Symbol,
     Tensor,
 )
-from brickwork.ir.walk import assigned_symbols, statements
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
@@ -88,8 +89,8 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     loop = _accumulating(levels, places)
     if loop is None or _goes_together(loop):
         return None
-    place = last.body.index(loop)
-    before, after = last.body[:place], last.body[place + 1 :]
+    place = next(place for place, item in enumerate(last.body) if isinstance(item, For | If))
+    before, around, after = last.body[:place], last.body[place], last.body[place + 1 :]
     if effects(after).loops:
         return None
     limits = _limits(last, loop)
@@ -102,7 +103,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     cutter = _Cutter(tuple(levels), loop, names, tuple(counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
-    joined = (*before, cutter.joined(tensors), *after)
+    joined = (*before, _in_place_of(loop, cutter.joined(tensors), around), *after)
     if not _may_join(joined, limits.joined):
         return None
     enough = build.apply("ge", length, build.integer(2 * limits.least))
@@ -111,7 +112,7 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
     most = 1 if limits.joined is Role.BLOCK else JOINED_LANES
     outer = [replace(level, role=limits.joined, width=min(level.width, most), across=0) for level in levels]
-    parts, facts = cutter.parts(before, tensors), (*cutter.facts(tensors),)
+    parts, facts = cutter.parts(before, around, tensors), (*cutter.facts(tensors),)
     return Split(condition, made, parts, nested(outer, joined), facts, split_version(loop.index))
 
 
@@ -155,8 +156,8 @@ class _Cutter:
             for item in self.loop.reductions
         )
 
-    def parts(self, before: Block, tensors: Sequence[Tensor]) -> For:
-        """Return the nest that makes the partial results."""
+    def parts(self, before: Block, around: Statement, tensors: Sequence[Tensor]) -> For:
+        """Return the nest that makes the partial results; `around` is the loop, or has it in a branch."""
         loop, piece = self.loop, self.index("piece")
         count = self.pieces(tensors)
         length = build.add(count_of(loop), build.sub(build.mul(count, self.unit()), build.integer(1)))
@@ -170,7 +171,7 @@ class _Cutter:
             self.names.store(tensor, *self.places(piece), build.read(item.symbol))
             for tensor, item in zip(tensors, loop.reductions, strict=True)
         ]
-        body = (*before, *starts, replace(loop, start=start, stop=stop), *stores)
+        body = (*before, *starts, _in_place_of(loop, replace(loop, start=start, stop=stop), around), *stores)
         role = self.levels[-1].role
         over = For(index=piece, start=build.integer(0), stop=count, body=(), role=role, loc=loop.loc)
         levels = (over, *self.levels) if self.wide else (*self.levels, over)
@@ -225,19 +226,41 @@ class _Cutter:
 def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
     """Return the only loop in a nest, if it accumulates, stores nothing, and has bounds that the host knows.
 
-    What stands before it is run again where the pieces are joined: assignments alone.
+    It may stand in a branch. What stands before it is run again where the pieces are joined: assignments alone.
     """
     body = levels[-1].body
-    loops = [item for item in body if isinstance(item, For)]
-    if len(loops) != 1 or not loops[0].reductions:
-        return None
-    loop = loops[0]
-    if any(not isinstance(item, Assign) for item in body[: body.index(loop)]):
+    loop = _only_loop(body, frozenset())
+    if loop is None or not loop.reductions:
         return None
     if effects(body).fails or effects(loop).stores:
         return None
     inside = {level.index for level in levels} | assigned_symbols(body)
     return loop if Partition(places.device | inside).is_known(loop.start, loop.stop) else None
+
+
+@legality
+def _only_loop(block: Block, tested: frozenset[Symbol]) -> For | None:
+    """Return the first of a block's statements that is no assignment, or what is alone in its branch, if it is a loop.
+
+    No other loop is in the block, and the loop accumulates into nothing that was `tested`.
+    """
+    match [item for item in block if not isinstance(item, Assign)]:
+        case [For() as loop, *after]:
+            summed = {item.symbol for item in loop.reductions}
+            return None if effects(after).loops or summed & tested else loop
+        case [If(condition=condition, then=(For() | If() as inner,), otherwise=()), *after]:
+            return None if effects(after).loops else _only_loop((inner,), tested | read_symbols(condition))
+        case _:
+            return None
+
+
+def _in_place_of(loop: For, other: For, around: Statement) -> Statement:
+    """Return a statement with another loop in place of one in it."""
+
+    def change(node: Statement) -> Block:
+        return (other,) if isinstance(node, For) and node.index == loop.index else (node,)
+
+    return rewrite_statements((around,), change)[0]
 
 
 @legality

@@ -20,8 +20,17 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.flatten import find_flat
 from brickwork.transform.rectangle import is_rectangle
+from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
-from brickwork.transform.schedule.planner import NEIGHBOUR, Planner, access_cost, trip_count, varies_with
+from brickwork.transform.schedule.planner import (
+    NEIGHBOUR,
+    Planner,
+    access_cost,
+    sets_out_apart,
+    straight,
+    trip_count,
+    varies_with,
+)
 from brickwork.transform.schedule.schedule import (
     Blocks,
     Directive,
@@ -59,8 +68,9 @@ class GridPlanner(Planner):
     """Chooses how the nests of a kernel are run on a grid. If not `flat` and `wide`, fewer conditions are needed."""
 
     target: Target
-    flat: bool
-    wide: bool
+    lengths: Lengths
+    flat: bool = True
+    wide: bool = True
 
     def block(self, block: Block, *, inside: bool = False) -> Iterator[Directive]:
         """Schedule the loops of a block that stands in no parallel loop; `inside` one that runs in order or not."""
@@ -143,6 +153,28 @@ class GridPlanner(Planner):
         if sharing is None:
             yield from self.split(band[-1])
 
+    def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
+        """Return about how long neighbouring threads take for an access: each for its own where they set out apart."""
+        if sets_out_apart(access, vectors):
+            return 2.0 if access.store else 1.0
+        return access_cost(access, vectors)
+
+    def worth_lanes(self, loop: For) -> bool:
+        """Whether an accumulating loop is worth threads of its own: what it holds is as long for all of them."""
+        inner = [node for node in statements(loop.body) if isinstance(node, For | While)]
+        return self.is_along(loop) and all(isinstance(node, For) and self.count(node) is not None for node in inner)
+
+    def is_along(self, loop: For) -> bool:
+        """Whether a loop goes along an axis, or along a part of one that elements say."""
+        if self.lengths.comes_from_data(loop):
+            return True
+        return Planner.is_along(self, loop) or self.lengths.has_sizes(loop)
+
+    def count(self, loop: For) -> int | None:
+        """Return how many iterations a loop has at most, if that is a literal."""
+        most = self.lengths.most(loop)
+        return max(int(most.value), 0) if isinstance(most, Constant) else None
+
     def innermost(self, loop: For, band: Sequence[For]) -> For:
         """Return the loop of a band whose neighbouring iterations are for neighbouring threads."""
         return min(reversed(band), key=lambda node: self.cost(loop, (node,)))
@@ -157,7 +189,7 @@ class GridPlanner(Planner):
 
     def split(self, last: For) -> Iterator[Directive]:
         """Name the loop in a band that accumulates, if there is one and no other."""
-        inner = [statement for statement in last.body if isinstance(statement, For)]
+        inner = [node for node in straight(last.body) if isinstance(node, For)]
         if len(inner) == 1 and not any(isinstance(node, Check | Random) for node in walk(last.body)):
             verdict = self.analysis.loops[inner[0].index]
             if verdict.independent and verdict.reductions:
@@ -195,7 +227,7 @@ class GridPlanner(Planner):
 
     def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
         """Whether loops inside of a band can be shared out among the threads of a block."""
-        counts = [trip_count(node) for node in chosen]
+        counts = [self.count(node) for node in chosen]
         if all(count is not None and count < SHORT for count in counts):
             return False
         return runs_in_lockstep(last.body, frozenset(node.index for node in chosen))
@@ -268,7 +300,7 @@ class GridPlanner(Planner):
                 return False
         inside = self.inside(loop)
         along = (loop,) if across is None else (loop, across)
-        cost = sum(min(access_cost(access, {node.index}) for node in along) for access in inside)
+        cost = sum(min(self.access_cost(access, {node.index}) for node in along) for access in inside)
         return 2 * cost <= sum(2.0 if access.store else 1.0 for access in inside)
 
     def inside(self, loop: For) -> list[Access]:
@@ -299,7 +331,8 @@ def grid_schedule(
     block: Block, analysis: Analysis, target: Target, *, flat: bool = True, wide: bool = True
 ) -> Schedule:
     """Return the schedule of a kernel's body on a grid; if `flat`, nests over whole tensors are run as one loop."""
-    return Schedule(tuple(GridPlanner(analysis, target, flat, wide).block(block)))
+    planner = GridPlanner(analysis, target, lengths_in(block), flat, wide)
+    return Schedule(tuple(planner.block(block)))
 
 
 def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[Expression, ...]:

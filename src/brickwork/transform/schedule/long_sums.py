@@ -19,6 +19,7 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.grid import JAMMED, GridPlanner
+from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import NEIGHBOUR, access_cost, varies_with
 from brickwork.transform.schedule.register_tile import outermost
 from brickwork.transform.schedule.schedule import Blocks, Directive, Jam, Permute, Schedule
@@ -68,7 +69,7 @@ class SumPlanner(GridPlanner):
 
 def sum_schedule(block: Block, analysis: Analysis, target: Target, plain: Schedule) -> Schedule | None:
     """Return the schedule of a kernel's body that shares long sums out, where that is another one than `plain`."""
-    schedule = Schedule(tuple(SumPlanner(analysis, target, flat=True, wide=True).block(block)))
+    schedule = Schedule(tuple(SumPlanner(analysis, target, lengths_in(block)).block(block)))
     return None if schedule == plain else schedule
 
 

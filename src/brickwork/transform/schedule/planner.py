@@ -115,7 +115,7 @@ class Planner:
 
     def inner_lanes(self, block: Block) -> Iterator[For]:
         """Yield the loops in a block that could run in lanes; they may be inside loops that run in order."""
-        for statement in _straight(block):
+        for statement in straight(block):
             if isinstance(statement, For):
                 verdict = self.analysis.loops[statement.index]
                 if verdict.independent and not verdict.reductions:
@@ -192,12 +192,12 @@ def _is_chain(around: For, loops: set[Symbol]) -> bool:
     return all(any(node is below for node in statements(above.body)) for above, below in pairwise(inside))
 
 
-def _straight(block: Block) -> Iterator[Statement]:
+def straight(block: Block) -> Iterator[Statement]:
     """Yield the statements of a block and of the branches in it."""
     for statement in block:
         yield statement
         if isinstance(statement, If):
-            yield from _straight((*statement.then, *statement.otherwise))
+            yield from straight((*statement.then, *statement.otherwise))
 
 
 def value_bytes(node: Load | Store) -> int:
@@ -238,6 +238,23 @@ def drifts(access: Access, vectors: set[Symbol]) -> bool:
         for around in access.loops
         if around.atom.depth > atom.depth
     )
+
+
+def sets_out_apart(access: Access, vectors: set[Symbol]) -> bool:
+    """Whether lanes that drift begin an inner loop at no constant distance from one another, as rows of lists do."""
+    atom = next((around.atom for around in access.loops if around.node.index in vectors), None)
+    if atom is None or not drifts(access, vectors):
+        return False
+    reached = frozenset(item for axis in access.axes for item in axis.value.atoms())
+    moves = [cofactor(around.start, atom) for around in access.loops if around.atom in reached]
+    unknown = [
+        item
+        for around in access.loops
+        if around.atom in reached
+        for item in around.start.atoms()
+        if not isinstance(item, IndexAtom) and _varies(item, atom)
+    ]
+    return bool(unknown) or any(move is None or not move.is_constant for move in moves)
 
 
 def varies_with(access: Access, loop: Symbol) -> bool:

@@ -25,6 +25,7 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.rectangle import is_rectangle
 from brickwork.transform.schedule.grid import GridPlanner
+from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import trip_count
 from brickwork.transform.schedule.schedule import (
     Directive,
@@ -121,7 +122,7 @@ class TilePlanner(GridPlanner):
 
 def tile_schedule(block: Block, analysis: Analysis, target: Target, plain: Schedule) -> Schedule | None:
     """Return the schedule of a kernel's body with register tiles, where that is another one than `plain`."""
-    schedule = Schedule(tuple(TilePlanner(analysis, target, flat=True, wide=True).block(block)))
+    schedule = Schedule(tuple(TilePlanner(analysis, target, lengths_in(block)).block(block)))
     return None if schedule == plain else schedule
 
 

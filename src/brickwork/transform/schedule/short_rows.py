@@ -16,10 +16,11 @@ from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, Symbol
-from brickwork.ir.walk import assigned_symbols, read_symbols, statements
+from brickwork.ir.walk import read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.grid import SHORT, GridPlanner
+from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.planner import access_cost, varies_with
 from brickwork.transform.schedule.schedule import Directive, Schedule, Split
 
@@ -58,14 +59,44 @@ def short_schedule(
     block: Block, analysis: Analysis, target: Target, plain: Schedule
 ) -> tuple[Schedule, tuple[Expression, ...]] | None:
     """Return the schedule for short rows, and what must hold so that they are; None if nothing would be another."""
-    changing = assigned_symbols(block)
+    lengths = lengths_in(block)
     nests = [node for node in statements(block) if isinstance(node, For) and plain.blocks(node.index)]
-    inside = {node.index: node for nest in nests for node in statements(nest.body) if isinstance(node, For)}
-    shared = [node for node in inside.values() if plain.threads(node.index)]
-    rows = [node for node in shared if not read_symbols((node.start, node.stop)) & changing]
-    planner = ShortPlanner(analysis, target, flat=True, wide=True, short=frozenset(node.index for node in rows))
+    found = [_Row(node, *_known(node, nest, lengths, plain)) for nest in nests for node in _shared(nest, plain)]
+    rows = [row for row in dict.fromkeys(found) if row.length is not None or row.around is not None]
+    planner = ShortPlanner(analysis, target, lengths, short=frozenset(row.loop.index for row in rows))
     schedule = Schedule(tuple(planner.block(block)))
     if not rows or schedule == plain:
         return None
-    limits = ((build.sub(node.stop, node.start), planner.limit(node)) for node in rows)
-    return schedule, tuple(dict.fromkeys(build.apply("lt", length, build.integer(most)) for length, most in limits))
+    return schedule, tuple(dict.fromkeys(_is_short(row, planner) for row in rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A loop that a block shares out, its most iterations, and those of the loops around it, as far as known before."""
+
+    loop: For
+    length: Expression | None
+    around: Expression | None
+
+
+def _is_short(row: _Row, planner: ShortPlanner) -> Expression:
+    """Return what must hold so that a row is for one thread: it is short, or there are threads enough in any case."""
+    if row.length is None:
+        return build.apply("ge", row.around or build.integer(0), build.integer(planner.target.threads // 2))
+    return build.apply("lt", row.length, build.integer(planner.limit(row.loop)))
+
+
+def _shared(nest: For, plain: Schedule) -> list[For]:
+    """Return the loops inside of a nest that a block shares out."""
+    return [node for node in statements(nest.body) if isinstance(node, For) and plain.threads(node.index)]
+
+
+def _known(row: For, nest: For, lengths: Lengths, plain: Schedule) -> tuple[Expression | None, Expression | None]:
+    """Return a row's most iterations and those of the loops around it, or one of them, or nothing."""
+    if (length := lengths.most(row)) is not None:
+        return length, None
+    if lengths.comes_from_data(row) or lengths.leans(row):
+        return None, None
+    band = [node for node in (nest, *statements(nest.body)) if isinstance(node, For) and plain.blocks(node.index)]
+    counts = [build.iterations(node.start, node.stop) for node in band]
+    return None, None if read_symbols(counts) & lengths.changing else build.product(counts)

@@ -1,0 +1,144 @@
+"""How long loops are at most, as what is known before the nest begins that they stand in.
+
+    first = i * step - radius
+    for j in range(max(first, 0), min(first + width, n)):       j: at most `width` iterations, whatever `i` is
+
+Each of two starts of which the greater counts, and each of two stops of which the smaller counts, is a limit: of all
+their differences those are of use in which the indices around cancel. Variables that are assigned at one place stand
+for what they are assigned. This is for choices between schedules: no proof rests on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from brickwork.ir import build
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Read, Size, Symbol
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, substitute, walk
+from brickwork.records import dataclass
+
+_Product = tuple[Expression, ...]
+_Sum = dict[_Product, int]
+DEEPEST = 8
+"""Definitions, one in terms of another, that are followed."""
+LARGEST = 64
+"""Nodes of an expression beyond which no definition is put into it, and products beyond which none is written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """What the loops of a block are worth: what it assigns, and what of that is assigned at one place."""
+
+    changing: frozenset[Symbol]
+    values: Mapping[Symbol, Expression]
+
+    def resolved(self, expression: Expression) -> Expression:
+        """Return an expression in terms of indices, and of what the block does not change, as far as that is known."""
+        for _ in range(DEEPEST):
+            found = substitute(expression, self.values)
+            if found == expression or sum(1 for _ in walk(found)) > LARGEST:
+                break
+            expression = found
+        return expression
+
+    def most(self, loop: For) -> Expression | None:
+        """Return how many iterations a loop has at most, if that is known before the block; a literal if it is one."""
+        found = [length for limit in self._limits(loop) if (length := self._known(limit)) is not None]
+        literal = [each for each in found if isinstance(each, Constant)]
+        if literal:
+            return min(literal, key=lambda each: each.value)
+        unique = [*dict.fromkeys(found)]
+        return None if not unique else unique[0] if len(unique) == 1 else _least(unique)
+
+    def leans(self, loop: For) -> bool:
+        """Whether a loop is as long as the indices around it have come to, as the rows of a triangle are."""
+        limits = [[leaf for factors in limit for leaf in factors] for limit in self._limits(loop)]
+        return any(all(isinstance(leaf, Read) or self._is_known(leaf) for leaf in leaves) for leaves in limits)
+
+    def _is_known(self, *values: Expression) -> bool:
+        return not read_symbols(values) & self.changing and not effects(values).loads
+
+    def _limits(self, loop: For) -> list[_Sum]:
+        """Return what a loop's length is at most, all of it."""
+        starts = [_sum(start) for start in _ends(self.resolved(loop.start), "maximum")]
+        stops = [_sum(stop) for stop in _ends(self.resolved(loop.stop), "minimum")]
+        return [_less(stop, start) for start, stop in product(starts, stops)]
+
+    def has_sizes(self, loop: For) -> bool:
+        """Whether a loop ends by a size."""
+        return any(isinstance(node, Size) for node in walk(self.resolved(loop.stop)))
+
+    def comes_from_data(self, loop: For) -> bool:
+        """Whether elements say where a loop begins or ends."""
+        return bool(effects((self.resolved(loop.start), self.resolved(loop.stop))).loads)
+
+    def _known(self, total: _Sum) -> Expression | None:
+        """Return a sum as an expression, if all that is added up is known before the block."""
+        if not self._is_known(*(leaf for factors in total for leaf in factors)):
+            return None
+        value: Expression = build.integer(0)
+        for factors, count in sorted(total.items(), key=lambda term: term[1] < 0):
+            part = build.product([build.integer(abs(count)), *factors])
+            value = build.add(value, part) if count > 0 else build.sub(value, part)
+        return value
+
+
+def lengths_in(block: Block) -> Lengths:
+    """Return what is known of the loops of a block."""
+    assigned = [node for node in statements(block) if isinstance(node, Assign)]
+    times = Counter(node.symbol for node in assigned)
+    once = {node.symbol: node.value for node in assigned if times[node.symbol] == 1}
+    return Lengths(assigned_symbols(block), once)
+
+
+def _least(values: list[Expression]) -> Expression:
+    least = values[0]
+    for value in values[1:]:
+        least = build.apply("minimum", least, value)
+    return least
+
+
+def _ends(value: Expression, name: str) -> Iterator[Expression]:
+    """Yield the values of which a bound is the greatest, or the least."""
+    if isinstance(value, Apply) and value.operator.name == name:
+        for operand in value.operands:
+            yield from _ends(operand, name)
+    else:
+        yield value
+
+
+def _less(first: _Sum, second: _Sum) -> _Sum:
+    total = Counter(first)
+    total.subtract(second)
+    return {factors: count for factors, count in total.items() if count}
+
+
+def _sum(value: Expression) -> _Sum:
+    """Return an integer as products, each so many times."""
+    match value:
+        case Constant(value=number):
+            return {(): int(number)} if number else {}
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "add":
+            return _less(_sum(left), {factors: -count for factors, count in _sum(right).items()})
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "sub":
+            return _less(_sum(left), _sum(right))
+        case Apply(operator=operator, operands=(left, right)) if operator.name == "mul":
+            first, second = _sum(left), _sum(right)
+            if len(first) * len(second) > LARGEST:
+                return {(value,): 1}
+            total: Counter[_Product] = Counter()
+            for (one, count), (other, times) in product(first.items(), second.items()):
+                total[tuple(sorted((*one, *other), key=_order))] += count * times
+            return {factors: count for factors, count in total.items() if count}
+        case _:
+            return {(value,): 1}
+
+
+def _order(value: Expression) -> tuple[int, ...]:
+    """Return a key by which equal products are written in one order."""
+    nodes = [*walk(value)]
+    sizes = (item for node in nodes if isinstance(node, Size) for item in (node.tensor.number, node.axis))
+    return (len(nodes), *(node.symbol.number for node in nodes if isinstance(node, Read)), *sizes)
