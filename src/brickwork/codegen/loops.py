@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from brickwork.codegen import lanes, wide_loads
-from brickwork.codegen.arrays import keeps_items_apart
+from brickwork.codegen.arrays import ON_GRIDS, ON_PROCESSORS, keeps_items_apart, turns_of
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import Frame, State, full_unroll, no_unroll
 from brickwork.codegen.expressions import emit_expression
@@ -20,7 +20,7 @@ from brickwork.codegen.operators import apply
 from brickwork.codegen.variables import diverges, leaves_divergently, statement_count
 from brickwork.codegen.windows import windows as found_windows
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Apply, Block, For, Role, While
+from brickwork.ir.nodes import Apply, Block, Constant, For, Role, While
 from brickwork.ir.walk import walk
 
 EmitBlock: TypeAlias = Callable[[State, Block], None]
@@ -38,6 +38,9 @@ _MOST, _LEAST = str(2**63 - 1), str(-(2**63))
 
 def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
     """Emit a loop whose iterations run in order."""
+    if state.target.grid and keeps_items_apart(loop, ON_GRIDS):
+        _emit_apart(state, loop, emit_block)
+        return
     start, stop = emit_expression(state, loop.start), emit_expression(state, loop.stop)
     writer = state.writer
     leave = writer.label("leave")
@@ -74,9 +77,36 @@ def emit_for(state: State, loop: For, emit_block: EmitBlock) -> None:
     writer.place(leave)
 
 
+def _emit_apart(state: State, loop: For, emit_block: EmitBlock) -> None:
+    """Emit a loop over a few items as so many copies, which read chunks where sizes say at run time that they can."""
+    writer, rows = state.writer, wide_loads.rows(state, loop)
+    leave = writer.label("leave")
+    if rows:
+        whole, other = writer.label("whole"), writer.label("other")
+        writer.branch_if(wide_loads.are_whole(state, rows), whole, other)
+        writer.place(whole)
+        with wide_loads.read_whole(state, rows):
+            _emit_copies(state, loop, leave, emit_block)
+        writer.branch(leave)
+        writer.place(other)
+    _emit_copies(state, loop, leave, emit_block)
+    writer.place(leave)
+
+
+def _emit_copies(state: State, loop: For, leave: str, emit_block: EmitBlock) -> None:
+    frame = _frame(state, loop.body, leave)
+    first = int(loop.start.value) if isinstance(loop.start, Constant) else 0
+    for number in range(first, first + turns_of(loop, ON_GRIDS)):
+        following = state.writer.label("step")
+        inner = _begin_iteration(_with_frame(state, replace(frame, continue_label=following)), None)
+        inner.values[loop.index] = Uniform(str(number), INT64)
+        emit_block(inner, loop.body)
+        state.writer.place(following)
+
+
 def _unroll_note(state: State, loop: For) -> str:
     """Return what LLVM is told: a loop with one lane is the short version of another, and not worth more code."""
-    if keeps_items_apart(loop):
+    if keeps_items_apart(loop, ON_PROCESSORS):
         return full_unroll(state.module)
     short = loop.role is Role.VECTOR and loop.width == 1
     return no_unroll(state.module) if short or loop.unrolled > 1 else ""
