@@ -193,9 +193,11 @@ class _Cutter:
             )
             for tensor, item in zip(tensors, loop.reductions, strict=True)
         ]
-        ends = build.integer(0), self.pieces(tensors)
-        result = replace(loop, index=piece, start=ends[0], stop=ends[1], body=tuple(joins), role=Role.THREAD, width=1)
-        return result if self.limits.joined is Role.BLOCK else replace(result, role=Role.SEQUENTIAL, reductions=())
+        role, reductions = Role.THREAD, loop.reductions
+        if self.limits.joined is not Role.BLOCK:
+            role, reductions = Role.SEQUENTIAL, ()
+        start, stop, body = build.integer(0), self.pieces(tensors), tuple(joins)
+        return For(index=piece, start=start, stop=stop, body=body, role=role, reductions=reductions, loc=loop.loc)
 
     def index(self, name: str) -> Symbol:
         """Return a new variable."""

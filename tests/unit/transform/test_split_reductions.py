@@ -6,7 +6,7 @@ import torch
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, Constant, If, Launch, Size
+from brickwork.ir.nodes import Allocate, Constant, For, If, Launch, Size
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
@@ -74,9 +74,15 @@ def deep(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
+def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(out.shape[0]):
+        for i in range(x.shape[1]):
+            out[j] -= x[0, i]
+
+
 @pytest.mark.parametrize(
     ("function", "size", "axes"),
-    [(columns, (1, 0), 1), (rows, (0, 1), 1), (planes, (1, 0, 2), 2), (deep, (1, 0), 1)],
+    [(columns, (1, 0), 1), (rows, (0, 1), 1), (planes, (1, 0, 2), 2), (deep, (1, 0), 1), (one_row, (0, 1), 1)],
 )
 @pytest.mark.parametrize(("few", "long"), [(0, 30), (1, 30), (3, 7), (3, 8), (3, 29), (4, 30), (9, 30), (3, 0)])
 def test_pieces_mean_what_the_source_says(function, size, axes, few, long):
@@ -111,6 +117,13 @@ def test_loops_of_loops_are_cut_into_shorter_pieces():
     limits = [item.value for item in walk(choices[0].condition) if isinstance(item, Constant)]
     assert 2 * split_reductions.DEEP.least in limits
     assert split_reductions.DEEP.few in limits
+
+
+def test_what_joins_the_pieces_of_an_unrolled_loop_is_not_unrolled():
+    program = pieces_of(one_row, torch.ones(3, 16), torch.ones(8))
+    assert 2 in parts_of(program)
+    unrolled = {node.index.name for node in walk(program) if isinstance(node, For) and node.unrolled > 1}
+    assert unrolled == {"i"}
 
 
 def triangle(x: torch.Tensor, out: torch.Tensor) -> None:
