@@ -171,15 +171,14 @@ class Borders:
         self, left: Expression, right: Expression, known: Definitions, inside: Mapping[Symbol, Line]
     ) -> Expression | None:
         """Return the dividend of a remainder by the loop's length, where that is not negative and less."""
-        self.leaves.clear()
-        line, length = self.line(left, known, inside), self.line(right, known, inside)
-        if line is None or length is None:
+        over, line = self.difference(right, left, known, inside), self.line(left, known, inside)
+        if line is None or over is None:
             return None
         axis = None if line.factor else self.axis(line)
         if right not in _stops(self.loop if axis is None else self.around[axis.symbol]):
             return None
         self.note(line)
-        self.note(length.plus(line, -1).plus(ONE, -1))
+        self.note(over.plus(ONE, -1))
         return left
 
     # ------------------------------------------------------------ borders
@@ -214,14 +213,14 @@ class Borders:
         for leaf in self.leaves:
             self.bound(leaf)
         low, factor = line.low.expression(), line.factor
-        if not factor:
-            self.test(build.apply("ge", low, build.integer(0)))
-        elif factor > 0:
+        if factor > 0:
             quotient = build.apply("floordiv", low, build.integer(factor))
             self.lows[build.apply("neg", quotient)] = None
-        else:
+        elif factor < 0:
             quotient = build.apply("floordiv", low, build.integer(-factor))
             self.highs[build.add(quotient, build.integer(1))] = None
+        else:
+            self.test(build.apply("ge", low, build.integer(0)))
 
     def test(self, condition: Expression) -> None:
         """Note what is to hold before the loop, unless it is sure to."""
@@ -253,7 +252,7 @@ class Borders:
     def _line(self, value: Expression, inside: Mapping[Symbol, Line]) -> Line | None:
         match value:
             case Constant(value=number):
-                return NOTHING.plus(ONE, int(number)) if abs(number) <= SMALL else None
+                return _small(NOTHING.plus(ONE, int(number)))
             case Read(symbol=symbol) if symbol == self.loop.index:
                 return Line(1, Sum(), Sum())
             case Read(symbol=symbol) if symbol in inside:
@@ -284,7 +283,7 @@ class Borders:
 
     def bound(self, value: Expression) -> None:
         """Test that what is added up is small; sizes are."""
-        if not isinstance(value, Constant | Size):
+        if not isinstance(value, Size):
             self.test(build.apply("ge", value, build.integer(-SMALL)))
             self.test(build.apply("le", value, build.integer(SMALL)))
 

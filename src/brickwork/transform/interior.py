@@ -60,7 +60,7 @@ def _block(block: Block, numbers: Iterator[int], around: Mapping[Symbol, For]) -
 
 def _parts(statement: Statement, numbers: Iterator[int], around: Mapping[Symbol, For]) -> Block:
     match statement:
-        case For() if _may_be_cut(statement):
+        case For() if _may_be_cut(statement) and _is_worth(statement):
             return _cut(statement, numbers, around)
         case For(body=body):
             return (replace(statement, body=_block(body, numbers, {**around, statement.index: statement})),)
@@ -79,10 +79,13 @@ def _may_be_cut(loop: For) -> bool:
     plain = loop.width > 1 if loop.role is Role.VECTOR else loop.role is Role.SEQUENTIAL and loop.unrolled == 1
     if not plain or loop.reductions:
         return False
-    inside = [*statements(loop.body)]
-    if any(isinstance(node, Check | While) or (isinstance(node, For) and not _is_part(node)) for node in inside):
-        return False
-    return not _leaves(loop.body) and not _is_short(loop) and sum(1 for _ in walk(loop.body)) <= LARGEST
+    return not any(isinstance(node, Check | While) for node in statements(loop.body)) and not _leaves(loop.body)
+
+
+def _is_worth(loop: For) -> bool:
+    """Whether a loop is long, and its iterations are small enough to be written three times."""
+    inside = (node for node in statements(loop.body) if isinstance(node, For))
+    return not _is_short(loop) and all(map(_is_part, inside)) and sum(1 for _ in walk(loop.body)) <= LARGEST
 
 
 @hazard

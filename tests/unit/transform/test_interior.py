@@ -6,7 +6,8 @@ import torch
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory
-from brickwork.ir.nodes import Apply, Assign, Break, Check, For, If, Launch, Role, Select, Symbol
+from brickwork.ir.nodes import Apply, Assign, Break, Check, For, If, Launch, Reduction, Role, Select, Symbol, While
+from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import statements, walk
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.interior import with_interiors
@@ -157,6 +158,17 @@ def where_a_product_may_wrap(x: Tensor, y: Tensor, s: int) -> None:
             y[i] = x[i]
 
 
+def where_an_index_wraps(x: Tensor, y: Tensor) -> None:
+    for i in range(2**62, 2**62 + 40):
+        y[i + 1 - 2**62] = y[i - 2**62] * 0.5
+        if 3 * i > 5:
+            y[i + 1 - 2**62] += x[i - 2**62]
+
+
+def test_indices_of_any_size():
+    assert same(where_an_index_wraps, row(40), memory([0.0] * 41))[1] == [0.0] * 41
+
+
 FROM_ARGUMENTS = (shifted, rolled, up_to_an_argument, where_a_sum_may_wrap, where_a_product_may_wrap)
 
 
@@ -277,8 +289,14 @@ def test_loops_that_check_or_end_are_not_cut():
 
     assert len(with_interiors((loop(),))) > 1
     failing = Check(condition=build.apply("lt", build.read(i), limit), failure=None)
-    ends = If(condition=build.apply("lt", build.read(S), limit), then=(Break(),))
-    for whole in (loop(failing), loop(ends), loop(role=Role.PARALLEL), loop(unrolled=2), loop(role=Role.VECTOR)):
+    below = build.apply("lt", build.read(S), limit)
+    ends, goes_on = (
+        If(condition=below, then=way, otherwise=other) for way, other in (((Break(),), ()), ((), (Break(),)))
+    )
+    again = While(prelude=(), condition=below, body=(Assign(symbol=S, value=limit),))
+    total = (Reduction(S, OPERATORS["add"]),)
+    roles = [loop(role=Role.PARALLEL), loop(unrolled=2), loop(role=Role.VECTOR), loop(reductions=total)]
+    for whole in (loop(failing), loop(ends), loop(goes_on), loop(again), *roles):
         assert with_interiors((whole,)) == (whole,)
 
 
