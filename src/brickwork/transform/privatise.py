@@ -131,17 +131,21 @@ def owned(kernel: Kernel, analysis: Analysis, scratch: frozenset[Tensor]) -> dic
 @legality
 def _extents(kernel: Kernel, tensor: Tensor, analysis: Analysis, *, grid: bool) -> tuple[int, ...]:
     """Return the extents of copies of a tensor with elements of a value type; none where there can be none."""
-    if tensor.type.dtype not in VALUE_DTYPES or not tensor.type.rank:
+    if tensor.type.dtype not in VALUE_DTYPES:
         return ()
     known = _known_extents(kernel, tensor)
     if len(known) < tensor.type.rank and not _stays_inside(tensor, analysis):
         return ()
-    most = ROOM if grid else LARGEST // tensor.type.dtype.size
-    room = most // prod(known.values()) if known else most
+    room = _room(tensor, grid=grid) // max(prod(known.values()), 1)
     unknown = tensor.type.rank - len(known)
     side = 1 << (room.bit_length() - 1) // unknown if unknown and room else 0
     extents = tuple(known.get(axis, side) for axis in range(tensor.type.rank))
     return extents if all(extents) else ()
+
+
+def _room(tensor: Tensor, *, grid: bool) -> int:
+    """Return how many elements of a tensor an iteration has room for, where its extents are not known."""
+    return ROOM if grid else LARGEST // tensor.type.dtype.size
 
 
 def _known_extents(kernel: Kernel, tensor: Tensor) -> dict[int, int]:

@@ -21,7 +21,7 @@ from brickwork.target.target import Target
 from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.pipeline import schedule_kernel, schedule_program
 from brickwork.transform.preconditions import NOTHING
-from brickwork.transform.privatise import privatise, scratch_of
+from brickwork.transform.privatise import owned, privatise, scratch_of
 from support.gradients import check_gradients, derived, numbers
 from support.lowering import memory, program_of
 from support.scheduling import AVX2, GPU, agree, loops_of, same, scheduled
@@ -397,6 +397,13 @@ def wherever(x: Tensor, y: Tensor, s: int) -> None:
         y[i] += tmp[0]
 
 
+def beside_one_that_is_checked(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(3, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        tmp[0] = x[i, int(x[i, 0])]
+        y[i] += tmp[0]
+
+
 def sizes_of_copies(
     function: Callable[..., object], facts: Callable[[Kernel], tuple[Expression, ...]]
 ) -> list[tuple[int, ...]]:
@@ -427,6 +434,77 @@ def test_a_copy_has_the_extents_that_are_certain_and_room_for_others() -> None:
     assert sizes_of_copies(set_in_a_table, rows) == [(2, 32)]
     assert sizes_of_copies(wherever, lambda kernel: kernel.facts) == [(3,)]
     assert not sizes_of_copies(wherever, rows)
+    assert sizes_of_copies(beside_one_that_is_checked, lambda _: ()) == [(64,)]
+
+
+def a_long_table(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(100, s, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        tmp[99, 0] = x[i, 0]
+        y[i] += tmp[99, 0]
+
+
+def nothing(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(0, s, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        for k in range(tmp.shape[0]):
+            tmp[k, 0] = x[i, k]
+            y[i] += tmp[k, 0]
+
+
+@pytest.mark.parametrize("function", [a_long_table, nothing])
+def test_there_are_no_copies_without_elements(function: Callable[..., object]) -> None:
+    assert sizes_of_copies(function, lambda kernel: kernel.facts) == []
+    same(function, *arguments(3), 2)
+
+
+def each_of_two(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(2, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            tmp[0] = x[i, j]
+            x[i, j] = tmp[0] * 2.0
+
+
+def test_copies_belong_to_the_innermost_loop() -> None:
+    _, changed = copied(each_of_two)
+    assert isinstance(loops_of(changed)["j"].body[0], Local)
+
+
+def updates_one_element(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(2, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        tmp[0] = x[i, 0]
+        y[0] += tmp[0]
+
+
+def sets_one_element(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(2, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        tmp[0] = x[i, 0]
+        y[0] = tmp[0]
+
+
+def updates_a_list(x: Tensor, y: Tensor, s: int) -> None:
+    tmp = torch.empty(2, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        w = [0.0] * 2
+        for j in range(x.shape[1]):
+            tmp[0] = x[i, j]
+            w[j % 2] += tmp[0]
+        y[i] = w[0] - w[1]
+
+
+@pytest.mark.parametrize(
+    ("function", "loops"),
+    [(updates_one_element, {"i"}), (sets_one_element, set()), (updates_a_list, {"i"}), (in_order_anyway, set())],
+)
+def test_only_updates_of_tensors_may_meet_where_a_loop_owns_one(
+    function: Callable[..., object], loops: set[str]
+) -> None:
+    program = program_of(function, *arguments(2), 0)
+    (kernel,) = [node.kernel for node in walk(program) if isinstance(node, Launch)]
+    assert {index.name for index in owned(kernel, analyse(kernel), scratch_of(program))} == loops
 
 
 def of_any_length(x: Tensor, y: Tensor, n: int) -> None:
