@@ -469,6 +469,7 @@ def test_a_pair_is_assigned_as_two_variables_are():
 
 
 V, S, T = (Symbol(name, number, INT64) for number, name in enumerate("vst"))
+U = Symbol("u", 4, INT64)
 FLAG = Symbol("flag", 3, BOOL)
 
 
@@ -492,8 +493,9 @@ def test_a_temporary_stays_where_its_variable_is_needed_before(between):
 
 
 def test_copies_outlive_the_assignment_of_others():
-    block = (assign(V, 3), assign(T, 4), assign(S, V))
-    assert propagate_copies(block)[-1] == assign(S, 3)
+    for value in (3, U):
+        block = (assign(V, value), assign(T, 4), assign(S, V))
+        assert propagate_copies(block)[-1] == assign(S, value)
 
 
 def test_what_is_never_read_goes():

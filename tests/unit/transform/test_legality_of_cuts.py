@@ -270,6 +270,39 @@ def the_branch_changes_what_its_condition_was_made_of(x: Tensor, y: Tensor, s: T
         y[i] = t
 
 
+def the_condition_is_of_what_one_way_sets(x: Tensor, y: Tensor, s: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t, k = 0.0, 9
+        for v in range(4):
+            if i < 2 * v:
+                k = v
+            if k < 3:
+                t += x[v]
+        y[i] = t
+
+
+def the_branch_reads_what_one_way_sets(x: Tensor, y: Tensor, s: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t, k = 0.0, 5
+        for v in range(4):
+            if i < 2 * v:
+                k = v
+            if i < 4:
+                t += k * x[v]
+        y[i] = t
+
+
+def the_branch_changes_what_was_set_before_it(x: Tensor, y: Tensor, s: Tensor) -> None:
+    for i in range(x.shape[0]):
+        t, k = 0.0, 5
+        for v in range(4):
+            k = v + 1
+            if i < 4:
+                k = k + 1
+                t += k * x[v]
+        y[i] = t
+
+
 VECTORS = [
     value for name, value in list(globals().items()) if callable(value) and getattr(value, "__module__", "") == __name__
 ]

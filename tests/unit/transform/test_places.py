@@ -54,6 +54,10 @@ STAY = {
         loop(T, Assign(symbol=I, value=build.read(P)), INNER),
         Assign(symbol=P, value=build.integer(1)),
     ),
+    "of what changes and what does not": (
+        loop(T, Assign(symbol=I, value=build.add(build.read(P), build.read(N))), INNER),
+        Assign(symbol=P, value=build.integer(1)),
+    ),
     "a product": (loop(T, Assign(symbol=I, value=build.mul(build.read(T), build.read(N))), INNER),),
     "beside a store": (loop(T, AT, store(build.read(I), build.read(I)), INNER),),
     "beside a loop": (loop(T, INNER, AT, INNER),),
