@@ -14,7 +14,20 @@ from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
-from brickwork.ir.nodes import Apply, Assign, Block, Constant, Expression, For, Role, Statement, Store, Symbol, Tensor
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Constant,
+    Expression,
+    For,
+    Local,
+    Role,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import rewrite_statements, statements, substitute
 from brickwork.records import dataclass
@@ -26,6 +39,7 @@ from brickwork.transform.persistent import block_version
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.predicate import predicate
 from brickwork.transform.privatise_reductions import copied_version
+from brickwork.transform.register_lists import goes_over, list_version
 from brickwork.transform.replicate_reductions import copies_version
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
 from brickwork.transform.schedule.schedule import CacheTile, Schedule, Tile
@@ -219,6 +233,7 @@ def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
     else:
         yield line
     yield from (Line(f"{indent}  {text}") for text in _more(loop, way, view))
+    yield from _in_registers(loop, view, indent)
     for tensor in updated:
         if (version := copies_version(tensor)) in view.scheduled.choices:
             copied = Line(f"{indent}  threads update copies of '{tensor.name}', which are summed at the end")
@@ -226,6 +241,16 @@ def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
                 f"{indent}  if there are many, threads update copies of '{tensor.name}', which are summed at the end"
             )
             yield Choice(version, "", (copied,), (), (either,))
+
+
+def _in_registers(loop: Loop, view: _View, indent: str) -> Iterator[Part]:
+    """Yield which lengths of a list that a loop goes over have a version with the list in registers."""
+    for tensor in {node.tensor for node in statements(view.scheduled.source.body) if isinstance(node, Local)}:
+        for exact in (False, True):
+            version = list_version(tensor, exact=exact)
+            if version in view.scheduled.choices and goes_over(loop.node, tensor):
+                kept = Line(f"{indent}  written out, with '{tensor.name}' in registers")
+                yield Choice(version, "", (kept,), (), (replace(kept, text=f"{kept.text} if there are {version}"),))
 
 
 def _way(loop: Loop, view: _View) -> _Way | None:

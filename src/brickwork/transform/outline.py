@@ -50,14 +50,16 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statement
 from brickwork.records import dataclass
 from brickwork.transform.argument_facts import ArgumentFacts
 from brickwork.transform.device_kernel import make_kernel
+from brickwork.transform.guard import conjunction
 from brickwork.transform.host_device_partition import GRID, Partition, in_order, outlives_check, partition
 from brickwork.transform.predicate import predicate
+from brickwork.transform.register_lists import Literal, literal_lists
 from brickwork.transform.replicate_reductions import replicate_reductions
 from brickwork.transform.schedule.apply import MOST_PIECES
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.scratch import Names, identity, names_of
 from brickwork.transform.shared_locals import share_locals, used_tables
-from brickwork.transform.split_reductions import split_reductions
+from brickwork.transform.split_reductions import nested, split_reductions
 
 Symbols = frozenset[Symbol]
 FALSE = build.constant(False, BOOL)
@@ -258,8 +260,10 @@ class _Outliner:
 
     def nests(self, loop: For, facts: tuple[Expression, ...]) -> Block:
         """Return the launch of a nest, and several that do as much faster where its sizes say so."""
-        whole = self.nest(loop, facts)
         levels = self.places.nest(loop)
+        whole = self.nest(loop, facts)
+        if loop.role is Role.PARALLEL and (lists := literal_lists(in_order(levels[-1].body))):
+            return (self.of_lengths(whole, levels, lists, facts),)
         if (found := split_reductions(levels, self.places, self.names)) is not None:
             inside = (*facts, *found.facts)
             parts = (*found.made, *(self.nest(part, inside) for part in (found.parts, found.joined)))
@@ -269,6 +273,17 @@ class _Outliner:
         else:
             return (whole,)
         return (If(condition=found.condition, then=parts, otherwise=(whole,), version=found.version, loc=loop.loc),)
+
+    def of_lengths(
+        self, whole: Statement, levels: Sequence[For], lists: Sequence[Literal], facts: tuple[Expression, ...]
+    ) -> Statement:
+        """Return the launch of a nest, with those for lists of some lengths where the host can tell these."""
+        for each in lists:
+            needed = conjunction(each.conditions)
+            if self.places.is_known(needed):
+                nest = self.nest(nested(levels, each.body), (*facts, *each.facts))
+                whole = If(condition=needed, then=(nest,), otherwise=(whole,), version=each.version, loc=nest.loc)
+        return whole
 
     def reduction(self, loop: For, facts: tuple[Expression, ...]) -> tuple[Launch, For]:
         """Return the launch that makes partial results, and the loop that joins them."""

@@ -1,0 +1,104 @@
+"""Lists whose length is a size, for the registers of a thread: versions in which the loops over them have literal ends.
+
+    s = [0.0] * n                             if n <= 16:
+    for t in range(T):                            for t in range(T):
+        for j in range(n):             ->             for j in range(16):
+            s[j] = s[j] * w[t, j]                         if j < n: s[j] = s[j] * w[t, j]
+
+Such loops are written out (`codegen/arrays.py`), and each item of the list is a register then. A list that an index of
+another kind goes through has an address, and stays in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from brickwork.ir import build
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Block, Constant, Expression, For, If, Load, Local, Read, Role, Statement, Store, Tensor
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.transform.sums import sum_of
+
+FEW = 16
+"""Items of a short list: each iteration is tested to be one."""
+MOST = 64
+"""Items of the longest list, which has just so many: a thread has 255 registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A body with literal ends of loops, which does as the given one where the conditions hold; so do the facts."""
+
+    body: Block
+    conditions: tuple[Expression, ...]
+    facts: tuple[Expression, ...]
+    version: str
+
+
+def literal_lists(body: Block) -> list[Literal]:
+    """Return what does as a thread's body for lists of some lengths, in registers; empty if no list can be there."""
+    lists = [node.tensor for node in statements(body) if isinstance(node, Local) and not node.values]
+    loops = [
+        node for node in statements(body) if isinstance(node, For) and any(goes_over(node, each) for each in lists)
+    ]
+    lengths = [*dict.fromkeys(loop.stop for loop in loops if not isinstance(loop.stop, Constant))]
+    if not lengths or read_symbols(lengths) & assigned_symbols(body) or effects(lengths).loads:
+        return []
+    if not all(map(_may_have_an_end, loops)) or not all(_is_indexed_by(each, body, loops) for each in lists):
+        return []
+    return [_literal(body, loops, lists, exact=exact) for exact in (False, True)]
+
+
+def list_version(tensor: Tensor, *, exact: bool) -> str:
+    """Return the name of the version in which a list, and those beside it, has literal ends of loops."""
+    return f"{'' if exact else 'at most '}{MOST if exact else FEW} items of {tensor.name}"
+
+
+def _literal(body: Block, loops: Sequence[For], lists: Sequence[Tensor], *, exact: bool) -> Literal:
+    """Return the body for lists of `MOST` items, if `exact`, or else of `FEW` at most."""
+    lengths = dict.fromkeys(loop.stop for loop in loops if not isinstance(loop.stop, Constant))
+    most = build.integer(MOST if exact else FEW)
+    indices = {loop.index for loop in loops}
+
+    def change(node: Statement) -> Block:
+        if not isinstance(node, For) or node.index not in indices or isinstance(node.stop, Constant):
+            return (node,)
+        inside = build.apply("lt", build.read(node.index), node.stop)
+        tested = (If(condition=inside, then=node.body, loc=node.loc),)
+        return (replace(node, stop=most, body=node.body if exact else tested, unrolled=1),)
+
+    conditions = tuple(build.apply("eq" if exact else "le", length, most) for length in lengths)
+    rests = (build.apply("mod", length, most) for length in lengths if exact)
+    facts = tuple(build.apply("eq", rest, build.integer(0)) for rest in rests)
+    return Literal(rewrite_statements(body, change), conditions, facts, list_version(lists[0], exact=exact))
+
+
+def goes_over(loop: For, tensor: Tensor) -> bool:
+    """Whether a loop's index is in an index of a list."""
+    return any(
+        isinstance(node, Load | Store) and node.tensor == tensor and loop.index in read_symbols(node.indices)
+        for node in walk(loop.body)
+    )
+
+
+@legality
+def _may_have_an_end(loop: For) -> bool:
+    """Whether the iterations of a loop may be tested one by one: they run in order, from the first item on.
+
+    A `continue` would end the iteration all the same, and a `break` the loop.
+    """
+    return loop.role is Role.SEQUENTIAL and build.is_constant(loop.start, 0)
+
+
+def _is_indexed_by(tensor: Tensor, body: Block, loops: Sequence[For]) -> bool:
+    """Whether all indices of a list are literals in each iteration of these loops."""
+    indices = {loop.index for loop in loops}
+    accesses = [node for node in walk(body) if isinstance(node, Load | Store) and node.tensor == tensor]
+    sums = [sum_of(index) for node in accesses for index in node.indices]
+    return all(
+        found is not None and all(isinstance(item, Read) and item.symbol in indices for item, _ in found.terms)
+        for found in sums
+    )

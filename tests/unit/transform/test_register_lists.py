@@ -1,0 +1,97 @@
+"""Lists whose length is a size, in the registers of a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from brickwork.ir.nodes import If
+from brickwork.ir.walk import statements
+from brickwork.transform.pipeline import schedule_program
+from brickwork.transform.register_lists import FEW, MOST
+from support.lowering import memory
+from support.ptx import assemble, program_for_gpu, ptx_of
+from support.scheduling import GPU, same
+
+Tensor = torch.Tensor
+
+
+def scan(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [0.0] * w.shape[0]
+        for t in range(x.shape[1]):
+            y = 0.0
+            for j in range(w.shape[0]):
+                s[j] = s[j] * w[j] + x[b, t]
+                y += s[j]
+            x[b, t] = y
+
+
+def until(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [1.0] * w.shape[0]
+        for t in range(x.shape[1]):
+            for j in range(w.shape[0]):
+                if w[j] > 0.5:
+                    continue
+                s[j] += x[b, t]
+                if s[j] > 3.0:
+                    break
+        for j in range(w.shape[0]):
+            x[b, 0] += s[j] * w[j]
+
+
+def anywhere(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [0.0] * w.shape[0]
+        for t in range(x.shape[1]):
+            s[t % w.shape[0]] += x[b, t]
+        for j in range(w.shape[0]):
+            x[b, 0] += s[j] * w[j]
+
+
+def from_the_second(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [0.0] * w.shape[0]
+        for t in range(x.shape[1]):
+            for j in range(1, w.shape[0]):
+                s[j] += s[j - 1] + x[b, t]
+        for j in range(w.shape[0]):
+            x[b, 0] += s[j] * w[j]
+
+
+def arguments(rows: int, items: int) -> tuple[Tensor, Tensor]:
+    return torch.arange(1.0, 3 * rows + 1).reshape(rows, 3) / 8, torch.arange(1.0, items + 1) / (items + 1)
+
+
+@pytest.mark.parametrize("items", [1, 2, FEW - 1, FEW, FEW + 1, MOST - 1, MOST, MOST + 1])
+@pytest.mark.parametrize("function", [scan, until, anywhere, from_the_second])
+def test_lists_of_all_lengths(function: Callable[..., object], items: int) -> None:
+    x, w = arguments(2, items)
+    same(function, memory(x.tolist()), memory(w.tolist()))
+
+
+def versions(function: Callable[..., object]) -> set[str]:
+    program, _ = schedule_program(program_for_gpu(function, *arguments(2, 3)), GPU)
+    return {node.version for node in statements(program.body) if isinstance(node, If)} - {""}
+
+
+@pytest.mark.parametrize("function", [scan, until])
+def test_two_lengths_have_versions(function: Callable[..., object]) -> None:
+    both = {f"{'' if exact else 'at most '}{MOST if exact else FEW} items of s" for exact in (False, True)}
+    assert both <= versions(function)
+
+
+@pytest.mark.parametrize("function", [anywhere, from_the_second])
+def test_places_that_are_no_literals_need_memory(function: Callable[..., object]) -> None:
+    assert not any("items" in version for version in versions(function))
+
+
+def test_the_lists_are_in_registers(tmp_path: Path) -> None:
+    found = assemble(ptx_of([program_for_gpu(scan, *arguments(2, 3))], GPU), GPU, tmp_path)
+    stacks = sorted(each.stack for each in found.values() if each.registers > 16)
+    assert stacks[:2] == [0, 0]
+    assert stacks[-1] == 4 * MOST
