@@ -170,6 +170,8 @@ def _for_sizes(
     kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
 ) -> Iterator[Version]:
     """Yield the versions of a kernel of a grid that are for some sizes; of two that are, the later one runs."""
+    if plain.directives and (rows := short_schedule(kernel.body, analysis, target, plain, wide=False)) is not None:
+        yield Version("short rows", rows[1], rows[0])
     for name, find in (("short", _short), ("sums", _summed), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
             yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
@@ -219,9 +221,11 @@ def _summed(
 def _short(
     kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
 ) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the schedule for short rows and what must hold for it, if a kernel of a grid may have them."""
-    found = short_schedule(kernel.body, analysis, target, plain) if _is_easy(kernel, plain, known) else None
-    if found is None:
+    """Return the schedule for short rows in lanes and what must hold for it, if a kernel of a grid may have them."""
+    if not _is_easy(kernel, plain, known):
+        return None
+    found = short_schedule(kernel.body, analysis, target, plain, wide=True)
+    if found is None or found == short_schedule(kernel.body, analysis, target, plain, wide=False):
         return None
     schedule, needed = found
     flat = flat_conditions(kernel.body, analysis, schedule)

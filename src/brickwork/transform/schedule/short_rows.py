@@ -22,6 +22,7 @@ from brickwork.target.target import Target
 from brickwork.transform.schedule.grid import SHORT, GridPlanner
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.planner import access_cost, varies_with
+from brickwork.transform.schedule.register_tile import outermost
 from brickwork.transform.schedule.schedule import Directive, Schedule, Split
 
 SHORT_APART = 16
@@ -56,14 +57,18 @@ def _is_near(access: Access) -> bool:
 
 
 def short_schedule(
-    block: Block, analysis: Analysis, target: Target, plain: Schedule
+    block: Block, analysis: Analysis, target: Target, plain: Schedule, *, wide: bool
 ) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the schedule for short rows, and what must hold so that they are; None if nothing would be another."""
+    """Return the schedule for short rows, and what must hold so that they are; None if nothing would be another.
+
+    If not `wide`, it has no lanes, nor nests that are run as one loop, and nothing else is needed.
+    """
     lengths = lengths_in(block)
-    nests = [node for node in statements(block) if isinstance(node, For) and plain.blocks(node.index)]
+    nests = [node for node in outermost(block, plain) if plain.blocks(node.index)]
     found = [_Row(node, *_known(node, nest, lengths, plain)) for nest in nests for node in _shared(nest, plain)]
     rows = [row for row in dict.fromkeys(found) if row.length is not None or row.around is not None]
-    planner = ShortPlanner(analysis, target, lengths, short=frozenset(row.loop.index for row in rows))
+    short = frozenset(row.loop.index for row in rows)
+    planner = ShortPlanner(analysis, target, lengths, flat=wide, wide=wide, short=short)
     schedule = Schedule(tuple(planner.block(block)))
     if not rows or schedule == plain:
         return None
