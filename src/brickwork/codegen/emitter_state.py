@@ -56,16 +56,6 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class FailurePath:
-    """Where threads of a device kernel go when a check fails: a block, and slots for what it records."""
-
-    label: str
-    order: str
-    site: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Team:
     """The threads of a block that runs an iteration together.
 
@@ -115,7 +105,6 @@ class State:
     frame: Frame | None = None
     parallel: bool = False
     """Whether this code runs on torch's threads, or on those of a grid, already."""
-    failure: FailurePath | None = None
     """For device kernels."""
     team: Team | None = None
     read: Mapping[Load, tuple[str, ...]] = field(default_factory=dict[Load, tuple[str, ...]])

@@ -1,7 +1,10 @@
 """Checks: a failed one writes the record of failures and leaves the function.
 
-On the CPU the failed iteration of lowest order stays in the record; on a GPU the first one does. All checks of a device
-kernel share one piece of code that writes the record.
+On the CPU the failed iteration of lowest order stays in the record; on a GPU the first one does.
+
+A thread of a GPU comes back to the others of its warp when it has written the record, and leaves from there. The
+assembler joins threads where all ways meet again: code that led out of loops and branches from a place of its own would
+keep the threads of a warp apart wherever some of them pass a check that others do not come to.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brickwork.codegen import lanes
-from brickwork.codegen.builder import FailureSite, FunctionWriter
+from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.convention import (
     RECORD_FAILED,
     RECORD_LOCK,
@@ -18,7 +21,7 @@ from brickwork.codegen.convention import (
     RECORD_SITE,
     RECORD_VALUES,
 )
-from brickwork.codegen.emitter_state import FailurePath, State
+from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.lane_values import Uniform, Value, scalar_type
 from brickwork.codegen.operators import cast
@@ -77,18 +80,25 @@ def emit_check(state: State, check: Check) -> None:
     condition = emit_expression(state, _condition(state, check))
     passed, failed = writer.label("passed"), writer.label("failed")
     if isinstance(condition, Uniform):
-        mask = state.mask
-        writer.branch_if(condition.text, passed, failed, weights(state))
+        mask, good = state.mask, condition.text
+        writer.branch_if(good, passed, failed, weights(state))
         writer.place(failed)
     else:
         flags = f"<{state.width} x i1>"
         wrong = writer.emit(f"xor {flags} {lanes.vector(state, condition)}, splat (i1 true)")
         mask = lanes.both(state, state.mask, wrong)
-        writer.branch_if(writer.emit(f"xor i1 {lanes.any_lane(state, mask)}, true"), passed, failed, weights(state))
+        good = writer.emit(f"xor i1 {lanes.any_lane(state, mask)}, true")
+        writer.branch_if(good, passed, failed, weights(state))
         writer.place(failed)
     lane = "0" if mask is None else lanes.first_lane(state, mask)
+    if state.target.grid:
+        _claim(state, check, emit_all(state, check.values), lane)
+        writer.branch(passed)
+        writer.place(passed)
+        _leave_unless(state, good)
+        return
     _record(state, check, emit_all(state, check.values), lane)
-    writer.terminate(f"br label %{state.failure.label}" if state.failure else "ret void")
+    writer.terminate("ret void")
     writer.place(passed)
 
 
@@ -129,11 +139,6 @@ def _record(state: State, check: Check, values: tuple[Value, ...], lane: str) ->
     writer, module = state.writer, state.module
     dtypes = tuple(value.dtype for value in values)
     site = module.site(FailureSite(check.failure, dtypes, check.loc))
-    if state.failure is not None:
-        _store_words(state, values, lane, state.failure.values)
-        writer.store("i64", state.order, state.failure.order)
-        writer.store("i64", str(site), state.failure.site)
-        return
     if _WRITE not in module.functions:
         module.functions.append(_WRITE)
     words = writer.alloca("i64", max(len(values), 1))
@@ -153,29 +158,27 @@ def _store_words(state: State, values: tuple[Value, ...], lane: str, addresses: 
         writer.store(scalar_type(wide), cast(state, text, value.dtype, wide, 1), address)
 
 
-def begin_failure_path(writer: FunctionWriter) -> FailurePath:
-    """Make room for what a failed check of a device kernel records."""
-    slots = [writer.alloca("i64") for _ in range(2 + MOST_VALUES)]
-    return FailurePath(writer.label("failed"), slots[0], slots[1], tuple(slots[2:]))
-
-
-def emit_failure_path(state: State, path: FailurePath) -> None:
-    """Write where failed checks of a device kernel end: the first to claim the record fills it; the thread is done."""
+def _claim(state: State, check: Check, values: tuple[Value, ...], lane: str) -> None:
+    """Fill the record of failures of a device, if this thread is the first to claim it."""
     writer = state.writer
+    site = state.module.site(FailureSite(check.failure, tuple(value.dtype for value in values), check.loc))
     record, owner = state.slot_value(state.layout.record, "ptr"), state.slot_value(state.layout.owner or 0)
-    writer.place(path.label)
-    lock = writer.slot(record, RECORD_LOCK)
-    pair = writer.emit(f"cmpxchg ptr {lock}, i64 0, i64 1 monotonic monotonic")
-    fill, leave = writer.label("fill"), writer.label("leave")
-    writer.branch_if(writer.emit(f"extractvalue {{ i64, i1 }} {pair}, 1"), fill, leave)
-    writer.place(fill)
-    items = {RECORD_ORDER: path.order, RECORD_SITE: path.site}
-    items |= {RECORD_VALUES + number: slot for number, slot in enumerate(path.values)}
-    for word, slot in items.items():
-        writer.store("i64", writer.load("i64", slot), writer.slot(record, word))
-    writer.store("i64", owner, writer.slot(record, RECORD_OWNER))
-    writer.effect("fence seq_cst")
-    writer.effect(f"store atomic volatile i64 1, ptr {writer.slot(record, RECORD_FAILED)} monotonic, align 8")
-    writer.branch(leave)
+    pair = writer.emit(f"cmpxchg ptr {writer.slot(record, RECORD_LOCK)}, i64 0, i64 1 monotonic monotonic")
+    with writer.when(writer.emit(f"extractvalue {{ i64, i1 }} {pair}, 1")):
+        for word, text in ((RECORD_ORDER, state.order), (RECORD_SITE, str(site)), (RECORD_OWNER, owner)):
+            writer.store("i64", text, writer.slot(record, word))
+        places = [writer.slot(record, RECORD_VALUES + number) for number in range(min(len(values), MOST_VALUES))]
+        _store_words(state, values, lane, places)
+        writer.effect("fence seq_cst")
+        writer.effect(f"store atomic volatile i64 1, ptr {writer.slot(record, RECORD_FAILED)} monotonic, align 8")
+
+
+def _leave_unless(state: State, good: str) -> None:
+    """Return from a device kernel unless a check has passed, which LLVM is not to connect with where it failed."""
+    writer = state.writer
+    hidden = writer.emit(f'call i32 asm "", "=r,0"(i32 {writer.emit(f"zext i1 {good} to i32")})')
+    go_on, leave = writer.label("good"), writer.label("leave")
+    writer.branch_if(writer.emit(f"icmp ne i32 {hidden}, 0"), go_on, leave, weights(state))
     writer.place(leave)
     writer.terminate("ret void")
+    writer.place(go_on)
