@@ -356,9 +356,9 @@ OPERATORS = (
     ),
     Published(
         op=deformable_im2col,
-        repository="pytorch/vision",
-        file="torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu",
-        commit="6a02f85",
+        repository="open-mmlab/mmcv",
+        file="mmcv/ops/csrc/common/cuda/modulated_deform_conv_cuda_kernel.cuh",
+        commit="dfb48c8",
         inputs=deformable_im2col_inputs,
         reference=deformable_im2col_reference,
         tiny=(2, 2, 4),

@@ -178,7 +178,7 @@ OPERATORS = (
         inputs=causal_softmax_inputs,
         reference=causal_softmax_reference,
         tiny=(2, 6),
-        small=(4, 64),
+        small=(8, 64),
         large=(64, 2048),
         gradient=("x",),
     ),

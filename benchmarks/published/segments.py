@@ -159,9 +159,9 @@ OPERATORS = (
     ),
     Published(
         op=nms,
-        repository="pytorch/vision",
-        file="torchvision/csrc/ops/cuda/nms_kernel.cu",
-        commit="a88eed4",
+        repository="open-mmlab/mmcv",
+        file="mmcv/ops/csrc/common/cuda/nms_cuda_kernel.cuh",
+        commit="e0b3223",
         inputs=nms_inputs,
         reference=nms_reference,
         tiny=(30,),

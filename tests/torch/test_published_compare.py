@@ -1,0 +1,160 @@
+"""The comparison of the published operators with kernels beside them, with stand-ins on the processor."""
+
+# pyright: basic
+import sys
+
+import pytest
+import torch
+
+from benchmarks.published import PUBLISHED
+from benchmarks.published.__main__ import main
+from benchmarks.published.compare import BASE, OURS, THEIRS, EndedError, Worker, cases, compare, differences
+from benchmarks.published.peers import PEERS, Kernels, listed
+from benchmarks.published.worker import FORWARD, GRADIENT, Contender, weights
+from brickwork.bench.record import load_all
+
+RIGHT = """
+import torch
+def silu_and_mul(x):
+    gate, other = x.chunk(2, 1)
+    return torch.nn.functional.silu(gate) * other
+"""
+SCATTER = """
+import torch
+def scatter_add(src, index, rows):
+    return src.new_zeros((rows, src.shape[1])).index_add(0, index, src)
+def scatter_add_backward(src, index, gradient):
+    return gradient[index]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "silu_and_mul.py").write_text(RIGHT)
+    (tmp_path / "scatter_add.py").write_text(SCATTER)
+    return tmp_path
+
+
+def compared(names, built, **how):
+    plain = {"sizes": ("tiny",), "device": "cpu", "jobs": 1, "progress": lambda _: None}
+    return compare(names, built, how.pop("base", None), **{**plain, **how})
+
+
+def test_each_operator_has_a_peer():
+    assert list(PEERS) == [each.name for each in PUBLISHED]
+
+
+def test_cases_are_each_size_and_direction():
+    found = [
+        (each.name, size, direction)
+        for each, size, direction in cases(("nms", "rotary"), ("small",), (FORWARD, GRADIENT))
+    ]
+    assert found == [("nms", "small", FORWARD), ("rotary", "small", FORWARD), ("rotary", "small", GRADIENT)]
+    assert len(list(cases((), ("small", "large"), (FORWARD, GRADIENT)))) == 2 * (
+        30 + sum(bool(each.gradient) for each in PUBLISHED)
+    )
+
+
+def test_ours_and_theirs_are_compared_and_kept(folder, tmp_path, capsys):
+    kept = tmp_path / "record.json"
+    names = ["silu_and_mul", "scatter_add"]
+    how = ["--device", "cpu", "--sizes", "tiny", "--jobs", "1", "--base", sys.path[0]]
+    assert main(["compare", *names, "--built", str(folder), "--record", str(kept), *how]) == 0
+    (result,) = load_all(kept)
+    assert [case.title for case in result.cases] == [
+        "scatter_add, tiny, forward",
+        "scatter_add, tiny, gradient",
+        "silu_and_mul, tiny, forward",
+    ]
+    for case in result.cases:
+        assert set(case.timings) == {OURS, THEIRS, BASE}
+        assert case.reference == THEIRS
+        assert case.notes["agreement"] == "the results agree"
+    assert "gradient  largest: scatter_add tiny" in capsys.readouterr().out
+
+
+def test_a_kernel_that_computes_something_else_is_named(folder):
+    (folder / "silu_and_mul.py").write_text(RIGHT.replace("* other", "+ other"))
+    (found,) = compared(["silu_and_mul"], folder)
+    assert found.notes["agreement"].startswith("DIFFER: result 0: ")
+    assert set(found.seconds) == {OURS, THEIRS}
+
+
+def test_one_that_takes_too_long_is_ended_and_the_others_go_on(folder):
+    (folder / "silu_and_mul.py").write_text("import time\ndef silu_and_mul(x):\n    time.sleep(100)\n")
+    scatter, gradient, silu = compared(["silu_and_mul", "scatter_add"], folder, patience=5.0)
+    assert silu.notes[THEIRS] == "failed: make: took over 5 s"
+    assert set(silu.seconds) == {OURS}
+    assert set(scatter.seconds) == set(gradient.seconds) == {OURS, THEIRS}
+
+
+def test_one_that_ends_its_process_is_named(folder):
+    (folder / "silu_and_mul.py").write_text("import os\ndef silu_and_mul(x):\n    os._exit(3)\n")
+    (found,) = compared(["silu_and_mul"], folder)
+    assert found.notes[THEIRS] == "failed: make: the process ended with 3"
+
+
+def test_a_kernel_that_is_not_there_is_named(tmp_path):
+    (found,) = compared(["silu_and_mul"], tmp_path)
+    assert "there is neither silu_and_mul.so nor silu_and_mul.py" in found.notes[THEIRS]
+
+
+def test_no_case_is_begun_late(folder):
+    said = []
+    assert not compared(["silu_and_mul"], folder, seconds=0.0, progress=said.append)
+    assert "not measured: silu_and_mul, tiny, forward" in said
+
+
+def test_differences():
+    x = torch.linspace(-1, 1, 1000)
+    assert not differences([x], [x + 1e-3])
+    assert "100.0%" in differences([x], [x + 1e-2])
+    assert not differences([x], [x + 1e-2], 0.05)
+    assert not differences([x.half()], [(x + 5e-3).half()])
+    near = x.clone()
+    near[0] = 5
+    assert not differences([x], [near])
+    near[:3] = 5
+    assert differences([x], [near]) == "DIFFER: result 0: 0.3% of the elements, by at most 6"
+    assert not differences([x], [None])
+    assert not differences([torch.full((2,), torch.inf)], [torch.full((2,), torch.inf)])
+    assert "DIFFER" in differences([torch.zeros(2)], [torch.full((2,), torch.nan)])
+    assert "DIFFER" in differences([torch.arange(4)], [torch.arange(4).flip(0)])
+    assert differences([x], [x[:5]]) == "DIFFER: result 0: (1000,) beside (5,)"
+    assert differences([x], []) == "DIFFER: 1 results beside 0"
+
+
+def test_a_worker_is_asked_again_after_its_end():
+    worker = Worker(["--device", "cpu"], {"PATH": "", "PYTHONPATH": ":".join(sys.path)}, patience=0.001)
+    with pytest.raises(EndedError, match=r"took over 0.001 s"):
+        worker.ask(do="make", name="nms", size="small", direction=FORWARD)
+    reply = worker.ask(60.0, do="make", name="nms", size="tiny", direction=FORWARD)
+    worker.close()
+    assert reply["first"] > 0
+
+
+@pytest.mark.parametrize("name", [each.name for each in PUBLISHED if each.gradient and not PEERS[each.name].forward])
+def test_backward_kernels_get_what_was_saved(name, tmp_path):
+    """The arguments of a backward kernel can be made of its forward's results, and its results are taken apart."""
+    each = next(each for each in PUBLISHED if each.name == name)
+    peer = PEERS[name]
+    given = peer.prepared(each.arguments("tiny", "cpu"))
+    shapes = {
+        "selective_scan": lambda: (given[0], given[0], given[0]),
+        "rnnt_loss": lambda: (given[0][:, 0, 0, 0], given[0][..., 0], given[0][..., 0]),
+        "soft_dtw": lambda: (given[0][:, 0, 0], given[0]),
+    }
+    found = listed(shapes[name]() if name in shapes else each.reference(*each.arguments("tiny", "cpu")))
+    results = peer.results(found)
+    assert len(results) == len(listed(each.reference(*each.arguments("tiny", "cpu"))))
+    gradients = tuple(weights([results[place] for place in peer.upstream]))
+    assert all(value is not None for value in peer.saved(given, found, gradients))
+
+
+def test_the_inputs_of_two_processes_are_the_same(folder):
+    each = next(each for each in PUBLISHED if each.name == "scatter_add")
+    for direction in (FORWARD, GRADIENT):
+        ours = Contender(each, "tiny", direction, None, "cpu")
+        theirs = Contender(each, "tiny", direction, Kernels(folder), "cpu")
+        ours.first(), theirs.first()
+        assert not differences(list(ours.results(ours.last)), list(theirs.results(theirs.last)))
