@@ -32,6 +32,8 @@ from brickwork.bench.timers import Timing, summary
 OURS, THEIRS, BASE = "brickwork", "published", "base"
 PATIENCE = 30.0
 """Seconds for one request."""
+START = 120.0
+"""Seconds for the start of a process, which imports torch."""
 WARM_UP = 150.0
 """Seconds for compiling all operators at tiny sizes."""
 TURNS = 3
@@ -60,14 +62,32 @@ class Worker:
         self._environment = environment
         self._patience = patience
         self._process: subprocess.Popen[bytes] | None = None
+        self._unfit = ""
 
     def ask(self, patience: float | None = None, **request: Any) -> Reply:
         """Return the reply to a request; raise `EndedError` where there is none in time."""
         if self._process is None:
-            self._process = subprocess.Popen(  # noqa: S603  # the command is this module's own
-                self._command, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
-            self.ask(120.0, do="hello")
+            self._start()
+        return self._reply(request, patience or self._patience)
+
+    def _start(self) -> None:
+        """Start a process; one that cannot even start is not tried again."""
+        if self._unfit:
+            raise EndedError(self._unfit)
+        self._process = subprocess.Popen(  # noqa: S603  # the command is this module's own
+            self._command, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        try:
+            reply = self._reply({"do": "hello"}, START)
+        except EndedError as error:
+            reply = {"error": str(error)}
+        if "error" in reply:
+            self.close()
+            self._unfit = f"does not start: {reply['error']}"
+            raise EndedError(self._unfit)
+
+    def _reply(self, request: Reply, patience: float) -> Reply:
+        assert self._process is not None, "it was started"
         inlet, outlet = self._process.stdin, self._process.stdout
         assert inlet is not None, "it is a pipe"
         assert outlet is not None, "it is a pipe"
@@ -76,12 +96,12 @@ class Worker:
             inlet.flush()
         except BrokenPipeError:
             self._ended()
-        deadline, text = time.monotonic() + (patience or self._patience), b""
+        deadline, text = time.monotonic() + patience, b""
         while not text.endswith(b"\n"):
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([outlet], [], [], left)[0]:
                 self.close()
-                raise EndedError(f"took over {patience or self._patience:g} s")
+                raise EndedError(f"took over {patience:g} s")
             got = os.read(outlet.fileno(), 1 << 16)
             if not got:
                 self._ended()

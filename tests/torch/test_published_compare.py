@@ -124,9 +124,18 @@ def test_differences():
     assert differences([x], []) == "DIFFER: 1 results beside 0"
 
 
+def test_a_worker_that_does_not_start_is_started_once(tmp_path):
+    (tmp_path / "torch.py").write_text("raise SystemExit(4)\n")
+    worker = Worker(["--device", "cpu"], {"PATH": "", "PYTHONPATH": ":".join([str(tmp_path), *sys.path])})
+    for _ in range(2):
+        with pytest.raises(EndedError, match="does not start: the process ended with 4"):
+            worker.ask(do="make", name="nms", size="tiny", direction=FORWARD)
+        (tmp_path / "torch.py").unlink(missing_ok=True)
+
+
 def test_a_worker_is_asked_again_after_its_end():
-    worker = Worker(["--device", "cpu"], {"PATH": "", "PYTHONPATH": ":".join(sys.path)}, patience=0.001)
-    with pytest.raises(EndedError, match=r"took over 0.001 s"):
+    worker = Worker(["--device", "cpu"], {"PATH": "", "PYTHONPATH": ":".join(sys.path)}, patience=1e-9)
+    with pytest.raises(EndedError, match=r"took over 1e-09 s"):
         worker.ask(do="make", name="nms", size="small", direction=FORWARD)
     reply = worker.ask(60.0, do="make", name="nms", size="tiny", direction=FORWARD)
     worker.close()
@@ -156,5 +165,6 @@ def test_the_inputs_of_two_processes_are_the_same(folder):
     for direction in (FORWARD, GRADIENT):
         ours = Contender(each, "tiny", direction, None, "cpu")
         theirs = Contender(each, "tiny", direction, Kernels(folder), "cpu")
-        ours.first(), theirs.first()
+        ours.first()
+        theirs.first()
         assert not differences(list(ours.results(ours.last)), list(theirs.results(theirs.last)))
