@@ -234,6 +234,7 @@ def _bits(single: bool, floating: bool, value: Number) -> int:
 def _for_host(text: str, name: str, layout: ContextLayout) -> str:
     """Return a device module's text with the host's names for what only GPUs have."""
     text = re.sub(r" addrspace\([13]\)", "", text)
+    text = re.sub(r'call void asm sideeffect "[^"]*exit; }".*\n\s*br label \S+', "ret void", text)
     text = text.replace("ptx_kernel ", "").replace(' syncscope("device")', "")
     text = re.sub(
         r"@llvm\.nvvm\.read\.ptx\.sreg\.([\w.]+?)\(", lambda m: f"@emulated_sreg_{m[1].replace('.', '_')}(", text

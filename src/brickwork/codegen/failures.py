@@ -10,6 +10,7 @@ keep the threads of a warp apart wherever some of them pass a check that others 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from brickwork.codegen import lanes
 from brickwork.codegen.builder import FailureSite
@@ -27,10 +28,13 @@ from brickwork.codegen.lane_values import Uniform, Value, scalar_type
 from brickwork.codegen.operators import cast
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Apply, Check, Expression, FailureKind
+from brickwork.ir.walk import walk
 
 MOST_VALUES = 8
 """Values that a record holds."""
+_EXIT = "{ .reg .pred p; setp.ne.b64 p, $0, 0; @p exit; }"
 
 _HEAD = "define internal void @bw_fail(ptr %record, i64 %order, i64 %site, ptr %values, i64 %count)"
 _WRITE = f"""{_HEAD} cold noinline nounwind {{
@@ -74,28 +78,57 @@ free:
 }}"""
 
 
-def emit_check(state: State, check: Check) -> None:
+def emit_checks(state: State, checks: Sequence[Check]) -> None:
+    """Emit checks that follow one another."""
+    together = state.target.grid and state.mask is None and len(checks) > 1
+    conditions = [emit_expression(state, check.condition) for check in checks] if together else []
+    texts = [condition.text for condition in conditions if isinstance(condition, Uniform)]
+    if not together or len(texts) < len(checks):
+        for check in checks:
+            _emit_check(state, check)
+        return
+    writer = state.writer
+    passed, failed = writer.label("passed"), writer.label("failed")
+    good = reduce(lambda one, other: writer.emit(f"and i1 {one}, {other}"), texts)
+    writer.branch_if(good, passed, failed, weights(state))
+    writer.place(failed)
+    for check, text in zip(checks, texts, strict=True):
+        # The first that fails claims the record, and others find that it is taken.
+        with writer.when(writer.emit(f"xor i1 {text}, true")):
+            _claim(state, check, emit_all(state, check.values), "0")
+    _leave(state)
+    writer.branch(passed)
+    writer.place(passed)
+
+
+def may_be_tested_together(check: Check) -> bool:
+    """Whether the condition of a check has a value also where a check before it fails."""
+    return effects(check.condition).plain and not any(
+        isinstance(node, Apply) and node.operator.name in {"floordiv", "mod"} for node in walk(check.condition)
+    )
+
+
+def _emit_check(state: State, check: Check) -> None:
     """Emit a check: where it fails in an active lane, record the first such lane and return from the function."""
     writer = state.writer
     condition = emit_expression(state, _condition(state, check))
     passed, failed = writer.label("passed"), writer.label("failed")
     if isinstance(condition, Uniform):
-        mask, good = state.mask, condition.text
-        writer.branch_if(good, passed, failed, weights(state))
+        mask = state.mask
+        writer.branch_if(condition.text, passed, failed, weights(state))
         writer.place(failed)
     else:
         flags = f"<{state.width} x i1>"
         wrong = writer.emit(f"xor {flags} {lanes.vector(state, condition)}, splat (i1 true)")
         mask = lanes.both(state, state.mask, wrong)
-        good = writer.emit(f"xor i1 {lanes.any_lane(state, mask)}, true")
-        writer.branch_if(good, passed, failed, weights(state))
+        writer.branch_if(writer.emit(f"xor i1 {lanes.any_lane(state, mask)}, true"), passed, failed, weights(state))
         writer.place(failed)
     lane = "0" if mask is None else lanes.first_lane(state, mask)
     if state.target.grid:
         _claim(state, check, emit_all(state, check.values), lane)
+        _leave(state)
         writer.branch(passed)
         writer.place(passed)
-        _leave_unless(state, good)
         return
     _record(state, check, emit_all(state, check.values), lane)
     writer.terminate("ret void")
@@ -173,12 +206,8 @@ def _claim(state: State, check: Check, values: tuple[Value, ...], lane: str) -> 
         writer.effect(f"store atomic volatile i64 1, ptr {writer.slot(record, RECORD_FAILED)} monotonic, align 8")
 
 
-def _leave_unless(state: State, good: str) -> None:
-    """Return from a device kernel unless a check has passed, which LLVM is not to connect with where it failed."""
+def _leave(state: State) -> None:
+    """End this thread of a device, which neither LLVM nor the assembler is to see: there is always a record."""
     writer = state.writer
-    hidden = writer.emit(f'call i32 asm "", "=r,0"(i32 {writer.emit(f"zext i1 {good} to i32")})')
-    go_on, leave = writer.label("good"), writer.label("leave")
-    writer.branch_if(writer.emit(f"icmp ne i32 {hidden}, 0"), go_on, leave, weights(state))
-    writer.place(leave)
-    writer.terminate("ret void")
-    writer.place(go_on)
+    record = writer.emit(f"ptrtoint ptr {state.slot_value(state.layout.record, 'ptr')} to i64")
+    writer.effect(f'call void asm sideeffect "{_EXIT}", "l,~{{memory}}"(i64 {record})')

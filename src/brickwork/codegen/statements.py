@@ -6,13 +6,14 @@ a lane that is masked out changes neither memory nor a variable that is read lat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import assert_never
 
 from brickwork.codegen import arrays, lanes, loops, work_sharing
 from brickwork.codegen.atomics import emit_update
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all, emit_expression
-from brickwork.codegen.failures import emit_check
+from brickwork.codegen.failures import emit_checks, may_be_tested_together
 from brickwork.codegen.lane_values import Uniform, Value, scalar_type, vector_type
 from brickwork.codegen.memory import element_store
 from brickwork.codegen.parallel import emit_parallel
@@ -46,6 +47,10 @@ def emit_block(state: State, block: Block) -> None:
     """Emit statements in order; where lanes have left the loop or the iteration, the rest runs without them."""
     writer, end = state.writer, None
     for number, statement in enumerate(block):
+        if isinstance(statement, Check):
+            if not _follows_check(block, number):
+                emit_checks(state, [*_checks(block, number)])
+            continue
         emit_statement(state, statement)
         if writer.terminated or isinstance(statement, Break | Continue):
             break
@@ -54,6 +59,21 @@ def emit_block(state: State, block: Block) -> None:
             state = loops.still_active(state, end)
     if end is not None:
         writer.place(end)
+
+
+def _follows_check(block: Block, number: int) -> bool:
+    """Whether a check is tested with the one before it."""
+    check, before = block[number], block[number - 1] if number else None
+    return isinstance(check, Check) and isinstance(before, Check) and may_be_tested_together(check)
+
+
+def _checks(block: Block, number: int) -> Iterator[Check]:
+    """Yield a check, and those after it that are tested with it."""
+    for place in range(number, len(block)):
+        check = block[place]
+        if not isinstance(check, Check) or (place > number and not _follows_check(block, place)):
+            return
+        yield check
 
 
 def emit_statement(state: State, statement: Statement) -> None:
@@ -74,7 +94,7 @@ def emit_statement(state: State, statement: Statement) -> None:
         case Break() | Continue():
             loops.emit_leave(state, stop=isinstance(statement, Break))
         case Check():
-            emit_check(state, statement)
+            emit_checks(state, (statement,))
         case Rebind():
             emit_rebind(state, statement)
         case Allocate() | Launch() | Return():
