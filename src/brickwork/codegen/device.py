@@ -12,7 +12,7 @@ from dataclasses import replace
 from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
 from brickwork.codegen.emitter_state import Frame, Slot, State, Team, parameter
-from brickwork.codegen.failures import weights
+from brickwork.codegen.failures import begin_failure_path, emit_failure_path, weights
 from brickwork.codegen.grid import MOST_THREADS, TEAMS, WARP, Form, Grid, grid_of
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.narrowing import NarrowingWriter
@@ -60,6 +60,7 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         bound=bound_symbols(kernel.body),
         stored=frozenset(node.tensor for node in statements(kernel.body) if isinstance(node, Store)),
         parallel=True,
+        failure=begin_failure_path(writer),
     )
     _learn(state)
     match grid.form:
@@ -71,6 +72,8 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         case Form.BLOCK:
             _emit_team(state, grid)
     writer.terminate("ret void")
+    if state.failure is not None:
+        emit_failure_path(state, state.failure)
     writer.close()
     return name
 

@@ -56,6 +56,16 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class FailurePath:
+    """Where threads of a device kernel go when a check fails: a block, and slots for what it records."""
+
+    label: str
+    order: str
+    site: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Team:
     """The threads of a block that runs an iteration together.
 
@@ -105,7 +115,10 @@ class State:
     frame: Frame | None = None
     parallel: bool = False
     """Whether this code runs on torch's threads, or on those of a grid, already."""
+    failure: FailurePath | None = None
     """For device kernels."""
+    apart: bool = False
+    """Whether threads of a warp may have taken different ways here, in a loop where they meet again."""
     team: Team | None = None
     read: Mapping[Load, tuple[str, ...]] = field(default_factory=dict[Load, tuple[str, ...]])
     """Elements that lanes read in this iteration and that are in registers (`windows.py`)."""

@@ -1,10 +1,9 @@
 """Checks: a failed one writes the record of failures and leaves the function.
 
-On the CPU the failed iteration of lowest order stays in the record; on a GPU the first one does.
-
-A thread of a GPU comes back to the others of its warp when it has written the record, and leaves from there. The
-assembler joins threads where all ways meet again: code that led out of loops and branches from a place of its own would
-keep the threads of a warp apart wherever some of them pass a check that others do not come to.
+On the CPU the failed iteration of lowest order stays in the record; on a GPU the first one does. Checks of a device
+kernel share one piece of code that writes the record, but for those in loops with branches. The assembler joins the
+threads of a warp where all ways meet again: code that led out of a loop from inside of a branch would keep them apart
+until the loop's end. There a thread writes the record where it is, comes back, and leaves as a single instruction.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from brickwork.codegen import lanes
-from brickwork.codegen.builder import FailureSite
+from brickwork.codegen.builder import FailureSite, FunctionWriter
 from brickwork.codegen.convention import (
     RECORD_FAILED,
     RECORD_LOCK,
@@ -22,7 +21,7 @@ from brickwork.codegen.convention import (
     RECORD_SITE,
     RECORD_VALUES,
 )
-from brickwork.codegen.emitter_state import State
+from brickwork.codegen.emitter_state import FailurePath, State
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.lane_values import Uniform, Value, scalar_type
 from brickwork.codegen.operators import cast
@@ -80,7 +79,7 @@ free:
 
 def emit_checks(state: State, checks: Sequence[Check]) -> None:
     """Emit checks that follow one another."""
-    together = state.target.grid and state.mask is None and len(checks) > 1
+    together = state.target.grid and state.apart and state.mask is None and len(checks) > 1
     conditions = [emit_expression(state, check.condition) for check in checks] if together else []
     texts = [condition.text for condition in conditions if isinstance(condition, Uniform)]
     if not together or len(texts) < len(checks):
@@ -124,14 +123,13 @@ def _emit_check(state: State, check: Check) -> None:
         writer.branch_if(writer.emit(f"xor i1 {lanes.any_lane(state, mask)}, true"), passed, failed, weights(state))
         writer.place(failed)
     lane = "0" if mask is None else lanes.first_lane(state, mask)
-    if state.target.grid:
+    if state.target.grid and state.apart:
         _claim(state, check, emit_all(state, check.values), lane)
         _leave(state)
         writer.branch(passed)
-        writer.place(passed)
-        return
-    _record(state, check, emit_all(state, check.values), lane)
-    writer.terminate("ret void")
+    else:
+        _record(state, check, emit_all(state, check.values), lane)
+        writer.terminate(f"br label %{state.failure.label}" if state.failure else "ret void")
     writer.place(passed)
 
 
@@ -172,6 +170,11 @@ def _record(state: State, check: Check, values: tuple[Value, ...], lane: str) ->
     writer, module = state.writer, state.module
     dtypes = tuple(value.dtype for value in values)
     site = module.site(FailureSite(check.failure, dtypes, check.loc))
+    if state.failure is not None:
+        _store_words(state, values, lane, state.failure.values)
+        writer.store("i64", state.order, state.failure.order)
+        writer.store("i64", str(site), state.failure.site)
+        return
     if _WRITE not in module.functions:
         module.functions.append(_WRITE)
     words = writer.alloca("i64", max(len(values), 1))
@@ -211,3 +214,31 @@ def _leave(state: State) -> None:
     writer = state.writer
     record = writer.emit(f"ptrtoint ptr {state.slot_value(state.layout.record, 'ptr')} to i64")
     writer.effect(f'call void asm sideeffect "{_EXIT}", "l,~{{memory}}"(i64 {record})')
+
+
+def begin_failure_path(writer: FunctionWriter) -> FailurePath:
+    """Make room for what a failed check of a device kernel records."""
+    slots = [writer.alloca("i64") for _ in range(2 + MOST_VALUES)]
+    return FailurePath(writer.label("failed"), slots[0], slots[1], tuple(slots[2:]))
+
+
+def emit_failure_path(state: State, path: FailurePath) -> None:
+    """Write where failed checks of a device kernel end that share it: the first to claim the record fills it."""
+    writer = state.writer
+    record, owner = state.slot_value(state.layout.record, "ptr"), state.slot_value(state.layout.owner or 0)
+    writer.place(path.label)
+    lock = writer.slot(record, RECORD_LOCK)
+    pair = writer.emit(f"cmpxchg ptr {lock}, i64 0, i64 1 monotonic monotonic")
+    fill, leave = writer.label("fill"), writer.label("leave")
+    writer.branch_if(writer.emit(f"extractvalue {{ i64, i1 }} {pair}, 1"), fill, leave)
+    writer.place(fill)
+    items = {RECORD_ORDER: path.order, RECORD_SITE: path.site}
+    items |= {RECORD_VALUES + number: slot for number, slot in enumerate(path.values)}
+    for word, slot in items.items():
+        writer.store("i64", writer.load("i64", slot), writer.slot(record, word))
+    writer.store("i64", owner, writer.slot(record, RECORD_OWNER))
+    writer.effect("fence seq_cst")
+    writer.effect(f"store atomic volatile i64 1, ptr {writer.slot(record, RECORD_FAILED)} monotonic, align 8")
+    writer.branch(leave)
+    writer.place(leave)
+    writer.terminate("ret void")

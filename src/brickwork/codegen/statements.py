@@ -7,6 +7,7 @@ a lane that is masked out changes neither memory nor a variable that is read lat
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from brickwork.codegen import arrays, lanes, loops, work_sharing
@@ -40,7 +41,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import walk
+from brickwork.ir.walk import statements, walk
 
 
 def emit_block(state: State, block: Block) -> None:
@@ -90,6 +91,7 @@ def emit_statement(state: State, statement: Statement) -> None:
         case For():
             _emit_for(state, statement)
         case While():
+            state = replace(state, apart=True)
             loops.emit_while(work_sharing.in_repeated_code(state), statement, emit_block)
         case Break() | Continue():
             loops.emit_leave(state, stop=isinstance(statement, Break))
@@ -134,6 +136,8 @@ def _emit_store(state: State, statement: Store) -> None:
 
 
 def _emit_for(state: State, loop: For) -> None:
+    if loop.role is not Role.PARALLEL and any(isinstance(node, If | While) for node in statements(loop.body)):
+        state = replace(state, apart=True)
     if state.width == 1 and not state.parallel and loop.role is Role.PARALLEL:
         emit_parallel(state, loop, emit_block)
     elif state.team is not None and not state.team.alone and loop.role is Role.THREAD:

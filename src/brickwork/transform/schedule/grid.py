@@ -26,7 +26,7 @@ from brickwork.transform.schedule.planner import (
     NEIGHBOUR,
     Planner,
     access_cost,
-    sets_out_apart,
+    setting_out,
     straight,
     trip_count,
     varies_with,
@@ -155,8 +155,9 @@ class GridPlanner(Planner):
 
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long neighbouring threads take for an access: each for its own where they set out apart."""
-        if sets_out_apart(access, vectors):
-            return 2.0 if access.store else 1.0
+        for loop, distance in setting_out(access, vectors):
+            if distance is None or not distance.is_constant or self.lengths.comes_from_data(loop):
+                return 2.0 if access.store else 1.0
         return access_cost(access, vectors)
 
     def worth_lanes(self, loop: For) -> bool:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from brickwork.analysis.polyhedral_model import Access, depth_of
-from brickwork.analysis.polynomial import Atom, IndexAtom, UnknownAtom, cofactor
+from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, UnknownAtom, cofactor
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.nodes import (
@@ -231,30 +231,20 @@ def is_apart(access: Access) -> bool:
 
 def drifts(access: Access, vectors: set[Symbol]) -> bool:
     """Whether lanes of these loops begin an inner loop, by whose index the access goes, at places of their own."""
-    atom = next((around.atom for around in access.loops if around.node.index in vectors), None)
-    reached = frozenset(item for axis in access.axes for item in axis.value.atoms())
-    return atom is not None and any(
-        around.atom in reached and any(_varies(item, atom) for item in around.start.atoms())
-        for around in access.loops
-        if around.atom.depth > atom.depth
-    )
+    return any(True for _ in setting_out(access, vectors))
 
 
-def sets_out_apart(access: Access, vectors: set[Symbol]) -> bool:
-    """Whether lanes that drift begin an inner loop at no constant distance from one another, as rows of lists do."""
+def setting_out(access: Access, vectors: set[Symbol]) -> Iterator[tuple[For, Polynomial | None]]:
+    """Yield the inner loops that lanes of these loops begin at places of their own, and how far apart those are.
+
+    They are those by whose indices the access goes; the distance is 0 where it is not known, None where it grows.
+    """
     atom = next((around.atom for around in access.loops if around.node.index in vectors), None)
-    if atom is None or not drifts(access, vectors):
-        return False
     reached = frozenset(item for axis in access.axes for item in axis.value.atoms())
-    moves = [cofactor(around.start, atom) for around in access.loops if around.atom in reached]
-    unknown = [
-        item
-        for around in access.loops
-        if around.atom in reached
-        for item in around.start.atoms()
-        if not isinstance(item, IndexAtom) and _varies(item, atom)
-    ]
-    return bool(unknown) or any(move is None or not move.is_constant for move in moves)
+    for around in access.loops:
+        inside = atom is not None and around.atom.depth > atom.depth and around.atom in reached
+        if atom is not None and inside and any(_varies(item, atom) for item in around.start.atoms()):
+            yield around.node, cofactor(around.start, atom)
 
 
 def varies_with(access: Access, loop: Symbol) -> bool:
