@@ -209,7 +209,7 @@ def _accumulated(value: Expression, symbol: Symbol) -> str | None:
     if symbol in read_symbols(other) or (ordered and inside is right):
         return None
     if isinstance(inside, Read):
-        return operator
+        return operator if inside.symbol == symbol else None
     return operator if _accumulated(inside, symbol) == operator else None
 
 

@@ -106,6 +106,8 @@ def test_accumulations(body, operator):
         (let(VALUE, NUMBER), when(op("lt", E, SUM), (let(VALUE, E),)), let(SUM, op("minimum", SUM, E))),
         (let(SUM, NUMBER),),
         (let(SUM, NUMBER), add(SUM, E)),
+        (let(SUM, op("add", E, VALUE)),),
+        (when(POSITIVE, (let(SUM, op("add", op("add", E, VALUE), F)),)),),
     ],
 )
 def test_other_assignments_are_no_accumulations(body):
