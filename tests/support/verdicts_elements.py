@@ -238,7 +238,7 @@ def maximum_by_if(x: Tensor, y: Tensor) -> None:
     y[0] = best
 
 
-@verdict("s")
+@verdict("r")
 def argument_of_maximum(x: Tensor, y: Tensor) -> None:
     best = x[0]
     where = 0
@@ -249,7 +249,7 @@ def argument_of_maximum(x: Tensor, y: Tensor) -> None:
     y[0] = where
 
 
-@verdict("ps", a=2)
+@verdict("pr", a=2)
 def argument_of_row_minimum(a: Tensor, y: Tensor) -> None:
     for i in range(a.shape[0]):
         best = a[i, 0]

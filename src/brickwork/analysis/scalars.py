@@ -6,9 +6,9 @@ Liveness is computed backwards over the statements. Nothing in here asks about t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeAlias
 
+from brickwork.analysis.searches import EXTREMES, MIRRORED, search_of, without_numbers
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import (
     Apply,
@@ -19,7 +19,6 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
-    Load,
     Node,
     Read,
     Reduction,
@@ -28,7 +27,7 @@ from brickwork.ir.nodes import (
     While,
 )
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import assigned_symbols, children, read_symbols, rewrite, statements
+from brickwork.ir.walk import assigned_symbols, children, read_symbols, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -36,9 +35,6 @@ Symbols = frozenset[Symbol]
 NONE: Symbols = frozenset()
 
 _REDUCING = {"add": "add", "sub": "add", "mul": "mul", "minimum": "minimum", "maximum": "maximum"}
-_SELECTING = {"lt": "minimum", "le": "minimum", "gt": "maximum", "ge": "maximum"}
-MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-"""What a comparison is called with its operands exchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +52,18 @@ def scalar_verdict(loop: For, live_after: Symbols) -> tuple[tuple[Reduction, ...
     assigned = assigned_symbols(loop.body) - {loop.index}
     exposed = live_before(loop.body, NONE) & assigned
     outlives = live_after & assigned
-    reductions: list[Reduction] = []
-    for symbol in sorted(exposed | outlives, key=lambda item: item.number):
-        operator = _reduction(loop.body, symbol)
-        if operator is None:
+    needed = sorted(exposed | outlives, key=lambda item: item.number)
+    operators = {symbol: _reduction(loop.body, symbol) for symbol in needed}
+    reductions = [Reduction(symbol, OPERATORS[name]) for symbol, name in operators.items() if name is not None]
+    for symbol in needed:
+        if operators[symbol] is None and (found := search_of(loop, symbol, exposed | outlives)) is not None:
+            place = found.place(loop)
+            reductions += () if place is None else found.reductions(place)
+    made = {item.symbol for item in reductions}
+    for symbol in needed:
+        if symbol not in made:
             loc = next(node.loc for node in statements(loop.body) if isinstance(node, Assign) and node.symbol == symbol)
             return (), Carried(symbol, loc, symbol not in exposed)
-        reductions.append(Reduction(symbol, OPERATORS[operator]))
     return tuple(reductions), None
 
 
@@ -221,11 +222,11 @@ def _selected(statement: Statement, symbol: Symbol) -> str | None:
             condition=Apply(operator=compare, operands=(left, right)),
             then=(Assign(symbol=target, value=value),),
             otherwise=(),
-        ) if target == symbol and compare.name in _SELECTING and symbol not in read_symbols(value):
+        ) if target == symbol and compare.name in EXTREMES and symbol not in read_symbols(value):
             if _is_same(left, value) and right == Read(symbol=symbol):
-                return _SELECTING[compare.name]
+                return EXTREMES[compare.name]
             if _is_same(right, value) and left == Read(symbol=symbol):
-                return _SELECTING[MIRRORED[compare.name]]
+                return EXTREMES[MIRRORED[compare.name]]
             return None
         case _:
             return None
@@ -234,12 +235,3 @@ def _selected(statement: Statement, symbol: Symbol) -> str | None:
 def _is_same(left: Expression, right: Expression) -> bool:
     """Whether two expressions, one evaluated right after the other, have the same value."""
     return without_numbers(left) == without_numbers(right)
-
-
-def without_numbers(expression: Expression) -> Expression:
-    """Return the expression with reads that do not tell at which place of the source they stand."""
-
-    def visit(node: Node) -> Node:
-        return replace(node, access=0) if isinstance(node, Load) else node
-
-    return rewrite(expression, visit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from brickwork.analysis.expressions import Environment, Values, only_atom
-from brickwork.analysis.formula import Comparison, Formula, at_least, both, negate
+from brickwork.analysis.formula import Comparison, Formula, at_least, both, either, negate
 from brickwork.analysis.invariants import (
     Limits,
     candidates,
@@ -20,8 +20,10 @@ from brickwork.analysis.invariants import (
     within,
 )
 from brickwork.analysis.isl import Solver
+from brickwork.analysis.noted_indices import Ranges, noted_indices
 from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model
 from brickwork.analysis.polynomial import (
+    INT64_RANGE,
     Atom,
     IndexAtom,
     Interval,
@@ -110,6 +112,7 @@ class _Walker:
         self.context: list[Formula] = []
         self.solver = Solver()
         self.trials = 0
+        self.noted = noted_indices(kernel)
         for fact in kernel.facts:
             self._fact(fact)
 
@@ -311,11 +314,29 @@ class _Walker:
 
     def enter(self, changed: Iterable[Symbol]) -> None:
         self.depth += 1
-        self.environment = self.values.forget(self.environment, changed, self.depth)
+        self.forget(changed)
 
     def leave(self, changed: Iterable[Symbol]) -> None:
         self.depth -= 1
+        self.forget(changed)
+
+    def forget(self, changed: Iterable[Symbol]) -> None:
+        """Let variables be new unknowns; those that note indices are among these."""
         self.environment = self.values.forget(self.environment, changed, self.depth)
+        for symbol in self.noted.keys() & {*changed}:
+            self.environment[symbol] = self.index(self.noted[symbol])
+
+    def index(self, ranges: Ranges) -> Polynomial:
+        """Return a new unknown that is in one of some ranges."""
+        ends = [tuple(self.values.exact(self.values.integer(end, {}, 0)) for end in pair) for pair in ranges]
+        lows = [self.values.interval(start).low for start, _ in ends]
+        highs = [self.values.interval(stop).high for _, stop in ends]
+        low = min(each for each in lows if each is not None) if None not in lows else None
+        high = max(each for each in highs if each is not None) - 1 if None not in highs else None
+        value = self.values.unknown(self.depth, Interval(low, high).meet(INT64_RANGE))
+        inside = (both(at_least(value, start), at_least(stop - number(1), value)) for start, stop in ends)
+        self.values.restrict(value, either(*inside))
+        return value
 
     # ------------------------------------------------------------ accesses
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from brickwork.analysis.scalars import MIRRORED
+from brickwork.analysis.searches import MIRRORED
 from brickwork.codegen import lanes, memory
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, Wrapped, scalar_type, vector_type

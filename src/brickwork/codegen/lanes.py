@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brickwork.analysis.scalars import MIRRORED
+from brickwork.analysis.searches import MIRRORED
 from brickwork.codegen import division
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import State

@@ -15,13 +15,13 @@ from brickwork.codegen.cost import emit_cost
 from brickwork.codegen.emitter_state import Frame, Slot, State
 from brickwork.codegen.expressions import emit_scalar, read
 from brickwork.codegen.failures import emit_leave_if_failed
+from brickwork.codegen.joins import identity
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.loops import EmitBlock
-from brickwork.codegen.operators import apply
 from brickwork.codegen.variables import private_symbols
-from brickwork.codegen.vectors import emit_vector, identity
+from brickwork.codegen.vectors import accumulate, emit_vector
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Store, Symbol, Tensor
+from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Store, Symbol, Tensor, joined_together
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
 
@@ -266,10 +266,12 @@ def _combine(state: State, nest: _Nest, chunks: str, partials: str) -> None:
     """Fold the chunks' partial results into the variables, in order."""
     writer, count = state.writer, len(nest.reductions)
     with state.writer.count("0", chunks) as chunk:
+        row = writer.emit(f"mul i64 {chunk}, {count}")
+        parts: list[str] = []
         for number, reduction in enumerate(nest.reductions):
-            dtype, slot = reduction.symbol.dtype, state.slots[reduction.symbol]
-            kind = scalar_type(dtype)
-            place = writer.emit(f"add i64 {writer.emit(f'mul i64 {chunk}, {count}')}, {number}")
-            part = writer.load(kind, writer.emit(f"getelementptr i64, ptr {partials}, i64 {place}"))
-            old = writer.load(kind, slot.address)
-            writer.store(kind, apply(state, reduction.operator.name, dtype, (old, part), 1), slot.address)
+            place = writer.emit(f"add i64 {row}, {number}")
+            address = writer.emit(f"getelementptr i64, ptr {partials}, i64 {place}")
+            parts.append(writer.load(scalar_type(reduction.symbol.dtype), address))
+        rest = iter(parts)
+        for group in joined_together(nest.reductions):
+            accumulate(state, group, [next(rest) for _ in group])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.codegen import lanes, loops
 from brickwork.codegen.emitter_state import Slot, State
+from brickwork.codegen.joins import Group, accumulated, identity, joined
 from brickwork.codegen.lane_values import Strided, Uniform, Value, scalar_type, vector_type
-from brickwork.codegen.operators import apply, constant
 from brickwork.codegen.variables import private_symbols, statement_count, varying_symbols
-from brickwork.ir.dtypes import INT64, DType
-from brickwork.ir.nodes import For, Reduction
+from brickwork.ir.nodes import For, Reduction, joined_together
 
 
 def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: loops.EmitBlock) -> None:
@@ -44,26 +44,8 @@ def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: 
         writer.place(tail)
         emit_lanes(_masked(inner, left), loop, first, done, emit_block)
     writer.place(done)
-    for reduction in loop.reductions:
-        _combine(state, inner, reduction)
-
-
-def identity(reduction: Reduction) -> str:
-    """Return the literal that a reduction starts from in a lane or a chunk."""
-    dtype, name = reduction.symbol.dtype, reduction.operator.name
-    if name in {"minimum", "maximum"}:
-        return _limit(dtype, largest=name == "minimum")
-    if name in {"bit_and", "logical_and"}:
-        return constant(-1, INT64) if dtype.is_integer else "true"
-    return constant(int(name == "mul"), dtype)
-
-
-def _limit(dtype: DType, *, largest: bool) -> str:
-    if dtype.is_float:
-        return constant(float("inf") if largest else float("-inf"), dtype)
-    if dtype is INT64:
-        return constant(2**63 - 1 if largest else -(2**63), dtype)
-    return constant(2**64 - 1 if largest else 0, dtype)
+    for group in joined_together(loop.reductions):
+        _combine(state, inner, group)
 
 
 def lane_state(state: State, loop: For) -> State:
@@ -106,30 +88,41 @@ def reduction_slot(state: State, reduction: Reduction) -> Slot:
     return Slot(address, reduction.symbol.dtype, varying=state.width > 1, reduction=True)
 
 
-def _combine(state: State, inner: State, reduction: Reduction) -> None:
-    """Fold the lanes of a reduction into the variable outside."""
-    writer, dtype, kind = state.writer, reduction.symbol.dtype, scalar_type(reduction.symbol.dtype)
-    text = fold_lanes(state, inner, reduction)
-    slot = state.slots[reduction.symbol]
-    old = writer.load(kind, slot.address)
-    writer.store(kind, apply(state, reduction.operator.name, dtype, (old, text), 1), slot.address)
+def _combine(state: State, inner: State, group: Group) -> None:
+    """Fold the lanes of reductions that go together into the variables outside."""
+    accumulate(state, group, fold_lanes(state, inner, group))
 
 
-def fold_lanes(state: State, inner: State, reduction: Reduction) -> str:
-    """Return the result of a reduction over the lanes of `inner`, which are folded in halves."""
-    writer, dtype, width = state.writer, reduction.symbol.dtype, inner.width
-    kind, name = scalar_type(dtype), reduction.operator.name
-    text = writer.load(vector_type(kind, width), inner.slots[reduction.symbol].address)
+def accumulate(state: State, group: Group, texts: Sequence[str]) -> None:
+    """Join a partial result of later iterations with the variables of reductions that go together."""
+    writer, kinds = state.writer, [scalar_type(item.symbol.dtype) for item in group]
+    addresses = [state.slots[item.symbol].address for item in group]
+    old = [writer.load(kind, address) for kind, address in zip(kinds, addresses, strict=True)]
+    for kind, text, address in zip(kinds, accumulated(state, group, old, texts), addresses, strict=True):
+        writer.store(kind, text, address)
+
+
+def fold_lanes(state: State, inner: State, group: Group) -> list[str]:
+    """Return the result of reductions that go together over the lanes of `inner`, which are folded in halves."""
+    writer, width = state.writer, inner.width
+    kinds = [scalar_type(item.symbol.dtype) for item in group]
+    slots = [inner.slots[item.symbol].address for item in group]
+    texts = [writer.load(vector_type(kind, width), slot) for kind, slot in zip(kinds, slots, strict=True)]
     while width > 1 and width % 2 == 0:
         width //= 2
-        parts = [_half(state, text, kind, width, start) for start in (0, width)]
-        text = apply(state, name, dtype, parts, width)
+        pairs = [*zip(texts, kinds, strict=True)]
+        one, other = ([_half(state, *pair, width, start) for pair in pairs] for start in (0, width))
+        texts = joined(state, group, one, other, width)
     if width > 1:
-        items = [writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lane}") for lane in range(width)]
-        text = items[0]
-        for item in items[1:]:
-            text = apply(state, name, dtype, (text, item), 1)
-    return text
+        pairs = [*zip(texts, kinds, strict=True)]
+        lanes = [
+            [writer.emit(f"extractelement <{width} x {kind}> {text}, i64 {lane}") for text, kind in pairs]
+            for lane in range(width)
+        ]
+        texts = lanes[0]
+        for other in lanes[1:]:
+            texts = joined(state, group, texts, other)
+    return texts
 
 
 def _half(state: State, text: str, kind: str, width: int, start: int) -> str:

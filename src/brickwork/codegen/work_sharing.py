@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 
 from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known
 from brickwork.codegen.emitter_state import Frame, Slot, State, Team
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.grid import MOST_THREADS, WARP
+from brickwork.codegen.joins import Group, identity, joined
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.loops import EmitBlock
-from brickwork.codegen.operators import apply
 from brickwork.codegen.thread_iterations import one_by_one
 from brickwork.codegen.variables import private_symbols, statement_count
-from brickwork.codegen.vectors import emit_lanes, fold_lanes, identity, lane_state, reduction_slot
+from brickwork.codegen.vectors import accumulate, emit_lanes, fold_lanes, lane_state, reduction_slot
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import For, Load, Reduction, Store, Tensor, While
+from brickwork.ir.nodes import For, Load, Reduction, Store, Tensor, While, joined_together
 from brickwork.ir.walk import statements, walk
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
@@ -114,7 +115,7 @@ def emit_work_sharing(state: State, team: Team, loop: For, emit_block: EmitBlock
     if loop.width > 1 and not _whole(writer, start, stop, loop.width):
         # Fewer than lanes are left, and for one thread at most.
         one_by_one(single, loop, (place, stop), replace(writer.known(place), multiple=1), emit_block)
-    totals = [_joined(state, single, wide, loop, item) for item in loop.reductions]
+    totals = [_joined(state, single, wide, loop, group) for group in joined_together(loop.reductions)]
     _finish(state, team, loop, totals)
     if apart or (loop.reductions and team.repeated):
         barrier(state, team)
@@ -205,23 +206,24 @@ def _emit_body(state: State, loop: For, place: str, latch: str, emit_block: Emit
     emit_block(inner, loop.body)
 
 
-def _joined(state: State, single: State, wide: State, loop: For, item: Reduction) -> str:
-    """Return the partial result of a reduction over this thread's iterations and its warp's, in the first lane."""
-    writer, kind = state.writer, scalar_type(item.symbol.dtype)
-    text = writer.load(kind, single.slots[item.symbol].address)
+def _joined(state: State, single: State, wide: State, loop: For, group: Group) -> list[str]:
+    """Return the partial results of reductions over this thread's iterations and its warp's, in the first lane."""
+    kinds = [scalar_type(item.symbol.dtype) for item in group]
+    slots = [single.slots[item.symbol].address for item in group]
+    texts = [state.writer.load(kind, slot) for kind, slot in zip(kinds, slots, strict=True)]
     if loop.width > 1:
-        lanes = fold_lanes(state, wide, item)
-        text = apply(state, item.operator.name, item.symbol.dtype, (lanes, text), 1)
-    return _fold_warp(state, item, text)
+        texts = joined(state, group, fold_lanes(state, wide, group), texts)
+    return _fold_warp(state, group, texts)
 
 
-def _fold_warp(state: State, item: Reduction, text: str, threads: int = WARP) -> str:
+def _fold_warp(state: State, group: Group, texts: list[str], threads: int = WARP) -> list[str]:
+    kinds = [scalar_type(item.symbol.dtype) for item in group]
     distance = threads // 2
     while distance:
-        other = _shuffled(state, scalar_type(item.symbol.dtype), text, "down", distance)
-        text = apply(state, item.operator.name, item.symbol.dtype, (text, other), 1)
+        others = [_shuffled(state, kind, text, "down", distance) for kind, text in zip(kinds, texts, strict=True)]
+        texts = joined(state, group, texts, others)
         distance //= 2
-    return text
+    return texts
 
 
 def _shuffled(state: State, kind: str, text: str, mode: str, lane: int) -> str:
@@ -246,36 +248,35 @@ def _shuffled(state: State, kind: str, text: str, mode: str, lane: int) -> str:
     return bits if kind == "i64" else emit(f"bitcast i64 {bits} to {kind}")
 
 
-def _finish(state: State, team: Team, loop: For, totals: list[str]) -> None:
+def _finish(state: State, team: Team, loop: For, totals: list[list[str]]) -> None:
     """Join the warps' results and give them to all threads."""
     if not loop.reductions:
         return
     writer, kinds = state.writer, [scalar_type(item.symbol.dtype) for item in loop.reductions]
     results = [writer.alloca(kind) for kind in kinds]
-    one, several, joined = (writer.label(stem) for stem in ("one", "several", "joined"))
+    one, several, met = (writer.label(stem) for stem in ("one", "several", "joined"))
     writer.branch_if(team.warp, one, several)
     writer.place(one)
-    for kind, total, result in zip(kinds, totals, results, strict=True):
+    for kind, total, result in zip(kinds, chain.from_iterable(totals), results, strict=True):
         writer.store(kind, _shuffled(state, kind, total, "idx", 0), result)
-    writer.branch(joined)
+    writer.branch(met)
     writer.place(several)
     for kind, total, result in zip(kinds, _across_warps(state, team, loop, totals), results, strict=True):
         writer.store(kind, total, result)
-    writer.place(joined)
-    for item, kind, result in zip(loop.reductions, kinds, results, strict=True):
-        slot, text = state.slots[item.symbol], writer.load(kind, result)
-        old = writer.load(kind, slot.address)
-        writer.store(kind, apply(state, item.operator.name, item.symbol.dtype, (old, text), 1), slot.address)
+    writer.place(met)
+    found = zip(kinds, results, strict=True)
+    for group in joined_together(loop.reductions):
+        accumulate(state, group, [writer.load(*next(found)) for _ in group])
 
 
-def _across_warps(state: State, team: Team, loop: For, totals: list[str]) -> list[str]:
+def _across_warps(state: State, team: Team, loop: For, totals: list[list[str]]) -> list[str]:
     """Return what all threads have of the results of the warps of a block."""
     writer = state.writer
     lane = writer.emit(f"and i64 {team.thread}, {WARP - 1}")
     warp = writer.emit(f"udiv i64 {team.thread}, {WARP}")
     places = [_shared(state, item) for item in loop.reductions]
     with writer.when(writer.emit(f"icmp eq i64 {lane}, 0")):
-        for item, total, place in zip(loop.reductions, totals, places, strict=True):
+        for item, total, place in zip(loop.reductions, chain.from_iterable(totals), places, strict=True):
             kind = _word(item)
             value = total if kind == scalar_type(item.symbol.dtype) else writer.emit(f"zext i1 {total} to i8")
             address = writer.emit(f"getelementptr {kind}, ptr addrspace(3) {place}, i64 {warp}")
@@ -283,20 +284,24 @@ def _across_warps(state: State, team: Team, loop: For, totals: list[str]) -> lis
     _block_barrier(state)
     warps = writer.emit(f"udiv i64 {team.size}, {WARP}")
     active = writer.emit(f"icmp slt i64 {lane}, {warps}")
-    pairs = zip(loop.reductions, places, strict=True)
-    return [_across_lanes(state, item, place, lane, active) for item, place in pairs]
-
-
-def _across_lanes(state: State, item: Reduction, place: str, lane: str, active: str) -> str:
-    """Return the fold of the warps' results, which each warp makes for itself."""
-    writer, kind, word = state.writer, scalar_type(item.symbol.dtype), _word(item)
     near = writer.emit(f"and i64 {lane}, {_WARPS - 1}")
-    address = writer.emit(f"getelementptr {word}, ptr addrspace(3) {place}, i64 {near}")
+    rest = (_of_warp(state, item, place, near, active) for item, place in zip(loop.reductions, places, strict=True))
+    found: list[str] = []
+    for group in joined_together(loop.reductions):
+        texts = _fold_warp(state, group, [next(rest) for _ in group], _WARPS)
+        kinds = (scalar_type(item.symbol.dtype) for item in group)
+        found += [_shuffled(state, kind, text, "idx", 0) for kind, text in zip(kinds, texts, strict=True)]
+    return found
+
+
+def _of_warp(state: State, item: Reduction, place: str, warp: str, active: str) -> str:
+    """Return the result of a warp, or where there is none what a reduction starts from."""
+    writer, kind, word = state.writer, scalar_type(item.symbol.dtype), _word(item)
+    address = writer.emit(f"getelementptr {word}, ptr addrspace(3) {place}, i64 {warp}")
     text = writer.emit(f"load {word}, ptr addrspace(3) {address}")
     if word != kind:
         text = writer.emit(f"trunc i8 {text} to i1")
-    text = writer.emit(f"select i1 {active}, {kind} {text}, {kind} {identity(item)}")
-    return _shuffled(state, kind, _fold_warp(state, item, text, _WARPS), "idx", 0)
+    return writer.emit(f"select i1 {active}, {kind} {text}, {kind} {identity(item)}")
 
 
 def _word(item: Reduction) -> str:

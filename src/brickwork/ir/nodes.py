@@ -10,7 +10,7 @@ Not in here: constructors that infer types (`build.py`), traversal (`walk.py`), 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
@@ -264,10 +264,21 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A variable that a loop accumulates into with an associative operator (`add`, `mul`, `minimum`, `maximum`)."""
+    """A variable that a loop accumulates into with an associative operator (`add`, `mul`, `minimum`, `maximum`).
+
+    In a search, variables go `along` with the least or greatest value: they are what the iteration gave them that found
+    it. The first of them, right after the value, is the place: the index of that iteration. Its operator says which of
+    several iterations with equal values it is: the first (`minimum`) or the last (`maximum`).
+    """
 
     symbol: Symbol
     operator: Operator
+    along: Symbol | None = None
+
+    def renamed(self, names: Mapping[Symbol, Symbol]) -> Reduction:
+        """Return the same of other variables, where `names` has some."""
+        along = None if self.along is None else names.get(self.along, self.along)
+        return Reduction(names.get(self.symbol, self.symbol), self.operator, along)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -498,3 +509,15 @@ def parameter_tensors(parameters: Iterable[Parameter], *, mutated: bool = False)
 
 
 TRUE = Constant(value=True, dtype=BOOL)
+
+
+def joined_together(reductions: Iterable[Reduction]) -> Iterator[tuple[Reduction, ...]]:
+    """Yield the reductions of a loop: each by itself, or with those that go along with it."""
+    group: tuple[Reduction, ...] = ()
+    for item in reductions:
+        if item.along is None and group:
+            yield group
+            group = ()
+        group = (*group, item)
+    if group:
+        yield group

@@ -301,8 +301,12 @@ class _Reader:
             width=_whole(options["width"]) if "width" in options else 1,
             across=_whole(options["across"]) if "across" in options else 0,
             unrolled=_whole(options["unrolled"]) if "unrolled" in options else 1,
-            reductions=tuple(Reduction(self.symbol(item.args[0]), OPERATORS[_called(item)]) for item in reductions),
+            reductions=tuple(map(self._reduction, reductions)),
         )
+
+    def _reduction(self, call: ast.Call) -> Reduction:
+        symbol, *along = map(self.symbol, call.args)
+        return Reduction(symbol, OPERATORS[_called(call)], along[0] if along else None)
 
     def _check(self, call: ast.Call) -> Check:
         condition, kind, message, *values = call.args

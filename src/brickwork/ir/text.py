@@ -38,6 +38,7 @@ from brickwork.ir.nodes import (
     Random,
     Read,
     Rebind,
+    Reduction,
     Return,
     Role,
     ScalarParameter,
@@ -317,10 +318,13 @@ def _head(node: For) -> str:
     if node.unrolled > 1:
         options.append(f"unrolled={node.unrolled}")
     if node.reductions:
-        options.append(
-            f"reductions={_names(f'{item.operator}({symbol_name(item.symbol)})' for item in node.reductions)}"
-        )
+        options.append(f"reductions={_names(map(_reduction, node.reductions))}")
     return f"range({', '.join(options)})"
+
+
+def _reduction(item: Reduction) -> str:
+    names = [symbol_name(symbol) for symbol in (item.symbol, item.along) if symbol is not None]
+    return f"{item.operator}({', '.join(names)})"
 
 
 def _allocate(node: Allocate) -> str:

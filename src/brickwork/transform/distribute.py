@@ -24,7 +24,6 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Block,
     For,
-    If,
     Kernel,
     Load,
     Local,
@@ -48,7 +47,7 @@ FEW = 32
 
 def may_distribute(kernel: Kernel) -> bool:
     """Whether a kernel has a loop that could be cut, so that its analysis as it stands is worth making."""
-    return any(_is_candidate(node, chooses=True) for node in statements(kernel.body) if isinstance(node, For))
+    return any(_is_candidate(node) for node in statements(kernel.body) if isinstance(node, For))
 
 
 @legality
@@ -67,16 +66,11 @@ def distribute(kernel: Kernel, analysis: Analysis, *, grid: bool = False) -> Ker
     return kernel if body == kernel.body else replace(kernel, body=body)
 
 
-def _is_candidate(loop: For, *, chooses: bool) -> bool:
-    """Whether a loop has several parts that do something, can be cut, and is not claimed to run at once.
-
-    With `chooses`, a part may also be a choice of variables at the end, as that of a greatest element and its place.
-    """
+def _is_candidate(loop: For) -> bool:
+    """Whether a loop has several parts that do something, can be cut, and is not claimed to run at once."""
     effects = [
         statement for statement in loop.body if any(isinstance(node, For | Store) for node in statements(statement))
     ]
-    if chooses and loop.body and isinstance(loop.body[-1], If) and loop.body[-1] not in effects:
-        effects.append(loop.body[-1])
     return len(effects) > 1 and not loop.claimed and _has_parts(loop)
 
 
@@ -101,22 +95,15 @@ class _Cutter:
         """Return a loop as it is, or as several."""
         if not isinstance(statement, For):
             return (statement,)
-        loop = next(item for item in self.analysis.model.loops if item.node.index == statement.index)
-        if not _is_candidate(statement, chooses=self.grid and self.is_in_order(loop)):
+        if not _is_candidate(statement):
             return (statement,)
+        loop = next(item for item in self.analysis.model.loops if item.node.index == statement.index)
         pieces = [(item,) for item in statement.body]
         parts = self.joined(statement, loop, self.legal(loop, pieces))
         if len(parts) < 2:
             return (statement,)
         first, *others = (replace(statement, body=part) for part in parts)
         return (first, *map(self.renamed, others))
-
-    def is_in_order(self, loop: Loop) -> bool:
-        """Whether the loop around a loop runs in order, with a block of threads for each iteration around that."""
-        around = [
-            item for item in self.analysis.model.loops if any(node is loop.node for node in statements(item.node.body))
-        ]
-        return bool(around) and not self.analysis.loops[around[-1].node.index].independent
 
     def renamed(self, loop: For) -> For:
         """Return the loop with an index of its own."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import count
 
 from brickwork.analysis.polyhedral_model import Access, Loop
+from brickwork.analysis.searches import is_made
 from brickwork.analysis.verdicts import Analysis, Bound, Conflict
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
@@ -27,6 +28,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
+    joined_together,
 )
 from brickwork.ir.operators import Operator
 from brickwork.ir.walk import rewrite_statements, statements, substitute
@@ -277,9 +279,11 @@ def _more(loop: Loop, way: _Way | None, view: _View) -> Iterator[str]:
     scheduled, index = view.scheduled, loop.node.index
     verdict = scheduled.analysis.loops[index]
     yield from (*_if_short(loop, scheduled), *_moves(loop, view.nests))
-    for reduction in verdict.reductions:
+    for first, *others in joined_together(verdict.reductions):
         if way is not None:
-            yield f"partial results of '{reduction.symbol.name}' are joined by {_word(reduction.operator)}"
+            beside = [f"'{item.symbol.name}'" for item in others if not is_made(item.symbol)]
+            along = f", and {' and '.join(beside)} with it" if beside else ""
+            yield f"partial results of '{first.symbol.name}' are joined by {_word(first.operator)}{along}"
     if updated := _updated(loop, way, view):
         names = ", ".join(f"'{tensor.name}'" for tensor in updated)
         yield f"updates of {names} are atomic, as iterations may meet on an element"

@@ -57,7 +57,7 @@ from brickwork.transform.register_lists import Literal, literal_lists
 from brickwork.transform.replicate_reductions import replicate_reductions
 from brickwork.transform.schedule.apply import MOST_PIECES
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
-from brickwork.transform.scratch import Names, identity, names_of
+from brickwork.transform.scratch import Names, identity, joins, names_of
 from brickwork.transform.shared_locals import share_locals, used_tables
 from brickwork.transform.split_reductions import nested, split_reductions
 
@@ -288,7 +288,7 @@ class _Outliner:
     def reduction(self, loop: For, facts: tuple[Expression, ...]) -> tuple[Launch, For]:
         """Return the launch that makes partial results, and the loop that joins them."""
         index = build.read(loop.index)
-        starts, stores, joins = list[Statement](), list[Statement](), list[Statement]()
+        starts, stores, parts = list[Statement](), list[Statement](), list[Expression]()
         place = Symbol(loop.index.name, next(self.names.symbols), INT64)
         for item in loop.reductions:
             symbol = item.symbol
@@ -296,11 +296,9 @@ class _Outliner:
             self.made.append(allocate)
             starts.append(Assign(symbol=symbol, value=identity(item), loc=loop.loc))
             stores.append(self.names.store(partial, index, build.read(symbol)))
-            part = self.names.load(partial, build.read(place))
-            value = build.apply(item.operator.name, build.read(symbol), part, loc=loop.loc)
-            joins.append(Assign(symbol=symbol, value=value, loc=loop.loc))
+            parts.append(self.names.load(partial, build.read(place)))
         body = (*starts, *loop.body, *stores)
-        joined = replace(loop, index=place, body=tuple(joins), role=Role.THREAD)
+        joined = replace(loop, index=place, body=joins(loop, parts), role=Role.THREAD)
         return self.nest(replace(loop, body=body, reductions=()), facts), joined
 
     def flagged(self, block: Block) -> Block:

@@ -375,8 +375,7 @@ def _renamed(statement: Statement, names: Mapping[Symbol, Symbol]) -> Statement:
             case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in names:
                 return replace(node, symbol=names[symbol])
             case For(reductions=reductions) if reductions:
-                renamed = (replace(item, symbol=names.get(item.symbol, item.symbol)) for item in reductions)
-                return replace(node, reductions=tuple(renamed))
+                return replace(node, reductions=tuple(item.renamed(names) for item in reductions))
             case _:
                 return node
 

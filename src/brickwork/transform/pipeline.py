@@ -52,7 +52,7 @@ from brickwork.transform.predicate import predicate
 from brickwork.transform.privatise import privatise, scratch_of
 from brickwork.transform.privatise_reductions import privatise_reductions
 from brickwork.transform.promote import apart_in, promote
-from brickwork.transform.recognise_reductions import recognise_reductions
+from brickwork.transform.recognise_reductions import note_places, recognise_reductions
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
@@ -118,7 +118,7 @@ def schedule_kernel(
     `known` is what is known of its arguments for a grid; `scratch` are the tensors that nothing else uses. What is in
     `before` is checked before each launch.
     """
-    written = kernel
+    written = kernel = note_places(kernel)
     as_written = cache(lambda: analyse(written))
     kernel, analysis, rests = _rewritten(written, as_written, target, scratch)
     analysis = take_claims(kernel, analysis)

@@ -9,9 +9,27 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import count
 
+from brickwork.diagnostics.location import Location
 from brickwork.ir import build
-from brickwork.ir.dtypes import UINT64, DType, value_dtype
-from brickwork.ir.nodes import Allocate, Expression, Kernel, Load, Node, Reduction, Store, Symbol, Tensor, TensorType
+from brickwork.ir.dtypes import BOOL, UINT64, DType, value_dtype
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Block,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Load,
+    Node,
+    Reduction,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+    TensorType,
+    joined_together,
+)
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.records import dataclass
 
@@ -56,12 +74,32 @@ def names_of(roots: Sequence[Node], tensor: int) -> Names:
     return Names(count(tensor), count(symbol), count(1 + max(accesses, default=-1)))
 
 
+def joins(loop: For, partials: Sequence[Expression]) -> Block:
+    """Return what joins partial results, of later iterations, with the variables of a loop's reductions."""
+    rest = iter(partials)
+    groups = joined_together(loop.reductions)
+    return tuple(_joined(group, [next(rest) for _ in group], loop.loc) for group in groups)
+
+
+def _joined(group: Sequence[Reduction], partials: Sequence[Expression], loc: Location) -> Statement:
+    first, *others = group
+    old, new = build.read(first.symbol), partials[0]
+    if not others:
+        return Assign(symbol=first.symbol, value=build.apply(first.operator.name, old, new, loc=loc), loc=loc)
+    least, last = first.operator.name == "minimum", others[0].operator.name == "maximum"
+    better = build.apply(("le" if least else "ge") if last else ("lt" if least else "gt"), new, old)
+    if last:  # What is as good as nothing found is not found for that.
+        better = build.apply("logical_and", better, build.apply("ne", partials[1], identity(others[0])))
+    given = (Assign(symbol=item.symbol, value=part, loc=loc) for item, part in zip(group, partials, strict=True))
+    return If(condition=better, then=(*given,), loc=loc)
+
+
 def identity(item: Reduction) -> Expression:
     """Return what a partial result starts from."""
     dtype = item.symbol.dtype
     match item.operator.name:
         case "add":
-            return build.constant(0, dtype)
+            return build.constant(False if dtype is BOOL else 0, dtype)
         case "mul":
             return build.constant(1, dtype)
         case name if dtype.is_float:

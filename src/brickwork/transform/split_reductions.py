@@ -35,7 +35,7 @@ from brickwork.records import dataclass
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.register_tile import UNROLLED
-from brickwork.transform.scratch import Names, identity
+from brickwork.transform.scratch import Names, identity, joins
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,23 +180,11 @@ class _Cutter:
     def joined(self, tensors: Sequence[Tensor]) -> For:
         """Return the loop that joins the partial results of an iteration."""
         loop, piece = self.loop, self.index("piece")
-        joins = [
-            Assign(
-                symbol=item.symbol,
-                value=build.apply(
-                    item.operator.name,
-                    build.read(item.symbol),
-                    self.names.load(tensor, *self.places(piece)),
-                    loc=loop.loc,
-                ),
-                loc=loop.loc,
-            )
-            for tensor, item in zip(tensors, loop.reductions, strict=True)
-        ]
+        parts = [self.names.load(tensor, *self.places(piece)) for tensor in tensors]
         role, reductions = Role.THREAD, loop.reductions
         if self.limits.joined is not Role.BLOCK:
             role, reductions = Role.SEQUENTIAL, ()
-        start, stop, body = build.integer(0), self.pieces(tensors), tuple(joins)
+        start, stop, body = build.integer(0), self.pieces(tensors), joins(loop, parts)
         return For(index=piece, start=start, stop=stop, body=body, role=role, reductions=reductions, loc=loop.loc)
 
     def index(self, name: str) -> Symbol:

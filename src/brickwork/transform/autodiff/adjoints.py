@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from brickwork.analysis.scalars import without_numbers
+from brickwork.analysis.searches import without_numbers
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, value_dtype
 from brickwork.ir.nodes import (

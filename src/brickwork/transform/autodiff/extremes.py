@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from brickwork.analysis.scalars import MIRRORED, without_numbers
+from brickwork.analysis.searches import MIRRORED, without_numbers
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects

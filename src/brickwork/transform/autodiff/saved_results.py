@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from brickwork.analysis.scalars import without_numbers
+from brickwork.analysis.searches import without_numbers
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from brickwork.analysis.scalars import MIRRORED
+from brickwork.analysis.searches import MIRRORED
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects

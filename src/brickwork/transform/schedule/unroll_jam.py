@@ -42,7 +42,6 @@ from brickwork.ir.nodes import (
     Local,
     Node,
     Read,
-    Reduction,
     Role,
     Statement,
     Symbol,
@@ -126,9 +125,7 @@ def _rename_targets(statement: Statement, private: Mapping[Symbol, Symbol]) -> S
             case Assign():
                 return replace(node, symbol=private[node.symbol])
             case For():
-                reductions = tuple(
-                    Reduction(private.get(item.symbol, item.symbol), item.operator) for item in node.reductions
-                )
+                reductions = tuple(item.renamed(private) for item in node.reductions)
                 return replace(node, index=private[node.index], reductions=reductions)
             case _:
                 return node
@@ -192,11 +189,7 @@ def _together(loop: For, group: _Group, start: Expression, stop: Expression) -> 
     """Return one loop that runs the bodies of all iterations between the bounds."""
     index = group.copies[0].private[loop.index]
     copies = tuple(replace(copy, private={**copy.private, loop.index: index}) for copy in group.copies)
-    reductions = tuple(
-        Reduction(copy.private.get(item.symbol, item.symbol), item.operator)
-        for copy in copies
-        for item in loop.reductions
-    )
+    reductions = tuple(item.renamed(copy.private) for copy in copies for item in loop.reductions)
     body = _jam(loop.body, replace(group, copies=copies))
     return replace(loop, index=index, start=start, stop=stop, body=body, reductions=reductions)
 
