@@ -1,16 +1,12 @@
 """Finds the iteration whose value is the least or greatest, so that a gradient goes there and nowhere else.
 
-    for j in range(n):                        found = m
-        m = max(m, x[i, j])                   for j in range(n):
-                                                  found = max(found, x[i, j])
-                                  ->          place = n
-                                              for j in range(n):
-                                                  hit = found > m and x[i, j] == found
-                                                  place = min(place, j if hit else n)
+    for j in range(n):                        found, place = m, n
+        m = max(m, x[i, j])       ->          for j in range(n):
+                                                  if x[i, j] > found: found, place = x[i, j], j
                                               if 0 <= place < n: m = x[i, place]
 
-The loops left are reductions that have no derivative, instead of one that is run backwards with a tape. A comparison
-that takes equal values keeps the last place. NaN is never taken, and never equal, so that it has no place.
+The loop left is a search (`analysis/searches.py`), which has no derivative, instead of one that is run backwards with a
+tape. A comparison that takes equal values keeps the last place. NaN is never taken, so that it has no place.
 
 Branches may stand around what is compared, and two loops over a window, one in the other, are taken as one. Only
 elements are chosen so that no other iteration around reads (each loop's index stands alone in an index of its own), or
@@ -122,17 +118,14 @@ class _Extreme:
         """Whether of equal values the first is kept."""
         return self.compare in {"lt", "gt"}
 
-    def plain(self) -> Iterator[Statement]:
-        """Yield what the statement does besides, then the extreme as a reduction, but for the sign of 0."""
-        parts: list[Statement] = []
+    def noting(self, place: Symbol, index: Expression) -> Block:
+        """Return the statement with the index of the iteration noted beside the value."""
+        noted = Assign(symbol=place, value=index, loc=self.own.loc)
         if isinstance(self.own, If):
-            besides = tuple(node for node in self.own.then if not _assigns(node, self.best))
-            if besides:
-                parts.append(replace(self.own, then=besides))
-        name = "minimum" if self.compare in {"lt", "le"} else "maximum"
-        value = build.apply(name, build.read(self.best), self.value)
-        parts.append(Assign(symbol=self.best, value=value, loc=self.own.loc))
-        yield from _within(self.guards, tuple(parts))
+            return _within(self.guards, (replace(self.own, then=(*self.own.then, noted)),))
+        better = build.apply(self.compare, self.value, build.read(self.best), loc=self.own.loc)
+        kept = Assign(symbol=self.best, value=self.value, loc=self.own.loc)
+        return _within(self.guards, (If(condition=better, then=(kept, noted), loc=self.own.loc),))
 
 
 class _Form(Enum):
@@ -156,15 +149,17 @@ class _Finder:
         kept = {item.best: ahead for item in found if (ahead := self.ahead(loop, item, around)) is not None}
         found = [item for item in found if item.best in kept]
         fresh = {item.best: self.names.symbol(item.best.name, item.best.dtype) for item in found}
-        for best, symbol in fresh.items():
-            yield Assign(symbol=symbol, value=build.read(best), loc=loop.loc)
-        plain = {item.statement: tuple(item.plain()) for item in found}
-        body = tuple(inner for node in loop.body for inner in plain.get(node, (node,)))
+        places = {item.best: self.names.symbol(f"{loop.index.name}_place", INT64) for item in found}
+        for item in found:
+            yield Assign(symbol=fresh[item.best], value=build.read(item.best), loc=loop.loc)
+            yield Assign(symbol=places[item.best], value=_outside(loop, item), loc=loop.loc)
+        noting = {item.statement: item.noting(places[item.best], build.read(loop.index)) for item in found}
+        body = tuple(inner for node in loop.body for inner in noting.get(node, (node,)))
         yield _renamed(replace(loop, body=body), fresh)
         for item in found:
             ahead = kept[item.best]
             summed = self.form(loop, item, ahead, around) is _Form.SUMMED
-            yield from self.place(loop, item, ahead, fresh[item.best], summed=summed)
+            yield from self.place(loop, item, ahead, places[item.best], summed=summed)
 
     def collapsed(self, outer: For, around: Sequence[Symbol]) -> tuple[Statement, ...] | None:
         """Return two loops over a window, one in the other, run as one, with the extremes in it found by their places.
@@ -252,27 +247,14 @@ class _Finder:
         return [node for node in walk(read) if isinstance(node, Load) and node.tensor in self.active]
 
     def place(
-        self, loop: For, item: _Extreme, ahead: Sequence[Assign], found: Symbol, *, summed: bool
+        self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, *, summed: bool
     ) -> Iterator[Statement]:
-        """Yield the loop that finds the place of a value, and the assignment of what stands there."""
-        place = self.names.symbol(f"{loop.index.name}_place", INT64)
-        index = self.names.symbol(loop.index.name, INT64)
-        outside = loop.stop if item.first else build.sub(loop.start, build.integer(1))
-        again, guards, hit = self.copy(loop, item, ahead, index)
-        condition = build.apply("eq", hit.value, build.read(found))
-        if item.first:
-            better = build.apply(item.compare, build.read(found), build.read(item.best))
-            condition = build.apply("logical_and", better, condition)
-        here = build.select(condition, build.read(index), outside)
-        joined = build.apply("minimum" if item.first else "maximum", build.read(place), here)
+        """Yield the assignment of what stands at the place of a value."""
         inside = build.apply(
             "logical_and",
             build.apply("le", loop.start, build.read(place)),
             build.apply("lt", build.read(place), loop.stop),
         )
-        yield Assign(symbol=place, value=outside, loc=loop.loc)
-        found_here = _within(guards, (Assign(symbol=place, value=joined, loc=hit.loc),))
-        yield replace(loop, index=index, body=(*again, *found_here))
         if summed:
             yield from self.summed(loop, item, ahead, place, inside)
         else:
@@ -323,6 +305,11 @@ class _Finder:
         bare = (replace(guard, then=guard.then[:-1]) for guard in item.guards)
         guards = (own(guard) for guard in bare)
         return tuple(map(own, ahead)), tuple(replace(guard, then=(*guard.then, end)) for guard in guards), own(end)
+
+
+def _outside(loop: For, item: _Extreme) -> Expression:
+    """Return the place of a value that no iteration has."""
+    return loop.stop if item.first else build.sub(loop.start, build.integer(1))
 
 
 def _within(guards: Sequence[If], block: Block) -> Block:

@@ -4,47 +4,83 @@
     best = value        ->      where = p
     where = p
 
-`best, where = x[p], p` is lowered with such temporaries. Invariant: between the two places, the variable is neither
-read nor assigned, and nothing leaves the loop around.
+`best, where = x[p], p` is lowered with such temporaries. They may also be assigned in both branches of an `if`, as the
+values that gradients compute again are:
+
+    if x[p] > best: value = x[p]        if x[p] > best: best = x[p]
+    else: value = best             ->
+    best = value
+
+Invariant: between the two places, the variable is neither read nor assigned, and nothing leaves the loop around.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Assign, Block, Read, Statement, Symbol
+from brickwork.ir.nodes import Assign, Block, If, Read, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_blocks, statements, walk
 from brickwork.legality import legality
+
+BRANCHES = 2
+"""Assignments of a temporary in an `if`: one in each branch."""
 
 
 def coalesce(block: Block) -> Block:
     """Return the block without temporaries that only pass a value on."""
     reads = Counter(node.symbol for node in walk(block) if isinstance(node, Read))
     writes = Counter(node.symbol for node in statements(block) if isinstance(node, Assign))
-    passed = {symbol for symbol, number in writes.items() if number == reads[symbol] == 1}
+    passed = {symbol: number for symbol, number in writes.items() if number <= BRANCHES and reads[symbol] == 1}
     if not passed:
         return block
     return rewrite_blocks(block, lambda inner: _coalesced(inner, passed))
 
 
-def _coalesced(block: Block, passed: set[Symbol]) -> Block:
+def _coalesced(block: Block, passed: Mapping[Symbol, int]) -> Block:
     result = [*block]
     for place, statement in enumerate(block):
         match statement:
             case Assign(symbol=symbol, value=Read(symbol=source)) if source in passed and source.dtype == symbol.dtype:
-                before = next((at for at in range(place) if _assigns(result[at], source)), None)
-                if before is not None and _is_untouched(symbol, result[before:place]):
-                    result[before] = replace(result[before], symbol=symbol, loc=statement.loc)
-                    result[place] = replace(statement, value=Read(symbol=symbol))
+                before = next((at for at in range(place) if source in assigned_symbols(result[at])), None)
+                if before is not None and _is_untouched(symbol, result[before + 1 : place]):
+                    given = _given(result[before], statement, passed[source])
+                    if given is not None:
+                        result[before] = given
+                        result[place] = replace(statement, value=Read(symbol=symbol))
             case _:
                 pass
     return tuple(item for item in result if not _repeats(item))
 
 
-def _assigns(statement: Statement, symbol: Symbol) -> bool:
-    return isinstance(statement, Assign) and statement.symbol == symbol
+@legality
+def _given(statement: Statement, copy: Assign, writes: int) -> Statement | None:
+    """Return a statement that gives a variable what it gave the temporary of a copy, which it alone assigns."""
+    match statement, copy.value:
+        case Assign(symbol=symbol), Read(symbol=source) if symbol == source and writes == 1:
+            return replace(statement, symbol=copy.symbol, loc=copy.loc)
+        case If(then=then, otherwise=otherwise), Read(symbol=source) if writes == BRANCHES:
+            branches = [_given_last(branch, copy, source) for branch in (then, otherwise)]
+            if any(branch is None for branch in branches):
+                return None
+            first, second = (branch or () for branch in branches)
+            return replace(statement, then=first, otherwise=second)
+        case _:
+            return None
+
+
+@legality
+def _given_last(branch: Block, copy: Assign, source: Symbol) -> Block | None:
+    """Return a branch that assigns a temporary with the variable in its place; None if it goes on with that."""
+    for place, statement in enumerate(branch):
+        if isinstance(statement, Assign) and statement.symbol == source:
+            if not _is_untouched(copy.symbol, branch[place + 1 :]):
+                return None
+            given = replace(statement, symbol=copy.symbol, loc=copy.loc)
+            return (*branch[:place], *(() if _repeats(given) else (given,)), *branch[place + 1 :])
+    return None
 
 
 def _repeats(statement: Statement) -> bool:
@@ -56,9 +92,8 @@ def _repeats(statement: Statement) -> bool:
 
 
 @legality
-def _is_untouched(symbol: Symbol, block: list[Statement]) -> bool:
-    """Whether a block, which begins with the assignment of a temporary, has nothing to do with a variable."""
-    rest = block[1:]
-    if effects(rest).leaves:
+def _is_untouched(symbol: Symbol, block: Sequence[Statement]) -> bool:
+    """Whether a block has nothing to do with a variable, and runs to its end."""
+    if effects(block).leaves:
         return False
-    return not any(symbol in read_symbols(item) or symbol in assigned_symbols(item) for item in rest)
+    return not any(symbol in read_symbols(item) or symbol in assigned_symbols(item) for item in block)

@@ -15,8 +15,9 @@ from brickwork.ir.nodes import Allocate, Block, Program, Store
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.autodiff import reverse
+from brickwork.transform.canonical.form import canonical
 from brickwork.transform.pipeline import schedule_kernel, schedule_program
-from brickwork.transform.schedule.schedule import Blocks, Threads, Vectorise
+from brickwork.transform.schedule.schedule import Blocks, Split, Threads, Vectorise
 from support.gradients import check_gradients, derived, kernel_of, numbers
 from support.pairs import in_turn
 from support.tensors import to_memory
@@ -281,14 +282,14 @@ def test_gradients_are_those_of_central_differences(function: Callable[..., Any]
 @pytest.mark.parametrize("function", [greatest, least_last, from_the_first], ids=lambda item: item.__name__)
 def test_rows_are_reductions_without_a_tape(function: Callable[..., Any]) -> None:
     program = derived(function, (numbers(3, 4), 0.0))
-    kernel = kernel_of(program)
+    kernel = kernel_of(canonical(program))
     assert not any(isinstance(node, Allocate) and "tape" in node.tensor.name for node in walk(program))
     assert all(verdict.independent for verdict in schedule_kernel(kernel, cuda_target((9, 0))).analysis.loops.values())
 
 
 def test_rows_belong_to_blocks_of_threads_on_a_grid() -> None:
     scheduled, (kernel,) = schedule_program(derived(greatest, (numbers(3, 4), 0.0)), cuda_target((9, 0)))
-    assert {type(item) for item in kernel.schedule.directives} == {Blocks, Threads, Vectorise}
+    assert {type(item) for item in kernel.schedule.directives} == {Blocks, Threads, Vectorise, Split}
     arguments = (numbers(3, 4), 0.0, torch.ones(3, dtype=torch.float64))
     assert gradient(scheduled, *arguments) == gradient(derived(greatest, arguments[:2]), *arguments)
 
