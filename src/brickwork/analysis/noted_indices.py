@@ -43,7 +43,7 @@ def noted_indices(kernel: Kernel) -> dict[Symbol, Ranges]:
         for source in _sources(symbol, given):
             if isinstance(source, Constant):
                 ranges[source, build.add(source, build.integer(1))] = None
-            elif isinstance(source, Read) and source.symbol in loops and source.symbol not in kernel.scalars:
+            elif isinstance(source, Read) and source.symbol in loops:
                 ranges.update(dict.fromkeys(sorted(loops[source.symbol], key=str)))
             else:
                 break

@@ -56,7 +56,7 @@ def scalar_verdict(loop: For, live_after: Symbols) -> tuple[tuple[Reduction, ...
     operators = {symbol: _reduction(loop.body, symbol) for symbol in needed}
     reductions = [Reduction(symbol, OPERATORS[name]) for symbol, name in operators.items() if name is not None]
     for symbol in needed:
-        if operators[symbol] is None and (found := search_of(loop, symbol, exposed | outlives)) is not None:
+        if (found := search_of(loop, symbol, outlives)) is not None:
             place = found.place(loop)
             reductions += () if place is None else found.reductions(place)
     made = {item.symbol for item in reductions}

@@ -46,11 +46,11 @@ PLACE_NUMBERS = 3_700_000
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """`if value <compare> best: best = value; ...`."""
+    """`if value <compare> best: best = value; ...`: the `targets` of its assignments, and what they are `given`."""
 
-    node: If
     compare: str
     best: Symbol
+    targets: tuple[Symbol, ...]
     given: dict[Symbol, Expression]
 
     @property
@@ -84,46 +84,41 @@ class Search:
 def search_of(loop: For, best: Symbol, outliving: Symbols) -> Search | None:
     """Return the search for a value in a loop, if nothing else reads or sets what is noted of it.
 
-    `outliving` are the variables whose values pass from one iteration to the next, or out of the loop.
+    `outliving` are the variables whose values are read after the loop.
     """
     arms = tuple(
         arm
         for node in statements(loop.body)
         if isinstance(node, If) and (arm := arm_of(node)) is not None and arm.best == best
     )
-    if not arms or best.dtype is BOOL or len({arm.kind for arm in arms}) > 1:
+    if best.dtype is BOOL or len({arm.kind for arm in arms}) > 1:
         return None
     reads = [node.symbol for node in walk(loop.body) if isinstance(node, Read)]
     sets = [node.symbol for node in statements(loop.body) if isinstance(node, Assign)]
-    own = [item.symbol for arm in arms for item in statements(arm.node.then) if isinstance(item, Assign)]
+    own = [symbol for arm in arms for symbol in arm.targets]
     alone = {symbol for symbol in own if sets.count(symbol) == own.count(symbol) and symbol not in reads}
-    beside = {*own} - {best}
-    if beside & outliving - alone or sets.count(best) != len(arms) or reads.count(best) != len(arms):
+    if {*own} & outliving - alone - {best} or sets.count(best) != len(arms) or reads.count(best) != len(arms):
         return None
     noted = sorted((item for item in alone if item in outliving or is_made(item)), key=lambda item: item.number)
     return Search(arms, tuple(noted))
 
 
 @legality
-def arm_of(statement: Statement) -> Arm | None:
-    """Return what a statement does if that is to keep a value which is better than the best one so far."""
-    if not isinstance(statement, If) or statement.otherwise:
-        return None
-    assigns = [item for item in statement.then if isinstance(item, Assign)]
+def arm_of(choice: If) -> Arm | None:
+    """Return what a branch does if that is to keep a value which is better than the best one so far."""
+    assigns = [item for item in choice.then if isinstance(item, Assign)]
     given = {item.symbol: item.value for item in assigns}
-    if len(assigns) < len(statement.then):
+    if len(assigns) < len(choice.then) or choice.otherwise:
         return None
-    for condition in _conjuncts(statement.condition):
+    for condition in _conjuncts(choice.condition):
         if not isinstance(condition, Apply) or condition.operator.name not in MIRRORED:
             continue
         compare = condition.operator.name
         for name, value, best in ((compare, *condition.operands), (MIRRORED[compare], *condition.operands[::-1])):
             if not isinstance(best, Read) or best.symbol not in given or read_symbols(value) & given.keys():
                 continue
-            if sum(item.symbol == best.symbol for item in assigns) > 1:
-                continue
             if without_numbers(given[best.symbol]) == without_numbers(value):
-                return Arm(statement, name, best.symbol, given)
+                return Arm(name, best.symbol, tuple(item.symbol for item in assigns), given)
     return None
 
 

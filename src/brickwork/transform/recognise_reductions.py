@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from brickwork.analysis.scalars import NONE, live_after_loops, live_before
+from brickwork.analysis.scalars import NONE, live_after_loops
 from brickwork.analysis.searches import PLACE_NUMBERS, with_place
 from brickwork.analysis.verdicts import Analysis, ConflictKind
 from brickwork.ir import build
@@ -52,8 +52,7 @@ def note_places(kernel: Kernel) -> Kernel:
     def visit(statement: Statement) -> Block:
         if not isinstance(statement, For):
             return (statement,)
-        outliving = live[statement.index] | live_before(statement.body, NONE)
-        return with_place(statement, outliving & assigned_symbols(statement.body), numbers)
+        return with_place(statement, live[statement.index] & assigned_symbols(statement.body), numbers)
 
     return replace(kernel, body=rewrite_statements(kernel.body, visit))
 

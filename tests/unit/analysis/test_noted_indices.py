@@ -94,6 +94,26 @@ def of_a_loop_that_moves(x: Tensor, y: Tensor, first: int) -> None:
         y[s] = x[last]
 
 
+def four_ranges(x: Tensor, y: Tensor, first: int) -> None:
+    last = 0
+    for n in range(x.shape[0]):
+        y[n] = x[last]
+        if y[n] > 4.0:
+            last = n
+        if y[n] > 3.0:
+            last = -1
+        if y[n] > 2.0 and x.shape[0] > 7:
+            last = 7
+
+
+def is_an_argument(x: Tensor, y: Tensor, first: int) -> None:
+    last = 0
+    for n in range(x.shape[0]):
+        y[n] = x[last]
+        if y[n] > 1.0:
+            last = first
+
+
 def five_ranges(x: Tensor, y: Tensor, first: int) -> None:
     last = 0
     for n in range(x.shape[0]):
@@ -127,10 +147,16 @@ def test_others_are_not(function):
     assert reads(function) & {Bound.GUARDED, Bound.CHECKED}
 
 
-@pytest.mark.parametrize("function", [begins_with_an_argument, counts, of_a_loop_that_moves, five_ranges])
+@pytest.mark.parametrize(
+    "function", [begins_with_an_argument, counts, of_a_loop_that_moves, five_ranges, is_an_argument]
+)
 def test_nothing_is_known_of_others(function):
     names = {symbol.name for symbol in noted_indices(kernel_of(function, X, Y, 1))}
     assert not names & {"last", "first", "far"}
+
+
+def test_four_ranges_are_followed():
+    assert {len(ranges) for ranges in noted_indices(kernel_of(four_ranges, X, Y, 1)).values()} == {4}
 
 
 def test_values():

@@ -83,6 +83,8 @@ def test_searches(body, expected):
         (when(op("eq", E, BEST), NOTED),),
         (when(op("logical_or", FLAG, GREATER), NOTED),),
         (when(GREATER, NOTED, (let(AT, I),)),),
+        (when(GREATER, NOTED, (store(Y, (I,), E),)),),
+        (when(GREATER, (*NOTED, let(TO, op("add", TO, 1)))),),
         (when(GREATER, (*NOTED, store(Y, (I,), E))),),
         (when(GREATER, (let(BEST, F), let(AT, I))),),
         (when(GREATER, (let(BEST, E), let(BEST, F), let(AT, I))),),
@@ -99,11 +101,20 @@ def test_searches(body, expected):
         (when(GREATER, (let(AT, J), let(BEST, E))),),
         (let(V, E), when(op("gt", V, BEST), (let(V, F), let(AT, I), let(BEST, V)))),
         (when(op("gt", op("add", E, BEST), BEST), (let(BEST, op("add", E, BEST)), let(AT, I))),),
-        (let(YES, FLAG), when(op("gt", YES, SET), (let(SET, YES), let(AT, I)))),
     ],
 )
 def test_other_loops_are_none(body):
     assert found(*body) is None
+
+
+def test_truth_is_not_searched_for():
+    arm = when(op("gt", YES, SET), (let(SET, YES), let(AT, I)))
+    assert found(let(YES, FLAG), arm, live=frozenset({SET, AT})) is None
+
+
+def test_what_nothing_reads_is_not_noted():
+    arm = when(GREATER, (*NOTED, let(OTHER, F)))
+    assert found(arm, live=frozenset({BEST, AT})) == [["maximum best", "minimum at"]]
 
 
 def test_a_search_that_notes_no_place_gets_one():

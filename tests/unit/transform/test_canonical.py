@@ -12,9 +12,8 @@ from brickwork.analysis.analyse import analyse
 from brickwork.analysis.scalars import live_after_loops, scalar_verdict
 from brickwork.ir import build, nodes
 from brickwork.ir.dtypes import BOOL, INT64
-from brickwork.ir.nodes import Assign, Break, Continue, For, If, Launch, Read, Symbol, While
+from brickwork.ir.nodes import Assign, For, If, Launch, Read, Symbol, While
 from brickwork.ir.walk import statements
-from brickwork.transform.canonical.coalesce import coalesce
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.dead import without_dead, without_dead_assignments
 from brickwork.transform.canonical.form import canonical
@@ -475,55 +474,6 @@ FLAG = Symbol("flag", 3, BOOL)
 
 def assign(symbol, value):
     return Assign(symbol=symbol, value=build.integer(value) if isinstance(value, int) else build.read(value))
-
-
-@pytest.mark.parametrize(
-    "between",
-    [
-        assign(S, 5),
-        assign(T, S),
-        If(condition=build.read(FLAG), then=(Break(),)),
-        If(condition=build.read(FLAG), then=(), otherwise=(Continue(),)),
-    ],
-)
-def test_a_temporary_stays_where_its_variable_is_needed_before(between):
-    block = (assign(V, 1), between, assign(S, V))
-    assert coalesce(block) == block
-    assert coalesce((assign(V, 1), assign(T, 2), assign(S, V))) == (assign(S, 1), assign(T, 2))
-
-
-def branch(then, otherwise):
-    return If(condition=build.read(FLAG), then=then, otherwise=otherwise)
-
-
-def test_a_temporary_of_two_branches_gives_way():
-    chosen = branch((assign(V, 1), assign(T, 2)), (assign(V, S),))
-    assert coalesce((chosen, assign(S, V))) == (branch((assign(S, 1), assign(T, 2)), ()),)
-    both = branch((assign(V, S),), (assign(T, 2), assign(V, U)))
-    assert coalesce((both, assign(T, 7), assign(S, V))) == (
-        branch((), (assign(T, 2), assign(S, U))),
-        assign(T, 7),
-    )
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        (branch((assign(V, 1), assign(T, S)), (assign(V, S),)), assign(S, V)),
-        (branch((assign(V, 1),), (assign(V, S), assign(S, 4))), assign(S, V)),
-        (branch((assign(V, 1),), (assign(V, S), Break())), assign(S, V)),
-        (branch((assign(V, 1),), (assign(V, S),)), assign(T, S), assign(S, V)),
-        (branch((assign(V, 1),), (assign(V, S),)), assign(S, 3), assign(S, V)),
-        (branch((assign(V, 1),), (assign(T, S),)), assign(S, V)),
-        (branch((assign(V, 1),), (assign(V, S),)), assign(S, V), assign(T, V)),
-        (branch((assign(V, 1), assign(V, 2)), (assign(T, 1),)), assign(S, V)),
-        (branch((assign(V, 1), assign(V, 2)), (assign(V, 1),)), assign(S, V)),
-        (branch((branch((assign(V, 1),), ()),), (assign(V, 3),)), assign(S, V)),
-        (assign(V, 1), branch((assign(V, 2),), ()), assign(S, V)),
-    ],
-)
-def test_other_temporaries_of_branches_stay(block):
-    assert coalesce(block) == block
 
 
 def test_copies_outlive_the_assignment_of_others():

@@ -46,7 +46,7 @@ def _coalesced(block: Block, passed: Mapping[Symbol, int]) -> Block:
             case Assign(symbol=symbol, value=Read(symbol=source)) if source in passed and source.dtype == symbol.dtype:
                 before = next((at for at in range(place) if source in assigned_symbols(result[at])), None)
                 if before is not None and _is_untouched(symbol, result[before + 1 : place]):
-                    given = _given(result[before], statement, passed[source])
+                    given = _given(result[before], source, statement, passed[source])
                     if given is not None:
                         result[before] = given
                         result[place] = replace(statement, value=Read(symbol=symbol))
@@ -56,23 +56,20 @@ def _coalesced(block: Block, passed: Mapping[Symbol, int]) -> Block:
 
 
 @legality
-def _given(statement: Statement, copy: Assign, writes: int) -> Statement | None:
-    """Return a statement that gives a variable what it gave the temporary of a copy, which it alone assigns."""
-    match statement, copy.value:
-        case Assign(symbol=symbol), Read(symbol=source) if symbol == source and writes == 1:
+def _given(statement: Statement, source: Symbol, copy: Assign, writes: int) -> Statement | None:
+    """Return a statement that gives a variable what it gave the temporary `source`, which has so many `writes`."""
+    match statement:
+        case Assign() if writes == 1:
             return replace(statement, symbol=copy.symbol, loc=copy.loc)
-        case If(then=then, otherwise=otherwise), Read(symbol=source) if writes == BRANCHES:
-            branches = [_given_last(branch, copy, source) for branch in (then, otherwise)]
-            if any(branch is None for branch in branches):
-                return None
-            first, second = (branch or () for branch in branches)
-            return replace(statement, then=first, otherwise=second)
+        case If(then=then, otherwise=otherwise):
+            first, second = (_given_last(branch, source, copy) for branch in (then, otherwise))
+            return None if first is None or second is None else replace(statement, then=first, otherwise=second)
         case _:
             return None
 
 
 @legality
-def _given_last(branch: Block, copy: Assign, source: Symbol) -> Block | None:
+def _given_last(branch: Block, source: Symbol, copy: Assign) -> Block | None:
     """Return a branch that assigns a temporary with the variable in its place; None if it goes on with that."""
     for place, statement in enumerate(branch):
         if isinstance(statement, Assign) and statement.symbol == source:
