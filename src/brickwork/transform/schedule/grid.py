@@ -9,6 +9,7 @@ sizes alone. Invariant: a schedule depends on no machine of the kind; sizes choo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import of_atom
@@ -23,6 +24,7 @@ from brickwork.transform.rectangle import is_rectangle
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.schedule.planner import (
+    DEPTH_WEIGHT,
     NEIGHBOUR,
     Planner,
     access_cost,
@@ -125,7 +127,7 @@ class GridPlanner(Planner):
 
     def spread(self, loop: For, band: list[For]) -> Iterator[Directive]:
         """Give the iterations of a band, which begins with `loop`, to threads."""
-        innermost = self.innermost(loop, band)
+        innermost = self.innermost(band)
         # What an iteration does depends on a condition: neighbours do not go together.
         apart = any(is_rectangle(node, self.analysis) for node in band)
         sharing = self.sharing(band, innermost) if self.wide and not apart else None
@@ -160,6 +162,39 @@ class GridPlanner(Planner):
                 return 2.0 if access.store else 1.0
         return access_cost(access, vectors)
 
+    def goes_along(self, access: Access, loop: For) -> bool:
+        """Whether an iteration goes along memory, so that what comes with an element is of use to its thread."""
+        depth = next(around.atom.depth for around in access.loops if around.node.index == loop.index)
+        unit = access.tensor.type.unit_axis
+        if unit is None:
+            return False
+        inner = [around for around in access.loops if around.atom.depth > depth]
+        own = [around.atom for around in inner if not self.is_shared(around.node)]
+        return any(abs(access.axes[unit].value.factor((item,))) == 1 for item in own)
+
+    def is_shared(self, loop: For) -> bool:
+        """Whether the iterations of a loop may be for threads of their own, and leave nothing to join."""
+        verdict = self.analysis.loops[loop.index]
+        return verdict.independent and not verdict.reductions
+
+    def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
+        """Return about how long a nest takes if these loops run in lanes; short loops run as often as they do."""
+        chosen = {node.index for node in vectors}
+        return sum(self.access_cost(access, chosen) * self.often(access) for access in self.inside(loop))
+
+    def often(self, access: Access) -> float:
+        """Return about how often an access is made."""
+        counts = (self.count(around.node) for around in access.loops)
+        return prod(DEPTH_WEIGHT if count is None else min(count, DEPTH_WEIGHT) for count in counts)
+
+    def neighbours_cost(self, loop: For) -> float:
+        """Return about how long a nest takes if neighbouring iterations of this loop are for neighbouring threads."""
+        total = 0.0
+        for access in self.inside(loop):
+            cost = self.access_cost(access, {loop.index})
+            total += self.often(access) * (cost / 2 if cost >= 1 and self.goes_along(access, loop) else cost)
+        return total
+
     def worth_lanes(self, loop: For) -> bool:
         """Whether an accumulating loop is worth threads of its own: what it holds is as long for all of them."""
         inner = [node for node in statements(loop.body) if isinstance(node, For | While)]
@@ -176,9 +211,9 @@ class GridPlanner(Planner):
         most = self.lengths.most(loop)
         return max(int(most.value), 0) if isinstance(most, Constant) else None
 
-    def innermost(self, loop: For, band: Sequence[For]) -> For:
+    def innermost(self, band: Sequence[For]) -> For:
         """Return the loop of a band whose neighbouring iterations are for neighbouring threads."""
-        return min(reversed(band), key=lambda node: self.cost(loop, (node,)))
+        return min(reversed(band), key=self.neighbours_cost)
 
     def rows(self, sharing: For | None, innermost: For) -> For | None:
         """Return the loop over which tiles of threads lie, too, if neighbours along the innermost one read far apart.

@@ -71,7 +71,7 @@ class TilePlanner(GridPlanner):
 
     def spread(self, loop: For, band: list[For]) -> Iterator[Directive]:
         """Give tiles of a band to threads, or its iterations."""
-        innermost = self.innermost(loop, band)
+        innermost = self.innermost(band)
         sharing = self.sharing(band, innermost)
         shape = self.shape(band, innermost, sharing)
         if shape is None:
