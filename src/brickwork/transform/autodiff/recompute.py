@@ -357,10 +357,12 @@ class Recompute:
         start: Expression,
         stop: Expression,
         tapes: dict[Symbol | Tensor, Tape] | None,
+        *,
+        again: bool = False,
     ) -> Symbol:
         """Write the iterations of a loop from `start` to `stop`; return the variable that counts them.
 
-        The iterations of a `while` are known to run, and are written as a loop that counts.
+        Those of a `while`, and of a loop that is run `again`, are known to run: they are written as a loop that counts.
         """
         count = self.fresh("count", INT64)
         out.append(Assign(symbol=count, value=build.integer(0)))
@@ -379,9 +381,9 @@ class Recompute:
         self.block(node.body if left is None else node.body[:-1], inner, code, None)
         self.pass_on(phis, inner, code)
         self.results.ranges[index] = (start, stop)
-        if left is not None:
+        if left is not None and not again:
             code.append(If(condition=build.read(inner.values[left]), then=(Break(),)))
-        elif isinstance(node, For):
+        elif isinstance(node, For) and left is None:
             self.results.leave(index, code, inner.known, scope.known)
         claimed = isinstance(node, For) and node.claimed
         out.append(For(index=index, start=start, stop=stop, body=tuple(code), claimed=claimed, loc=node.loc))

@@ -59,6 +59,7 @@ from brickwork.transform.autodiff.cancel_factors import cancel_factors
 from brickwork.transform.autodiff.extremes import choose_extremes
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.join_tapes import join_tapes
+from brickwork.transform.autodiff.kept_steps import keep_steps
 from brickwork.transform.autodiff.locations import with_locations
 from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.autodiff.recompute import Recompute, Scope
@@ -87,7 +88,15 @@ from brickwork.transform.unguarded_analysis import unguarded_analysis
 
 def gathered(program: Program) -> Program:
     """Return a program of gradients with its loops in gather form."""
-    return gather(program, fresh_names(program))
+    names = fresh_names(program)
+
+    def visit(statement: Statement) -> Statement:
+        if not isinstance(statement, Launch):
+            return statement
+        kernel = statement.kernel
+        return replace(statement, kernel=replace(kernel, body=keep_steps(kernel.body, names)))
+
+    return gather(replace(program, body=tuple(map(visit, program.body))), names)
 
 
 def backward(program: Program, derivation: Backward, signature: Signature) -> Program:

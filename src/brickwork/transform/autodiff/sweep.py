@@ -271,7 +271,7 @@ class Sweep:
         for tensor, copy in step.saved.items():
             code.extend(recompute.moved(copy, scope.arrays[tensor]))
         around = step.scope.branch()
-        recompute.iterations(step.node, around, code, step.start, build.read(index), None)
+        recompute.iterations(step.node, around, code, step.start, build.read(index), None, again=True)
         for symbol in step.carried:
             scope.values[symbol] = around.values[symbol]
 

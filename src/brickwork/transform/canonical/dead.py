@@ -128,7 +128,7 @@ def _only_checks(block: Block, after: Live) -> bool:
     return bool(found.fails) and not found.jumps and after.isdisjoint(found.changes | found.assigns)
 
 
-def _filled(loop: For) -> Tensor | None:
+def filled_local(loop: For) -> Tensor | None:
     """Return the local that a nest stores each element of, if it does nothing else and loads none of them."""
     bounds: list[tuple[Symbol, Expression]] = []
     inner: Statement = loop
@@ -260,7 +260,7 @@ class _Cleaner:
         if effects(node.body).jumps:
             body, before = self.repeated(turn, after, at, jumps=True)
         before = (before - {node.index}) | self.reads(node.start, node.stop)
-        filled = _filled(node)
+        filled = filled_local(node)
         stays = node if body is node.body else replace(node, body=body)
         return stays, before if filled is None else before - {filled} | {_Declaration(filled)}
 

@@ -1,0 +1,333 @@
+"""Loops that run another loop again from its beginning, one iteration less each time, keep its steps instead.
+
+    for turned in range(n):                        kept[...] = 1.0
+        t = n - 1 - turned                         while there are steps that were not gone back through:
+        s = 1.0                                        s = the state that was kept last before these steps
+        for u in range(t):             ->              for u from there on:
+            s = s * x[u]                                   where u is a multiple of 32, and in the last 32: keep s
+        g[t] = h[t] * s                                    s = s * x[u]
+                                                       for turned in these steps:
+                                                           s = kept[...]
+                                                           g[t] = h[t] * s
+
+Reverse mode writes the left form where nothing tells a loop's length before it runs. The state is kept in a list that
+belongs to the loops around, so that it takes the same room whatever the length is. Positions are counted in the base
+`room`: the list has `room` places for each digit. A position is kept at its lowest digit that is not 0, and what stands
+there is from the same multiple of the next digit's unit: what has been gone back through is written over. So a step
+is computed again as often as the length has digits, less one.
+
+Invariant: each variable has the value that it has in the left form, computed by the same operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+
+from brickwork.analysis.scalars import NONE, live_before, without_numbers
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Assign,
+    Block,
+    Constant,
+    Expression,
+    For,
+    If,
+    Local,
+    Read,
+    Size,
+    Statement,
+    Symbol,
+    Tensor,
+    While,
+)
+from brickwork.ir.walk import assigned_symbols, rewrite_blocks, walk
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.transform.autodiff.locations import with_locations
+from brickwork.transform.canonical.dead import filled_local
+from brickwork.transform.scratch import Names
+from brickwork.transform.tensors import dense_type, element_indices, nest
+
+_ROOMS = (32, 16, 8, 4)
+"""Places for each digit. With more of them a step is computed again less often."""
+
+_BITS = 20
+"""Binary digits of the positions that are kept: in a longer loop each 2 ** 20 steps begin at its beginning."""
+
+_BYTES = 16384
+"""Most bytes of all lists of a loop: each thread of a device has them, of whose memory 512 KiB are its own."""
+
+
+def keep_steps(block: Block, names: Names) -> Block:
+    """Return the block with its loops that run others again from their beginning as ones that keep their steps."""
+    counts = Counter(node.symbol for node in walk(block) if isinstance(node, Read))
+
+    def visit(inner: Block) -> Block:
+        result: list[Statement] = []
+        for statement in inner:
+            again = _again(statement, counts) if isinstance(statement, For) else None
+            result += (statement,) if again is None else _Writer(again, names).block()
+        return tuple(result)
+
+    return rewrite_blocks(block, visit)
+
+
+# ---------------------------------------------------------------- what is recognised
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A loop, and what its iterations begin with: `begin` sets the state, which `steps` takes from step to step.
+
+    `rest` is what its iterations do besides. In the last one the state is as at the beginning.
+    """
+
+    loop: For
+    begin: Block
+    steps: For
+    rest: Block
+    state: tuple[Symbol | Tensor, ...]
+    room: int
+
+    @property
+    def levels(self) -> int:
+        """How many digits positions have."""
+        return _levels(self.room)
+
+
+def _levels(room: int) -> int:
+    return math.ceil(_BITS / math.log2(room))
+
+
+def _again(loop: For, counts: Counter[Symbol]) -> _Again | None:
+    """Return what a loop runs again in each iteration, if it keeps to the form."""
+    for place, steps in enumerate(loop.body):
+        if isinstance(steps, For) and _is_shortened(loop, steps, loop.body[:place]):
+            before, after = loop.body[:place], loop.body[place + 1 :]
+            state = _state(steps, counts)
+            parts = _parted(before, {*state})
+            room = _room(state)
+            if room is not None and state and _may_be_kept(loop, steps, state, parts):
+                return _Again(loop, parts[0], steps, (*parts[1], *after), state, room)
+    return None
+
+
+def _room(state: Sequence[Symbol | Tensor]) -> int | None:
+    """Return how many places a digit has, if the lists are small enough with any."""
+    size = sum(item.dtype.size if isinstance(item, Symbol) else _bytes(item) for item in state)
+    return next((room for room in _ROOMS if size * (room * _levels(room) + 1) <= _BYTES), None)
+
+
+def _bytes(tensor: Tensor) -> int:
+    return tensor.type.dtype.size * math.prod(tensor.sizes)
+
+
+def _is_shortened(loop: For, steps: For, before: Block) -> bool:
+    """Whether a loop goes from the start of one around it to as many iterations before the end as that one has had."""
+    values = {node.symbol: node.value for node in before if isinstance(node, Assign)}
+    stop = steps.stop
+    if isinstance(stop, Read) and stop.symbol in values:
+        stop = values[stop.symbol]
+    last = build.sub(build.add(loop.start, loop.stop), build.integer(1))
+    return _same(steps.start, loop.start) and _same(stop, build.sub(last, build.read(loop.index)))
+
+
+def _same(one: Expression, other: Expression) -> bool:
+    return without_numbers(one) == without_numbers(other)
+
+
+def _state(steps: For, counts: Counter[Symbol]) -> tuple[Symbol | Tensor, ...]:
+    """Return the variables and locals that a loop leaves, or takes from one iteration to the next."""
+    inside = Counter(node.symbol for node in walk(steps.body) if isinstance(node, Read))
+    carried = live_before(steps.body, NONE)
+    assigned = sorted(assigned_symbols(steps.body), key=lambda symbol: symbol.number)
+    found = effects(steps.body)
+    stored = sorted(found.stores - found.declares, key=lambda tensor: tensor.number)
+    return (*(symbol for symbol in assigned if symbol in carried or counts[symbol] > inside[symbol]), *stored)
+
+
+def _parted(before: Block, state: set[Symbol | Tensor]) -> tuple[Block, Block]:
+    """Return the statements that set the state, and the others."""
+    parts: tuple[list[Statement], list[Statement]] = [], []
+    for statement in before:
+        found = effects(statement)
+        parts[state.isdisjoint(found.assigns | found.stores | found.declares)].append(statement)
+    return tuple(parts[0]), tuple(parts[1])
+
+
+def _begun(statement: Statement) -> Symbol | Tensor | None:
+    """Return the variable, or the whole local, that a statement sets and does nothing else."""
+    match statement:
+        case Assign(symbol=symbol):
+            return symbol
+        case Local(tensor=tensor):
+            return tensor
+        case For():
+            return filled_local(statement)
+        case _:
+            return None
+
+
+@legality
+def _may_be_kept(loop: For, steps: For, state: Sequence[Symbol | Tensor], parts: tuple[Block, Block]) -> bool:
+    """Whether the state after some steps is the same in each iteration, and nothing else comes from the steps.
+
+    Where `steps` begins anew in an iteration all is as at the beginning, and no other iteration leaves anything to it.
+    """
+    begin, rest = parts
+    items = {*state}
+    whole, again, before = effects(loop.body), effects((*begin, steps)), effects(rest)
+    bounds = effects((loop.start, loop.stop))
+    changed = whole.assigns | {loop.index}
+    return (
+        not loop.claimed
+        and not again.jumps
+        and not whole.leaves
+        and not whole.rebinds
+        and {_begun(node) for node in begin} == items
+        and all(isinstance(item, Symbol) or item.is_local for item in items)
+        and (again.loads | bounds.loads).isdisjoint(whole.stores - items)
+        and bounds.reads.isdisjoint(changed)
+        and live_before((*begin, *steps.body), NONE).isdisjoint(changed - {steps.index})
+        and steps.index not in effects((*begin, *rest)).reads
+        and items.isdisjoint(before.reads | before.loads)
+    )
+
+
+# ---------------------------------------------------------------- what is written
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes a loop that keeps steps. `lists` has a list for each part of the state."""
+
+    again: _Again
+    names: Names
+    lists: dict[Symbol | Tensor, Tensor] = field(default_factory=dict[Symbol | Tensor, Tensor])
+
+    def block(self) -> Block:
+        """Return the loop's statements."""
+        again, loop, out = self.again, self.again.loop, list[Statement]()
+        start, stop = self.kept(loop.start, "start", out), self.kept(loop.stop, "stop", out)
+        code = [*again.begin]
+        for item in again.state:
+            self.lists[item] = self.list_for(item)
+            code.append(Local(tensor=self.lists[item], loc=loop.loc))
+        code += self.moved(self.beginning, keep=True)
+        end, low = self.names.symbol("end", INT64), self.names.symbol("low", INT64)
+        code.append(Assign(symbol=end, value=build.sub(stop, start)))
+        code.append(Assign(symbol=low, value=build.integer(0)))
+        inner = tuple(self.stretch(start, stop, end, low))
+        positive = build.apply("lt", build.integer(0), build.read(end))
+        code.append(While(prelude=(), condition=positive, body=inner, loc=loop.loc))
+        out.append(If(condition=build.apply("lt", start, stop), then=tuple(code), loc=loop.loc))
+        return with_locations(tuple(out), loop.loc)
+
+    def stretch(self, start: Expression, stop: Expression, end: Symbol, low: Symbol) -> Iterator[Statement]:
+        """Yield what goes back through the last steps before `end`; the state of step `low` is kept."""
+        loop, steps, room = self.again.loop, self.again.steps, self.again.room
+        base = self.names.symbol("base", INT64)
+        last = build.sub(build.read(end), build.integer(1))
+        yield Assign(symbol=base, value=build.mul(_over(last, room), build.integer(room)))
+        first = build.apply("eq", build.read(low), build.integer(0))
+        place, at = self.names.symbol("place", INT64), self.names.symbol("at", INT64)
+        begun = build.select(first, self.beginning, self.place(low))
+        yield Assign(symbol=place, value=begun)
+        yield from self.moved(build.read(place), keep=False)
+        slot = self.names.symbol("place", INT64)
+        inside = build.apply("le", build.read(base), build.read(at))
+        body: Block = (
+            Assign(symbol=at, value=build.sub(build.read(steps.index), start)),
+            If(
+                condition=_is_multiple(build.read(at), room),
+                then=(Assign(symbol=slot, value=self.place(at)), *self.moved(build.read(slot), keep=True)),
+            ),
+            If(condition=inside, then=self.moved(_digit(build.read(at), room), keep=True)),
+            *steps.body,
+        )
+        begin = build.add(start, build.read(low))
+        yield replace(steps, start=begin, stop=build.add(start, last), body=body)
+        yield from self.moved(_digit(last, room), keep=True)
+        back = build.sub(build.sub(stop, build.integer(1)), build.read(loop.index))
+        body = (*self.moved(_digit(back, room), keep=False), *self.again.rest)
+        yield replace(loop, start=build.sub(stop, build.read(end)), stop=build.sub(stop, build.read(base)), body=body)
+        yield Assign(symbol=low, value=self.before(base))
+        yield Assign(symbol=end, value=build.read(base))
+
+    # ------------------------------------------------------------ positions
+
+    @property
+    def beginning(self) -> Expression:
+        """Where the state at the beginning is kept: behind all others."""
+        return build.integer(self.again.room * self.again.levels)
+
+    def place(self, position: Symbol) -> Expression:
+        """Return where the state of a position is kept whose last digit is 0: at its lowest digit that is not."""
+        room, levels = self.again.room, self.again.levels
+        at, result = build.read(position), build.integer(0)
+        for level in range(levels - 1, 0, -1):
+            place = build.add(build.integer(level * room), _digit(_over(at, room**level), room))
+            result = place if level == levels - 1 else build.select(_is_multiple(at, room * room**level), result, place)
+        return result
+
+    def before(self, base: Symbol) -> Expression:
+        """Return the last position before those of the stretch that ends at `base`, or its first, that is kept."""
+        room, levels = self.again.room, self.again.levels
+        begin = build.sub(build.read(base), build.integer(room))
+        result = build.integer(0)
+        for level in range(levels - 1, 0, -1):
+            unit = room**level
+            kept = build.mul(_over(begin, unit), build.integer(unit))
+            result = build.select(_is_multiple(build.read(base), unit * room), result, kept)
+        return build.select(_is_multiple(result, room**levels), build.integer(0), result)
+
+    # ------------------------------------------------------------ lists
+
+    def list_for(self, item: Symbol | Tensor) -> Tensor:
+        """Return the list that keeps a part of the state."""
+        dtype, sizes = (item.dtype, ()) if isinstance(item, Symbol) else (item.type.dtype, item.sizes)
+        whole = (self.again.room * self.again.levels + 1, *sizes)
+        return Tensor(f"{item.name}_kept", next(self.names.tensors), dense_type(dtype, len(whole)), whole)
+
+    def moved(self, at: Expression, *, keep: bool) -> Block:
+        """Return what keeps the state at a place, or takes it from there."""
+        result: list[Statement] = []
+        for item, held in self.lists.items():
+            if isinstance(item, Symbol) and keep:
+                result.append(self.names.store(held, at, build.read(item)))
+            elif isinstance(item, Symbol):
+                result.append(Assign(symbol=item, value=self.names.load(held, at)))
+            else:
+                indices = element_indices(len(item.sizes), self.names)
+                inner = tuple(map(build.read, indices))
+                if keep:
+                    copy = self.names.store(held, at, *inner, self.names.load(item, *inner))
+                else:
+                    copy = self.names.store(item, *inner, self.names.load(held, at, *inner))
+                result += nest(indices, [*map(build.integer, item.sizes)], (copy,))
+        return tuple(result)
+
+    def kept(self, value: Expression, name: str, out: list[Statement]) -> Expression:
+        """Return an expression that has a value whatever happens afterwards."""
+        if isinstance(value, Constant | Read | Size):
+            return value
+        symbol = self.names.symbol(name, INT64)
+        out.append(Assign(symbol=symbol, value=value, loc=value.loc))
+        return build.read(symbol)
+
+
+def _over(value: Expression, unit: int) -> Expression:
+    return build.apply("floordiv", value, build.integer(unit))
+
+
+def _digit(value: Expression, room: int) -> Expression:
+    return build.apply("mod", value, build.integer(room))
+
+
+def _is_multiple(value: Expression, unit: int) -> Expression:
+    return build.apply("eq", _digit(value, unit), build.integer(0))
