@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
-from brickwork.analysis.scalars import NONE, live_before, without_numbers
+from brickwork.analysis.scalars import NONE, live_before
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
@@ -45,13 +45,23 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, rewrite_blocks, walk
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.locations import with_locations
+from brickwork.transform.autodiff.step_lists import (
+    Item,
+    digit,
+    dtype_of,
+    is_multiple,
+    list_of,
+    moved,
+    over,
+    same,
+    sizes_of,
+)
 from brickwork.transform.canonical.dead import filled_local
 from brickwork.transform.scratch import Names
-from brickwork.transform.tensors import dense_type, element_indices, nest
 
 _ROOMS = (32, 16, 8, 4)
 """Places for each digit. With more of them a step is computed again less often."""
@@ -65,16 +75,23 @@ _BYTES = 16384
 
 def keep_steps(block: Block, names: Names) -> Block:
     """Return the block with its loops that run others again from their beginning as ones that keep their steps."""
-    counts = Counter(node.symbol for node in walk(block) if isinstance(node, Read))
+    counts = _reads(block)
 
-    def visit(inner: Block) -> Block:
-        result: list[Statement] = []
-        for statement in inner:
-            again = _again(statement, counts) if isinstance(statement, For) else None
-            result += (statement,) if again is None else _Writer(again, names).block()
-        return tuple(result)
+    def visit(statement: Statement) -> Block:
+        again = _again(statement, counts) if isinstance(statement, For) else None
+        if again is None:
+            return (statement,)
+        written = _Writer(again, names).block()
+        counts.update(_reads(written))
+        counts.subtract(_reads((statement,)))
+        return written
 
-    return rewrite_blocks(block, visit)
+    return rewrite_statements(block, visit)
+
+
+def _reads(block: Block) -> Counter[Symbol]:
+    """Return how often each variable is read."""
+    return Counter(node.symbol for node in walk(block) if isinstance(node, Read))
 
 
 # ---------------------------------------------------------------- what is recognised
@@ -91,7 +108,7 @@ class _Again:
     begin: Block
     steps: For
     rest: Block
-    state: tuple[Symbol | Tensor, ...]
+    state: tuple[Item, ...]
     room: int
 
     @property
@@ -117,33 +134,25 @@ def _again(loop: For, counts: Counter[Symbol]) -> _Again | None:
     return None
 
 
-def _room(state: Sequence[Symbol | Tensor]) -> int | None:
+def _room(state: Sequence[Item]) -> int | None:
     """Return how many places a digit has, if the lists are small enough with any."""
-    size = sum(item.dtype.size if isinstance(item, Symbol) else _bytes(item) for item in state)
+    size = sum(dtype_of(item).size * math.prod(sizes_of(item)) for item in state)
     return next((room for room in _ROOMS if size * (room * _levels(room) + 1) <= _BYTES), None)
 
 
-def _bytes(tensor: Tensor) -> int:
-    return tensor.type.dtype.size * math.prod(tensor.sizes)
-
-
+@legality
 def _is_shortened(loop: For, steps: For, before: Block) -> bool:
     """Whether a loop goes from the start of one around it to as many iterations before the end as that one has had."""
-    values = {node.symbol: node.value for node in before if isinstance(node, Assign)}
-    stop = steps.stop
-    if isinstance(stop, Read) and stop.symbol in values:
-        stop = values[stop.symbol]
     last = build.sub(build.add(loop.start, loop.stop), build.integer(1))
-    return _same(steps.start, loop.start) and _same(stop, build.sub(last, build.read(loop.index)))
+    stop = build.sub(last, build.read(loop.index))
+    stops = [stop, *(build.read(node.symbol) for node in before if isinstance(node, Assign) and same(node.value, stop))]
+    return same(steps.start, loop.start) and any(same(steps.stop, each) for each in stops)
 
 
-def _same(one: Expression, other: Expression) -> bool:
-    return without_numbers(one) == without_numbers(other)
-
-
-def _state(steps: For, counts: Counter[Symbol]) -> tuple[Symbol | Tensor, ...]:
+@legality
+def _state(steps: For, counts: Counter[Symbol]) -> tuple[Item, ...]:
     """Return the variables and locals that a loop leaves, or takes from one iteration to the next."""
-    inside = Counter(node.symbol for node in walk(steps.body) if isinstance(node, Read))
+    inside = _reads(steps.body)
     carried = live_before(steps.body, NONE)
     assigned = sorted(assigned_symbols(steps.body), key=lambda symbol: symbol.number)
     found = effects(steps.body)
@@ -151,7 +160,7 @@ def _state(steps: For, counts: Counter[Symbol]) -> tuple[Symbol | Tensor, ...]:
     return (*(symbol for symbol in assigned if symbol in carried or counts[symbol] > inside[symbol]), *stored)
 
 
-def _parted(before: Block, state: set[Symbol | Tensor]) -> tuple[Block, Block]:
+def _parted(before: Block, state: set[Item]) -> tuple[Block, Block]:
     """Return the statements that set the state, and the others."""
     parts: tuple[list[Statement], list[Statement]] = [], []
     for statement in before:
@@ -160,7 +169,8 @@ def _parted(before: Block, state: set[Symbol | Tensor]) -> tuple[Block, Block]:
     return tuple(parts[0]), tuple(parts[1])
 
 
-def _begun(statement: Statement) -> Symbol | Tensor | None:
+@legality
+def _begun(statement: Statement) -> Item | None:
     """Return the variable, or the whole local, that a statement sets and does nothing else."""
     match statement:
         case Assign(symbol=symbol):
@@ -174,7 +184,7 @@ def _begun(statement: Statement) -> Symbol | Tensor | None:
 
 
 @legality
-def _may_be_kept(loop: For, steps: For, state: Sequence[Symbol | Tensor], parts: tuple[Block, Block]) -> bool:
+def _may_be_kept(loop: For, steps: For, state: Sequence[Item], parts: tuple[Block, Block]) -> bool:
     """Whether the state after some steps is the same in each iteration, and nothing else comes from the steps.
 
     Where `steps` begins anew in an iteration all is as at the beginning, and no other iteration leaves anything to it.
@@ -182,7 +192,6 @@ def _may_be_kept(loop: For, steps: For, state: Sequence[Symbol | Tensor], parts:
     begin, rest = parts
     items = {*state}
     whole, again, before = effects(loop.body), effects((*begin, steps)), effects(rest)
-    bounds = effects((loop.start, loop.stop))
     changed = whole.assigns | {loop.index}
     return (
         not loop.claimed
@@ -190,11 +199,8 @@ def _may_be_kept(loop: For, steps: For, state: Sequence[Symbol | Tensor], parts:
         and not whole.leaves
         and not whole.rebinds
         and {_begun(node) for node in begin} == items
-        and all(isinstance(item, Symbol) or item.is_local for item in items)
-        and (again.loads | bounds.loads).isdisjoint(whole.stores - items)
-        and bounds.reads.isdisjoint(changed)
+        and again.loads.isdisjoint(whole.stores - items)
         and live_before((*begin, *steps.body), NONE).isdisjoint(changed - {steps.index})
-        and steps.index not in effects((*begin, *rest)).reads
         and items.isdisjoint(before.reads | before.loads)
     )
 
@@ -208,7 +214,7 @@ class _Writer:
 
     again: _Again
     names: Names
-    lists: dict[Symbol | Tensor, Tensor] = field(default_factory=dict[Symbol | Tensor, Tensor])
+    lists: dict[Item, Tensor] = field(default_factory=dict[Item, Tensor])
 
     def block(self) -> Block:
         """Return the loop's statements."""
@@ -216,7 +222,8 @@ class _Writer:
         start, stop = self.kept(loop.start, "start", out), self.kept(loop.stop, "stop", out)
         code = [*again.begin]
         for item in again.state:
-            self.lists[item] = self.list_for(item)
+            sizes = (again.room * again.levels + 1, *sizes_of(item))
+            self.lists[item] = list_of(f"{item.name}_kept", dtype_of(item), sizes, self.names)
             code.append(Local(tensor=self.lists[item], loc=loop.loc))
         code += self.moved(self.beginning, keep=True)
         end, low = self.names.symbol("end", INT64), self.names.symbol("low", INT64)
@@ -233,7 +240,7 @@ class _Writer:
         loop, steps, room = self.again.loop, self.again.steps, self.again.room
         base = self.names.symbol("base", INT64)
         last = build.sub(build.read(end), build.integer(1))
-        yield Assign(symbol=base, value=build.mul(_over(last, room), build.integer(room)))
+        yield Assign(symbol=base, value=build.mul(over(last, room), build.integer(room)))
         first = build.apply("eq", build.read(low), build.integer(0))
         place, at = self.names.symbol("place", INT64), self.names.symbol("at", INT64)
         begun = build.select(first, self.beginning, self.place(low))
@@ -244,17 +251,17 @@ class _Writer:
         body: Block = (
             Assign(symbol=at, value=build.sub(build.read(steps.index), start)),
             If(
-                condition=_is_multiple(build.read(at), room),
+                condition=is_multiple(build.read(at), room),
                 then=(Assign(symbol=slot, value=self.place(at)), *self.moved(build.read(slot), keep=True)),
             ),
-            If(condition=inside, then=self.moved(_digit(build.read(at), room), keep=True)),
+            If(condition=inside, then=self.moved(digit(build.read(at), room), keep=True)),
             *steps.body,
         )
         begin = build.add(start, build.read(low))
         yield replace(steps, start=begin, stop=build.add(start, last), body=body)
-        yield from self.moved(_digit(last, room), keep=True)
+        yield from self.moved(digit(last, room), keep=True)
         back = build.sub(build.sub(stop, build.integer(1)), build.read(loop.index))
-        body = (*self.moved(_digit(back, room), keep=False), *self.again.rest)
+        body = (*self.moved(digit(back, room), keep=False), *self.again.rest)
         yield replace(loop, start=build.sub(stop, build.read(end)), stop=build.sub(stop, build.read(base)), body=body)
         yield Assign(symbol=low, value=self.before(base))
         yield Assign(symbol=end, value=build.read(base))
@@ -271,8 +278,8 @@ class _Writer:
         room, levels = self.again.room, self.again.levels
         at, result = build.read(position), build.integer(0)
         for level in range(levels - 1, 0, -1):
-            place = build.add(build.integer(level * room), _digit(_over(at, room**level), room))
-            result = place if level == levels - 1 else build.select(_is_multiple(at, room * room**level), result, place)
+            place = build.add(build.integer(level * room), digit(over(at, room**level), room))
+            result = place if level == levels - 1 else build.select(is_multiple(at, room * room**level), result, place)
         return result
 
     def before(self, base: Symbol) -> Expression:
@@ -282,35 +289,13 @@ class _Writer:
         result = build.integer(0)
         for level in range(levels - 1, 0, -1):
             unit = room**level
-            kept = build.mul(_over(begin, unit), build.integer(unit))
-            result = build.select(_is_multiple(build.read(base), unit * room), result, kept)
-        return build.select(_is_multiple(result, room**levels), build.integer(0), result)
+            kept = build.mul(over(begin, unit), build.integer(unit))
+            result = build.select(is_multiple(build.read(base), unit * room), result, kept)
+        return build.select(is_multiple(result, room**levels), build.integer(0), result)
 
-    # ------------------------------------------------------------ lists
-
-    def list_for(self, item: Symbol | Tensor) -> Tensor:
-        """Return the list that keeps a part of the state."""
-        dtype, sizes = (item.dtype, ()) if isinstance(item, Symbol) else (item.type.dtype, item.sizes)
-        whole = (self.again.room * self.again.levels + 1, *sizes)
-        return Tensor(f"{item.name}_kept", next(self.names.tensors), dense_type(dtype, len(whole)), whole)
-
-    def moved(self, at: Expression, *, keep: bool) -> Block:
+    def moved(self, place: Expression, *, keep: bool) -> Block:
         """Return what keeps the state at a place, or takes it from there."""
-        result: list[Statement] = []
-        for item, held in self.lists.items():
-            if isinstance(item, Symbol) and keep:
-                result.append(self.names.store(held, at, build.read(item)))
-            elif isinstance(item, Symbol):
-                result.append(Assign(symbol=item, value=self.names.load(held, at)))
-            else:
-                indices = element_indices(len(item.sizes), self.names)
-                inner = tuple(map(build.read, indices))
-                if keep:
-                    copy = self.names.store(held, at, *inner, self.names.load(item, *inner))
-                else:
-                    copy = self.names.store(item, *inner, self.names.load(held, at, *inner))
-                result += nest(indices, [*map(build.integer, item.sizes)], (copy,))
-        return tuple(result)
+        return moved(self.lists, (place,), self.names, keep=keep)
 
     def kept(self, value: Expression, name: str, out: list[Statement]) -> Expression:
         """Return an expression that has a value whatever happens afterwards."""
@@ -319,15 +304,3 @@ class _Writer:
         symbol = self.names.symbol(name, INT64)
         out.append(Assign(symbol=symbol, value=value, loc=value.loc))
         return build.read(symbol)
-
-
-def _over(value: Expression, unit: int) -> Expression:
-    return build.apply("floordiv", value, build.integer(unit))
-
-
-def _digit(value: Expression, room: int) -> Expression:
-    return build.apply("mod", value, build.integer(room))
-
-
-def _is_multiple(value: Expression, unit: int) -> Expression:
-    return build.apply("eq", _digit(value, unit), build.integer(0))

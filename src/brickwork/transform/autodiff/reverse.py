@@ -66,6 +66,7 @@ from brickwork.transform.autodiff.recompute import Recompute, Scope
 from brickwork.transform.autodiff.replay import Replay
 from brickwork.transform.autodiff.saved_results import SavedResults
 from brickwork.transform.autodiff.shifts import shifts
+from brickwork.transform.autodiff.shorter_tapes import shorten_tapes
 from brickwork.transform.autodiff.simplify import simplified
 from brickwork.transform.autodiff.single_exit import single_exit
 from brickwork.transform.autodiff.store_forwarding import summed_symbols
@@ -96,7 +97,7 @@ def gathered(program: Program) -> Program:
         kernel = statement.kernel
         return replace(statement, kernel=replace(kernel, body=keep_steps(kernel.body, names)))
 
-    return gather(replace(program, body=tuple(map(visit, program.body))), names)
+    return shorten_tapes(gather(replace(program, body=tuple(map(visit, program.body))), names), names)
 
 
 def backward(program: Program, derivation: Backward, signature: Signature) -> Program:

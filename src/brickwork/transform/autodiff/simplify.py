@@ -37,6 +37,7 @@ from brickwork.records import dataclass
 from brickwork.transform.autodiff.fold_zero_sums import fold_zero_sums
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.dead import without_dead
+from brickwork.transform.canonical.local_copies import without_local_copies
 from brickwork.transform.preconditions import Preconditions
 
 
@@ -44,7 +45,7 @@ def simplified(block: Block, results: Collection[Tensor], before: Preconditions)
     """Return a block that leaves the same in `results`, with fewer variables; `before` was checked before it."""
     while True:
         # A sum that begins with 0 is folded before the 0 is known to be one.
-        changed = propagate_copies(fold_zero_sums(block))
+        changed = without_local_copies(propagate_copies(fold_zero_sums(block)))
         changed = without_dead(_without_checks(changed, assigned_symbols(block), before.conditions), results, before)
         changed = _with_values(changed, _counts(changed))
         if changed == block:

@@ -128,10 +128,10 @@ def _only_checks(block: Block, after: Live) -> bool:
     return bool(found.fails) and not found.jumps and after.isdisjoint(found.changes | found.assigns)
 
 
-def filled_local(loop: For) -> Tensor | None:
+def filled_local(loop: Statement) -> Tensor | None:
     """Return the local that a nest stores each element of, if it does nothing else and loads none of them."""
     bounds: list[tuple[Symbol, Expression]] = []
-    inner: Statement = loop
+    inner = loop
     while isinstance(inner, For) and len(inner.body) == 1 and build.is_constant(inner.start, 0):
         bounds.append((inner.index, inner.stop))
         (inner,) = inner.body

@@ -7,7 +7,7 @@ from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Allocate
 from brickwork.ir.walk import walk
 from brickwork.transform.autodiff.costs import costs
-from support.gradients import derived, lowered, numbers
+from support.gradients import check_gradients, derived, lowered, numbers
 from support.tensors import to_memory, to_tensor
 
 
@@ -44,6 +44,28 @@ def test_a_recurrence_keeps_its_variable_once_for_each_iteration():
     assert [(item.name, item.formula) for item in found.kept] == [
         ("h_tape", "8 * x.shape[0] * (x.shape[1] - 1)"),
     ]
+
+
+def mixed(k: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(k)
+    for b in range(k.shape[0]):
+        state = [1.0] * 12
+        for t in range(k.shape[1]):
+            s = 0.0
+            for j in range(12):
+                s += state[j] * k[b, t]
+                state[j] = state[j] * w[j] + k[b, t]
+            out[b, t] = s
+    return out
+
+
+def test_a_recurrence_of_a_list_keeps_one_step_of_some():
+    for length in (1, 3, 32, 70):
+        check_gradients(mixed, numbers(1, length) * 0.3, numbers(12) * 0.3)
+    arguments = numbers(2, 70), numbers(12)
+    found = costs(lowered(mixed, arguments), derived(mixed, arguments))
+    kept = [(item.name, item.formula) for item in found.kept if item.name.startswith("state")]
+    assert kept == [("state_kept", "8 * k.shape[0] * ((k.shape[1] + 31) // 32) * 12")]
 
 
 def test_gradients_of_half_types_are_summed_in_float32():

@@ -1,4 +1,4 @@
-"""Loops that would run others again from their beginning: that they keep steps, in time and room that do not explode."""
+"""Loops that would run others again from their beginning keep steps, in time that grows with the length alone."""
 
 import math
 
