@@ -343,7 +343,8 @@ class Recompute:
         tapes: dict[Symbol | Tensor, Tape] = {}
         for item in (*carried, *stored):
             dtype = item.dtype if isinstance(item, Symbol) else item.type.dtype
-            tape = self.tapes.tape(item.name, dtype, loops, () if isinstance(item, Symbol) else item.sizes)
+            sizes = () if isinstance(item, Symbol) else item.sizes
+            tape = self.tapes.tape(item.name, dtype, loops, sizes, close=True)
             if tape is None:
                 return None
             tapes[item] = tape

@@ -139,7 +139,8 @@ def _derived(
     tensors.sort(key=lambda item: item.number)
     found = adjoints(kernel.body, tensors, asked, given, states, names, results)
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
-    tapes = Tapes(TripCounts(kernel.body, kernel.scalars, reached=reached), names)
+    lengths = TripCounts(kernel.body, kernel.scalars)
+    tapes = Tapes(TripCounts(kernel.body, kernel.scalars, reached=True) if reached else lengths, names, lengths)
     moved = {*places, *places.values()}
     kept = {tensor: item for tensor, item in saved.items() if tensor in allocated and tensor not in moved}
     replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body), kept)

@@ -38,17 +38,27 @@ class Tape:
 class Tapes:
     """All tapes of a derivation, in the order in which they were asked for."""
 
-    def __init__(self, trip_counts: TripCounts, names: Names) -> None:
-        """Begin without a tape."""
+    def __init__(self, trip_counts: TripCounts, names: Names, lengths: TripCounts | None = None) -> None:
+        """Begin without a tape; `lengths` are less than `trip_counts` knows, and close."""
         self.trip_counts = trip_counts
+        self.lengths = lengths or trip_counts
         self.names = names
         self.made: list[Tape] = []
 
     def tape(
-        self, name: str, dtype: DType, loops: Sequence[Symbol], sizes: Sequence[int | Expression] = ()
+        self,
+        name: str,
+        dtype: DType,
+        loops: Sequence[Symbol],
+        sizes: Sequence[int | Expression] = (),
+        *,
+        close: bool = False,
     ) -> Tape | None:
-        """Return a new tape with an axis for each loop, then axes of the given sizes; None if the host cannot tell."""
-        ranges = [self.trip_counts.of_loop(index) for index in loops]
+        """Return a new tape with an axis for each loop, then axes of the given sizes; None if the host cannot tell.
+
+        A `close` one is as long as the bounds of loops say: what can be run again needs none of a tensor's length.
+        """
+        ranges = [(self.lengths if close else self.trip_counts).of_loop(index) for index in loops]
         known = [each for each in ranges if each is not None]
         if len(known) < len(ranges):
             return None

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from brickwork.diagnostics.errors import CompileError
-from brickwork.ir.nodes import Break, While
+from brickwork.ir.nodes import Allocate, Break, While
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.transform.derive import Backward, derive
@@ -207,6 +207,21 @@ def test_a_loop_that_may_turn_more_often_is_refused(function):
 def test_an_access_that_an_iteration_may_not_make_tells_nothing():
     with pytest.raises(CompileError, match="not known beforehand"):
         derived(only_where_it_reads, (numbers(3), torch.tensor([5])))
+
+
+def test_only_what_is_stored_over_has_a_tape_as_long_as_a_tensor():
+    def blended(x: torch.Tensor, begin: torch.Tensor) -> torch.Tensor:
+        s = x.new_full((begin.shape[0] - 1,), 1.0)
+        for r in range(begin.shape[0] - 1):
+            light = 1.0
+            for e in range(begin[r], begin[r + 1]):
+                light = light * x[e]
+                s[r] = s[r] * light + x[e]
+        return s
+
+    program = check_gradients(blended, numbers(9), torch.tensor([0, 3, 3, 9]))
+    names = [node.tensor.name for node in walk(program.body) if isinstance(node, Allocate)]
+    assert [name for name in names if name.endswith("_tape")] == ["s_tape"]
 
 
 def test_what_is_known_without_it_keeps_its_form():
