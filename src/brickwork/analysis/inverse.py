@@ -11,13 +11,15 @@ Invariant: the loops of an `Inverse` run once through the iterations that access
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 
 from brickwork.analysis.access_cases import Case, plain
 from brickwork.analysis.formula import Comparison, Formula, at_least
+from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio, Ratios
 from brickwork.analysis.isl import Solver
+from brickwork.analysis.moving_windows import is_moving_window
 from brickwork.analysis.polyhedral_model import Access, Floor, Loop, Model, depth_of, is_fixed
 from brickwork.analysis.polynomial import (
     SIZE_LIMIT,
@@ -38,72 +40,6 @@ from brickwork.records import dataclass
 ZERO, ONE = number(0), number(1)
 MOST_COMBINED = 12
 """Pairs of a lower and an upper bound that bounds of the loops around are made of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A quotient of polynomials. The divisor is at least 1."""
-
-    numerator: Polynomial
-    divisor: Polynomial = ONE
-
-
-@dataclass(frozen=True, slots=True)
-class Divisible:
-    """That a polynomial is a multiple of another, which is at least 1."""
-
-    numerator: Polynomial
-    divisor: Polynomial
-
-
-Guard = Comparison | Divisible
-
-
-@dataclass(frozen=True, slots=True)
-class Dimension:
-    """A loop: from the greatest of `lower`, rounded up, to the least of `upper`, rounded down, both included.
-
-    Its iterations are those in which the `guards` hold. A `fixed` loop is one of the kernel's, with the bounds that it
-    has there. `atom` is the index of a loop of the kernel, a quotient, or an index of the element.
-    """
-
-    atom: Atom
-    lower: tuple[Ratio, ...] = ()
-    upper: tuple[Ratio, ...] = ()
-    guards: tuple[Guard, ...] = ()
-    fixed: Loop | None = None
-
-    @property
-    def is_single(self) -> bool:
-        """Whether the loop has one iteration at most."""
-        return any(
-            low.divisor == high.divisor and high.numerator - low.numerator == high.divisor - ONE
-            for low in self.lower
-            for high in self.upper
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Inverse:
-    """The loops over elements, and inside of them those over the iterations that reach one.
-
-    `indices` are those of the element. `values` are the indices of the kernel's loops, where they are no dimension.
-    If `everywhere`, the `elements` are all there are in the tensor.
-    """
-
-    indices: tuple[Polynomial, ...]
-    elements: tuple[Dimension, ...]
-    guards: tuple[Guard, ...]
-    terms: tuple[Dimension, ...]
-    values: Mapping[Atom, Ratio]
-    assumed: tuple[Comparison, ...]
-    everywhere: bool
-
-    @property
-    def is_looked_for(self) -> bool:
-        """Whether an element has one iteration at most, which is found by divisions by parameters."""
-        divisors = [bound.divisor for each in self.terms for bound in (*each.lower, *each.upper)]
-        return all(each.is_single for each in self.terms) and not all(item.is_constant for item in divisors)
 
 
 class _OpaqueError(Exception):
@@ -373,7 +309,7 @@ class _Turn:
             held += _domain(replace(each, lower=lower, upper=upper))
             tested = self.guards(each.guards, inside, held)
             held += [item for item in tested if isinstance(item, Comparison)]
-            lower, clipped = self.clipped(each.atom, lower)
+            lower, clipped = self.clipped(each.atom, lower, upper)
             result.append(replace(each, lower=lower, upper=upper, guards=(*tested, *clipped)))
         values = dict(self.values)
         return Inverse(
@@ -423,12 +359,15 @@ class _Turn:
             return None
         return next((place for place in reversed(range(len(elements))) if elements[place].atom in atoms), None)
 
-    def clipped(self, atom: Atom, lower: tuple[Ratio, ...]) -> tuple[tuple[Ratio, ...], list[Guard]]:
+    def clipped(self, atom: Atom, lower: Ratios, upper: Ratios) -> tuple[Ratios, list[Guard]]:
         """Return where a loop begins, and what is asked in it instead, so that it begins at one place for all elements.
 
-        That is so for distances, and for loops that stood inside of those that are no loops any more (those of the
-        weights of a convolution): they are short, as a rule, and do little in vain.
+        That is so for distances, and for loops that stood inside of those that are no loops any more (as the weights
+        of a convolution do): they are short, as a rule, and do little in vain. Windows that move are shorter.
         """
+        pairs = [(low.numerator, high.numerator) for low in lower for high in upper if low.divisor == high.divisor]
+        if is_moving_window(self.model, pairs):
+            return lower, []
         fixed = tuple(item for item in lower if all(map(is_fixed, item.numerator.atoms())))
         long = any(self.is_inside(other, atom) for other in self.values) and self.inside.is_natural(of_atom(atom))
         if len(lower) < 2 or not fixed or long:
@@ -542,7 +481,7 @@ class _Turn:
     def is_ready(self, polynomial: Polynomial, inside: set[Atom]) -> bool:
         return not (polynomial.atoms() & {*self.unknown, *self.fixed, *self.own}) - inside
 
-    def pruned(self, ratios: Sequence[Ratio], held: Sequence[Formula], *, low: bool) -> tuple[Ratio, ...]:
+    def pruned(self, ratios: Sequence[Ratio], held: Sequence[Formula], *, low: bool) -> Ratios:
         """Return lower or upper bounds without those that others are at least as strict as."""
         kept = [*ratios]
         for ratio in ratios:
@@ -595,5 +534,5 @@ def _domain(dimension: Dimension) -> list[Formula]:
     return [*lower, *(at_least(item.numerator, atom * item.divisor) for item in dimension.upper)]
 
 
-def _unique(ratios: Iterable[Ratio]) -> tuple[Ratio, ...]:
+def _unique(ratios: Iterable[Ratio]) -> Ratios:
     return tuple(dict.fromkeys(ratios))

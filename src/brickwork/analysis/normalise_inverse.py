@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from brickwork.analysis.formula import Comparison
-from brickwork.analysis.inverse import Dimension, Divisible, Guard, Inverse, Ratio
+from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio
 from brickwork.analysis.polyhedral_model import is_fixed
 from brickwork.analysis.polynomial import Atom, Polynomial, number, of_atom
 

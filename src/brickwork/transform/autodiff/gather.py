@@ -20,7 +20,8 @@ from functools import reduce
 from brickwork.analysis.access_cases import Case, access_cases, conjunction, is_natural, plain
 from brickwork.analysis.bounds import comparison_expression
 from brickwork.analysis.formula import Comparison
-from brickwork.analysis.inverse import Inverse, invert
+from brickwork.analysis.inverse import invert
+from brickwork.analysis.inverted import Inverse
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.normalise_inverse import normalise_inverse
 from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Loop, depth_of, is_fixed, is_parameter

@@ -18,7 +18,7 @@ from functools import reduce
 from brickwork.analysis.access_cases import is_natural, plain
 from brickwork.analysis.bounds import parameter_expression
 from brickwork.analysis.formula import Comparison
-from brickwork.analysis.inverse import Dimension, Divisible, Guard, Inverse, Ratio
+from brickwork.analysis.inverted import Dimension, Divisible, Guard, Inverse, Ratio
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access, Axis, Choice, Floor, Model, is_parameter
 from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, number

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import reduce
 
 from brickwork.analysis.access_cases import plain
-from brickwork.analysis.inverse import Divisible, Ratio
+from brickwork.analysis.inverted import Divisible, Ratio
 from brickwork.analysis.polyhedral_model import Access, Model, is_parameter
 from brickwork.analysis.polynomial import Polynomial, ScalarAtom, of_atom, order_of
 from brickwork.ir import build

@@ -1,0 +1,79 @@
+"""What an inverted access is: loops over the elements of a tensor, and those over the iterations that reach one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brickwork.analysis.formula import Comparison
+from brickwork.analysis.polyhedral_model import Loop
+from brickwork.analysis.polynomial import Atom, Polynomial, number
+from brickwork.records import dataclass
+
+ONE = number(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A quotient of polynomials. The divisor is at least 1."""
+
+    numerator: Polynomial
+    divisor: Polynomial = ONE
+
+
+@dataclass(frozen=True, slots=True)
+class Divisible:
+    """That a polynomial is a multiple of another, which is at least 1."""
+
+    numerator: Polynomial
+    divisor: Polynomial
+
+
+Guard = Comparison | Divisible
+Ratios = tuple[Ratio, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A loop: from the greatest of `lower`, rounded up, to the least of `upper`, rounded down, both included.
+
+    Its iterations are those in which the `guards` hold. A `fixed` loop is one of the kernel's, with the bounds that it
+    has there. `atom` is the index of a loop of the kernel, a quotient, or an index of the element.
+    """
+
+    atom: Atom
+    lower: Ratios = ()
+    upper: Ratios = ()
+    guards: tuple[Guard, ...] = ()
+    fixed: Loop | None = None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the loop has one iteration at most."""
+        return any(
+            low.divisor == high.divisor and high.numerator - low.numerator == high.divisor - ONE
+            for low in self.lower
+            for high in self.upper
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """The loops over elements, and inside of them those over the iterations that reach one.
+
+    `indices` are those of the element. `values` are the indices of the kernel's loops, where they are no dimension.
+    If `everywhere`, the `elements` are all there are in the tensor.
+    """
+
+    indices: tuple[Polynomial, ...]
+    elements: tuple[Dimension, ...]
+    guards: tuple[Guard, ...]
+    terms: tuple[Dimension, ...]
+    values: Mapping[Atom, Ratio]
+    assumed: tuple[Comparison, ...]
+    everywhere: bool
+
+    @property
+    def is_looked_for(self) -> bool:
+        """Whether an element has one iteration at most, which is found by divisions by parameters."""
+        divisors = [bound.divisor for each in self.terms for bound in (*each.lower, *each.upper)]
+        return all(each.is_single for each in self.terms) and not all(item.is_constant for item in divisors)
