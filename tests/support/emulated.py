@@ -78,6 +78,9 @@ define internal float @emulated_sqrt(float %x) {
   %root = call float @llvm.sqrt.f32(float %x)
   ret float %root
 }
+define internal { i32, i1 } @emulated_match(i32 %mask, i64 %value) {
+  ret { i32, i1 } zeroinitializer
+}
 """
 """What the machine has instructions for."""
 
@@ -235,6 +238,10 @@ def _for_host(text: str, name: str, layout: ContextLayout) -> str:
     """Return a device module's text with the host's names for what only GPUs have."""
     text = re.sub(r" addrspace\([13]\)", "", text)
     text = re.sub(r'call void asm sideeffect "[^"]*exit; }".*\n\s*br label \S+', "ret void", text)
+    text = re.sub(r'call i32 asm sideeffect "activemask[^"]*", "=r"\(\) convergent', "add i32 0, 0", text)
+    text = text.replace("call i32 @llvm.nvvm.read.ptx.sreg.laneid()", "add i32 0, 0")
+    text = re.sub(r"declare .*laneid.*\n", "", text)
+    text = re.sub(r"@llvm\.nvvm\.match\.all\.sync\.i64p\(", "@emulated_match(", text)
     text = text.replace("ptx_kernel ", "").replace(' syncscope("device")', "")
     text = re.sub(
         r"@llvm\.nvvm\.read\.ptx\.sreg\.([\w.]+?)\(", lambda m: f"@emulated_sreg_{m[1].replace('.', '_')}(", text
@@ -244,7 +251,7 @@ def _for_host(text: str, name: str, layout: ContextLayout) -> str:
     text = re.sub(r"@llvm\.nvvm\.shfl\.sync\.(\w+)\.i32\(", r"@emulated_shuffle_\1(", text)
     text = text.replace("@__nv_", "@").replace("@llvm.nvvm.mulhi.ui", "@emulated_mulhi")
     text = re.sub(r"@llvm\.nvvm\.(\w+)\.approx\.ftz\.f", r"@emulated_\1", text)
-    text = re.sub(r"declare .*@emulated_(mulhi|sqrt)\(.*", "", text) + _MACHINE
+    text = re.sub(r"declare .*@emulated_(mulhi|sqrt|match)\(.*", "", text) + _MACHINE
     head = next(line for line in text.splitlines() if f"@{name}(" in line)
     kinds = {match[2]: match[1] for match in _PARAMETER.finditer(head)}
     assert len(kinds) == layout.length, head

@@ -26,7 +26,7 @@ from brickwork.codegen.thread_iterations import (
     step_number,
     table_steps,
 )
-from brickwork.codegen.variables import bound_symbols
+from brickwork.codegen.variables import bound_symbols, varying_symbols
 from brickwork.codegen.vectors import emit_lanes, lane_state
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
@@ -169,6 +169,8 @@ def _slot(state: State, expression: Expression) -> str | None:
 
 def _emit_parallel(state: State, grid: Grid) -> None:
     _declare(state, grid)
+    if grid.width == 1 and not grid.loops[-1].across:
+        state = replace(state, neighbours=varying_symbols(grid.loops[-1]))
     if grid.table:
         with table_steps(state, grid) as inner:
             _emit_step(inner, grid)

@@ -117,6 +117,8 @@ class State:
     """Whether this code runs on torch's threads, or on those of a grid, already."""
     failure: FailurePath | None = None
     """For device kernels."""
+    neighbours: frozenset[Symbol | Tensor] | None = None
+    """Variables and locals that may differ between neighbouring threads, whose iterations of a loop are neighbours."""
     apart: bool = False
     """Whether threads of a warp may have taken different ways here, in a loop where they meet again."""
     team: Team | None = None

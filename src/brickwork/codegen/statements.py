@@ -19,7 +19,7 @@ from brickwork.codegen.lane_values import Uniform, Value, scalar_type, vector_ty
 from brickwork.codegen.memory import element_store
 from brickwork.codegen.parallel import emit_parallel
 from brickwork.codegen.rebind import emit_rebind
-from brickwork.codegen.variables import leaves
+from brickwork.codegen.variables import leaves, may_vary
 from brickwork.codegen.vectors import emit_vector
 from brickwork.ir.nodes import (
     Allocate,
@@ -132,7 +132,10 @@ def _emit_store(state: State, statement: Store) -> None:
         if statement.combine is None:
             element_store(state, statement.tensor, indices, value)
         else:
-            emit_update(state, statement.tensor, indices, value, statement.combine)
+            same = state.neighbours is not None and not any(
+                may_vary(index, state.neighbours) for index in statement.indices
+            )
+            emit_update(state, statement.tensor, indices, value, statement.combine, together=same)
 
 
 def _emit_for(state: State, loop: For) -> None:

@@ -19,6 +19,7 @@ from brickwork.codegen.grid import MOST_THREADS, WARP
 from brickwork.codegen.joins import Group, identity, joined
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.loops import EmitBlock
+from brickwork.codegen.shuffles import shuffled
 from brickwork.codegen.thread_iterations import one_by_one
 from brickwork.codegen.variables import private_symbols, statement_count
 from brickwork.codegen.vectors import accumulate, emit_lanes, fold_lanes, lane_state, reduction_slot
@@ -220,32 +221,10 @@ def _fold_warp(state: State, group: Group, texts: list[str], threads: int = WARP
     kinds = [scalar_type(item.symbol.dtype) for item in group]
     distance = threads // 2
     while distance:
-        others = [_shuffled(state, kind, text, "down", distance) for kind, text in zip(kinds, texts, strict=True)]
+        others = [shuffled(state, kind, text, "down", distance) for kind, text in zip(kinds, texts, strict=True)]
         texts = joined(state, group, texts, others)
         distance //= 2
     return texts
-
-
-def _shuffled(state: State, kind: str, text: str, mode: str, lane: int) -> str:
-    """Return another thread's value: of the one `lane` further in the warp (`down`), or of number `lane` (`idx`)."""
-    emit, name = state.writer.emit, f"llvm.nvvm.shfl.sync.{mode}.i32"
-    state.module.declare(name, "i32", ("i32", "i32", "i32", "i32"))
-
-    def word(text: str) -> str:
-        return emit(f"call i32 @{name}(i32 -1, i32 {text}, i32 {lane}, i32 31)")
-
-    match kind:
-        case "float":
-            return emit(f"bitcast i32 {word(emit(f'bitcast float {text} to i32'))} to float")
-        case "i1":
-            return emit(f"trunc i32 {word(emit(f'zext i1 {text} to i32'))} to i1")
-        case _:
-            pass
-    bits = text if kind == "i64" else emit(f"bitcast {kind} {text} to i64")
-    low, high = emit(f"trunc i64 {bits} to i32"), emit(f"trunc i64 {emit(f'lshr i64 {bits}, 32')} to i32")
-    low, high = emit(f"zext i32 {word(low)} to i64"), emit(f"zext i32 {word(high)} to i64")
-    bits = emit(f"or i64 {emit(f'shl i64 {high}, 32')}, {low}")
-    return bits if kind == "i64" else emit(f"bitcast i64 {bits} to {kind}")
 
 
 def _finish(state: State, team: Team, loop: For, totals: list[list[str]]) -> None:
@@ -258,7 +237,7 @@ def _finish(state: State, team: Team, loop: For, totals: list[list[str]]) -> Non
     writer.branch_if(team.warp, one, several)
     writer.place(one)
     for kind, total, result in zip(kinds, chain.from_iterable(totals), results, strict=True):
-        writer.store(kind, _shuffled(state, kind, total, "idx", 0), result)
+        writer.store(kind, shuffled(state, kind, total, "idx", 0), result)
     writer.branch(met)
     writer.place(several)
     for kind, total, result in zip(kinds, _across_warps(state, team, loop, totals), results, strict=True):
@@ -290,7 +269,7 @@ def _across_warps(state: State, team: Team, loop: For, totals: list[list[str]]) 
     for group in joined_together(loop.reductions):
         texts = _fold_warp(state, group, [next(rest) for _ in group], _WARPS)
         kinds = (scalar_type(item.symbol.dtype) for item in group)
-        found += [_shuffled(state, kind, text, "idx", 0) for kind, text in zip(kinds, texts, strict=True)]
+        found += [shuffled(state, kind, text, "idx", 0) for kind, text in zip(kinds, texts, strict=True)]
     return found
 
 

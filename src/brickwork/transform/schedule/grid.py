@@ -15,7 +15,22 @@ from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Load, Random, Size, Store, Symbol, While
+from brickwork.ir.nodes import (
+    Block,
+    Break,
+    Check,
+    Constant,
+    Continue,
+    Expression,
+    For,
+    If,
+    Load,
+    Random,
+    Size,
+    Store,
+    Symbol,
+    While,
+)
 from brickwork.ir.walk import statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -59,6 +74,8 @@ UNROLLED = 8
 """Turns of an accumulating loop that are written out where they read neighbours."""
 UNROLLED_TOGETHER = 4
 """The same where iterations run together: they need registers, too."""
+LARGE_STEP = 400
+"""Nodes of an iteration of a recurrence that is too large to be written out."""
 LIGHT_PIECE = 4096
 """Least iterations for a block of threads that accumulates."""
 SHORT = 32
@@ -131,7 +148,7 @@ class GridPlanner(Planner):
         # What an iteration does depends on a condition: neighbours do not go together.
         apart = any(is_rectangle(node, self.analysis) for node in band)
         sharing = self.sharing(band, innermost) if self.wide and not apart else None
-        across = find_across(self.inside(innermost), band, innermost)
+        across = None if self.adds_together(innermost) else find_across(self.inside(innermost), band, innermost)
         order = [*(node for node in band if node is not innermost), innermost]
         rows = self.rows(sharing, innermost) if across is None else None
         jammed = rows is None and sharing is order[0] and (across is None or order == band)
@@ -154,6 +171,29 @@ class GridPlanner(Planner):
             yield from self.unrolled(band[-1], UNROLLED_TOGETHER if together else UNROLLED)
         if sharing is None:
             yield from self.split(band[-1])
+        yield from self.steps(band[-1])
+
+    def adds_together(self, innermost: For) -> bool:
+        """Whether neighbouring iterations update the same element, which a warp of them does once for all."""
+        met = self.analysis.loops[innermost.index].updates
+        stores = (item for item in self.inside(innermost) if item.store and item.tensor in met)
+        return any(not varies_with(item, innermost.index) for item in stores)
+
+    def steps(self, last: For) -> Iterator[Directive]:
+        """Write steps of recurrences out, so that a thread asks for what later ones read before it needs that."""
+        stored = {node.tensor for node in walk(last.body) if isinstance(node, Store)}
+        for loop in (node for node in walk(last.body) if isinstance(node, For)):
+            reads = {item.tensor for item in self.inside(loop) if not item.store and varies_with(item, loop.index)}
+            if not self.analysis.loops[loop.index].independent and reads - stored and self.is_step(loop):
+                yield Unroll(loop.index, UNROLLED_TOGETHER)
+
+    def is_step(self, loop: For) -> bool:
+        """Whether an iteration is little code, and runs to its end."""
+        inside = [*walk(loop.body)]
+        if any(isinstance(node, Check | While | Break | Continue | Random) for node in inside):
+            return False
+        counts = [trip_count(node) or LARGE_STEP for node in inside if isinstance(node, For)]
+        return len(inside) * prod(counts) <= LARGE_STEP
 
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long neighbouring threads take for an access: each for its own where they set out apart."""
