@@ -54,6 +54,7 @@ class Limits:
     joined: Role = Role.BLOCK
 
 
+ONE = build.integer(1)
 THREADS = Limits(few=1 << 17, least=64, unit=1, enough=1 << 20, most=4096)
 """Of nests whose iterations are for a thread each."""
 DEEP = Limits(few=1 << 15, least=4, unit=1, enough=1 << 20, most=4096)
@@ -93,14 +94,15 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     before, around, after = last.body[:place], last.body[place], last.body[place + 1 :]
     if effects(after).loops:
         return None
-    limits = _limits(last, loop)
+    inner = _continued(loop, places, levels)
+    limits = _limits(last, inner or loop)
     counts = [count_of(level) for level in levels]
     total = build.product(counts)
     counted = [*counts[:-1], _steps(counts[-1], last.width)] if limits in {DEEP, TILES} else counts
     steps = build.product(counted)
-    length = count_of(loop)
+    length = count_of(loop) if inner is None else build.mul(count_of(loop), count_of(inner))
     pieces = _pieces(steps, length, limits)
-    cutter = _Cutter(tuple(levels), loop, names, tuple(counts), limits)
+    cutter = _Cutter(tuple(levels), loop, inner, names, tuple(counts), limits)
     made = cutter.tensors(pieces, total)
     tensors = tuple(item.tensor for item in made)
     joined = (*before, _in_place_of(loop, cutter.joined(tensors), around), *after)
@@ -135,10 +137,14 @@ def _steps(count: Expression, width: int) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Cutter:
-    """Cuts the accumulating `loop` of one nest into pieces, with partial results that are joined afterwards."""
+    """Cuts the accumulating `loop` of one nest into pieces, with partial results that are joined afterwards.
+
+    If an `inner` one is all that is in it, pieces are of the iterations of both.
+    """
 
     levels: tuple[For, ...]
     loop: For
+    inner: For | None
     names: Names
     counts: tuple[Expression, ...]
     limits: Limits
@@ -160,22 +166,41 @@ class _Cutter:
         """Return the nest that makes the partial results; `around` is the loop, or has it in a branch."""
         loop, piece = self.loop, self.index("piece")
         count = self.pieces(tensors)
-        length = build.add(count_of(loop), build.sub(build.mul(count, self.unit()), build.integer(1)))
+        total = count_of(loop) if self.inner is None else build.mul(count_of(loop), count_of(self.inner))
+        length = build.add(total, build.sub(build.mul(count, self.unit()), build.integer(1)))
         step = build.apply("floordiv", length, build.mul(count, self.unit()))
         if self.limits.unit > 1:
             step = build.mul(step, self.unit())
-        start = build.add(loop.start, build.mul(build.read(piece), step))
-        stop = build.apply("minimum", build.add(start, step), loop.stop)
+        first = build.mul(build.read(piece), step)
+        cut = self.cut(first, build.apply("minimum", build.add(first, step), total))
         starts = [Assign(symbol=item.symbol, value=identity(item), loc=loop.loc) for item in loop.reductions]
         stores: list[Statement] = [
             self.names.store(tensor, *self.places(piece), build.read(item.symbol))
             for tensor, item in zip(tensors, loop.reductions, strict=True)
         ]
-        body = (*before, *starts, _in_place_of(loop, replace(loop, start=start, stop=stop), around), *stores)
+        body = (*before, *starts, _in_place_of(loop, cut, around), *stores)
         role = self.levels[-1].role
         over = For(index=piece, start=build.integer(0), stop=count, body=(), role=role, loc=loop.loc)
         levels = (over, *self.levels) if self.wide else (*self.levels, over)
         return nested(levels, body)
+
+    def cut(self, first: Expression, end: Expression) -> For:
+        """Return the loop for the iterations from the `first` to before the `end`, counted from its start."""
+        loop, inner = self.loop, self.inner
+        if inner is None:
+            return replace(loop, start=build.add(loop.start, first), stop=build.add(loop.start, end))
+        each = count_of(inner)
+        outer = (
+            build.apply("floordiv", first, each),
+            build.apply("floordiv", build.sub(build.add(end, each), ONE), each),
+        )
+        past = build.mul(build.sub(build.read(loop.index), loop.start), each)
+        low = build.apply("maximum", build.sub(first, past), build.integer(0))
+        high = build.apply("minimum", build.sub(end, past), each)
+        within = replace(inner, start=build.add(inner.start, low), stop=build.add(inner.start, high))
+        return replace(
+            loop, start=build.add(loop.start, outer[0]), stop=build.add(loop.start, outer[1]), body=(within,)
+        )
 
     def joined(self, tensors: Sequence[Tensor]) -> For:
         """Return the loop that joins the partial results of an iteration."""
@@ -226,6 +251,17 @@ def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
         return None
     inside = {level.index for level in levels} | assigned_symbols(body)
     return loop if Partition(places.device | inside).is_known(loop.start, loop.stop) else None
+
+
+@legality
+def _continued(loop: For, places: Partition, levels: Sequence[For]) -> For | None:
+    """Return the loop that is all there is in an accumulating one, and accumulates the same, if the host knows it."""
+    if levels[-1].role is not Role.PARALLEL or len(loop.body) != 1 or not isinstance(inner := loop.body[0], For):
+        return None
+    if {item.symbol for item in inner.reductions} != {item.symbol for item in loop.reductions}:
+        return None
+    inside = {level.index for level in levels} | {loop.index} | assigned_symbols(levels[-1].body)
+    return inner if Partition(places.device | inside).is_known(inner.start, inner.stop) else None
 
 
 @legality

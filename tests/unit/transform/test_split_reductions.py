@@ -74,6 +74,43 @@ def deep(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
+def samples(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[2]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            for k in range(1, x.shape[1]):
+                s += x[i, k, j] * (i + 1)
+        out[j] = s
+
+
+def stacks(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[2]):
+        s = 0.0
+        for k in range(x.shape[1]):
+            for i in range(2, x.shape[0]):
+                for again in range(i % 3):
+                    s += x[i, k, j] * (k + again)
+        out[j] = s
+
+
+def sometimes(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 1.0
+        if j != 1:
+            for i in range(x.shape[0]):
+                s += x[i, j]
+        out[j] = s
+
+
+def if_none(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = out[j] - 1.0
+        if s == 0.0:
+            for i in range(x.shape[0]):
+                s += x[i, j]
+        out[j] = s
+
+
 def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(out.shape[0]):
         for i in range(x.shape[1]):
@@ -82,7 +119,19 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
 
 @pytest.mark.parametrize(
     ("function", "size", "axes"),
-    [(columns, (1, 0), 1), (rows, (0, 1), 1), (planes, (1, 0, 2), 2), (deep, (1, 0), 1), (one_row, (0, 1), 1)],
+    [
+        (columns, (1, 0), 1),
+        (rows, (0, 1), 1),
+        (planes, (1, 0, 2), 2),
+        (deep, (1, 0), 1),
+        (one_row, (0, 1), 1),
+        (samples, (1, 2, 0), 1),
+        (samples, (2, 1, 0), 1),
+        (stacks, (1, 2, 0), 1),
+        (stacks, (2, 1, 0), 1),
+        (sometimes, (1, 0), 1),
+        (if_none, (1, 0), 1),
+    ],
 )
 @pytest.mark.parametrize(("few", "long"), [(0, 30), (1, 30), (3, 7), (3, 8), (3, 29), (4, 30), (9, 30), (3, 0)])
 def test_pieces_mean_what_the_source_says(function, size, axes, few, long):
@@ -99,7 +148,7 @@ def test_pieces_mean_what_the_source_says(function, size, axes, few, long):
     assert torch.equal(*results)
 
 
-@pytest.mark.parametrize("function", [columns, rows])
+@pytest.mark.parametrize("function", [columns, rows, sometimes])
 def test_there_are_two_launches_for_few_long_iterations(function):
     pieces = pieces_of(function, torch.ones(3, 3), torch.ones(3))
     found = parts_of(pieces)
@@ -107,6 +156,18 @@ def test_there_are_two_launches_for_few_long_iterations(function):
     assert set(found) == {2}
     assert not is_nondeterministic(pieces)
     assert any(isinstance(node, Size) and node.tensor.name.endswith("_partial") for node in walk(pieces))
+
+
+def test_pieces_are_of_two_loops_together():
+    program = pieces_of(samples, torch.ones(5, 4, 3), torch.ones(3))
+    assert set(parts_of(program)) == {2}
+    parts = [node for node in walk(program) if isinstance(node, For) and node.index.name == "k"]
+    assert any(isinstance(node.start, Constant) for node in parts)
+    assert not all(isinstance(node.start, Constant) for node in parts)
+
+
+def test_what_a_condition_asks_is_not_begun_anew():
+    assert not parts_of(pieces_of(if_none, torch.ones(3, 3), torch.ones(3)))
 
 
 def test_loops_of_loops_are_cut_into_shorter_pieces():

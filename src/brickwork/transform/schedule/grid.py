@@ -170,7 +170,9 @@ class GridPlanner(Planner):
         if width > 1 or together:
             yield from self.unrolled(band[-1], UNROLLED_TOGETHER if together else UNROLLED)
         if sharing is None:
-            yield from self.split(band[-1])
+            outer = [*self.split(band[-1])]
+            yield from outer
+            yield from (item for each in outer for item in self.split(self.loop_of(each)))
         yield from self.steps(band[-1])
 
     def adds_together(self, innermost: For) -> bool:
@@ -270,6 +272,10 @@ class GridPlanner(Planner):
             verdict = self.analysis.loops[inner[0].index]
             if verdict.independent and verdict.reductions:
                 yield Split(inner[0].index)
+
+    def loop_of(self, directive: Directive) -> For:
+        """Return the loop that a directive is about."""
+        return next(item.node for item in self.analysis.model.loops if item.node.index == directive.loop)
 
     def unrolled(self, last: For, turns: int) -> Iterator[Directive]:
         """Write turns of accumulating loops out where they read neighbours, which a thread then reads at once."""
