@@ -95,6 +95,8 @@ def split_reductions(levels: Sequence[For], places: Partition, names: Names) -> 
     if effects(after).loops:
         return None
     inner = _continued(loop, places, levels)
+    if last.role is not Role.PARALLEL or (inner is not None and not inner.reductions):
+        inner = None  # It is not to be cut: a block shares it out, or it is for a register tile.
     limits = _limits(last, inner or loop)
     counts = [count_of(level) for level in levels]
     total = build.product(counts)
@@ -255,12 +257,10 @@ def _accumulating(levels: Sequence[For], places: Partition) -> For | None:
 
 @legality
 def _continued(loop: For, places: Partition, levels: Sequence[For]) -> For | None:
-    """Return the loop that is all there is in an accumulating one, and accumulates the same, if the host knows it."""
-    if levels[-1].role is not Role.PARALLEL or len(loop.body) != 1 or not isinstance(inner := loop.body[0], For):
+    """Return the loop that is all there is in an accumulating one, if the host knows its bounds."""
+    if len(loop.body) != 1 or not isinstance(inner := loop.body[0], For):
         return None
-    if {item.symbol for item in inner.reductions} != {item.symbol for item in loop.reductions}:
-        return None
-    inside = {level.index for level in levels} | {loop.index} | assigned_symbols(levels[-1].body)
+    inside = {level.index for level in levels} | assigned_symbols(levels[-1].body)
     return inner if Partition(places.device | inside).is_known(inner.start, inner.stop) else None
 
 
@@ -268,14 +268,13 @@ def _continued(loop: For, places: Partition, levels: Sequence[For]) -> For | Non
 def _only_loop(block: Block, tested: frozenset[Symbol]) -> For | None:
     """Return the first of a block's statements that is no assignment, or what is alone in its branch, if it is a loop.
 
-    No other loop is in the block, and the loop accumulates into nothing that was `tested`.
+    The loop accumulates into nothing that was `tested`.
     """
     match [item for item in block if not isinstance(item, Assign)]:
-        case [For() as loop, *after]:
-            summed = {item.symbol for item in loop.reductions}
-            return None if effects(after).loops or summed & tested else loop
-        case [If(condition=condition, then=(For() | If() as inner,), otherwise=()), *after]:
-            return None if effects(after).loops else _only_loop((inner,), tested | read_symbols(condition))
+        case [For() as loop, *_]:
+            return None if {item.symbol for item in loop.reductions} & tested else loop
+        case [If(condition=condition, then=(inner,), otherwise=()), *_]:
+            return _only_loop((inner,), tested | read_symbols(condition))
         case _:
             return None
 

@@ -104,10 +104,51 @@ def sometimes(x: torch.Tensor, out: torch.Tensor) -> None:
 
 def if_none(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(x.shape[1]):
-        s = out[j] - 1.0
-        if s == 0.0:
-            for i in range(x.shape[0]):
+        s = j - 1.0
+        if s < 1.0:
+            if j != 5:
+                for i in range(x.shape[0]):
+                    s += x[i, j]
+        out[j] = s
+
+
+def up_to_a_level(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            for k in range(j % 3):
                 s += x[i, j]
+        out[j] = s
+
+
+def up_to_a_row(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            for k in range(i % 3):
+                s += x[i, j]
+        out[j] = s
+
+
+def up_to_a_count(x: torch.Tensor, out: torch.Tensor) -> None:
+    n = 0
+    for i in range(x.shape[0]):
+        n += i % 2
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            for k in range(n):
+                s += x[i, j]
+        out[j] = s
+
+
+def and_once(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            for k in range(2):
+                s += x[i, j]
+            s += 1.0
         out[j] = s
 
 
@@ -131,6 +172,10 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
         (stacks, (2, 1, 0), 1),
         (sometimes, (1, 0), 1),
         (if_none, (1, 0), 1),
+        (up_to_a_level, (1, 0), 1),
+        (up_to_a_row, (1, 0), 1),
+        (up_to_a_count, (1, 0), 1),
+        (and_once, (1, 0), 1),
     ],
 )
 @pytest.mark.parametrize(("few", "long"), [(0, 30), (1, 30), (3, 7), (3, 8), (3, 29), (4, 30), (9, 30), (3, 0)])
