@@ -6,7 +6,8 @@
                                               if 0 <= place < n: m = x[i, place]
 
 The loop left is a search (`analysis/searches.py`), which has no derivative, instead of one that is run backwards with a
-tape. A comparison that takes equal values keeps the last place. NaN is never taken, so that it has no place.
+tape. A comparison that takes equal values keeps the last place. NaN is never taken, so that it has no place. Where a
+result tells the place, nothing is left of the loop (`saved_places.py`), whatever is chosen.
 
 Branches may stand around what is compared, and two loops over a window, one in the other, are taken as one. Only
 elements are chosen so that no other iteration around reads (each loop's index stands alone in an index of its own), or
@@ -25,7 +26,7 @@ from enum import Enum
 
 from brickwork.analysis.searches import MIRRORED, without_numbers
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64
+from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
@@ -57,19 +58,22 @@ from brickwork.ir.walk import (
     walk,
 )
 from brickwork.records import dataclass
+from brickwork.transform.autodiff.saved_places import SavedPlaces
 from brickwork.transform.autodiff.trip_counts import natural
 from brickwork.transform.scratch import Names
 
 _TAKEN = {"minimum": "lt", "maximum": "gt"}
 
 
-def choose_extremes(block: Block, active: Collection[Symbol | Tensor], names: Names) -> Block:
-    """Return the block with the least and greatest values in `active` found by their places."""
-    return tuple(_block(block, _Finder(frozenset(active), names, _read_counts(block)), ()))
+def choose_extremes(
+    block: Block, active: Collection[Symbol | Tensor], names: Names, saved: SavedPlaces | None = None
+) -> Block:
+    """Return the block with the least and greatest values in `active` found by their places, which may be `saved`."""
+    return tuple(_block(block, _Finder(frozenset(active), names, _read_counts(block), saved), ()))
 
 
 def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterator[Statement]:
-    for statement in block:
+    for number, statement in enumerate(block):
         match statement:
             case If(then=then, otherwise=otherwise):
                 first, second = (tuple(_block(part, finder, around)) for part in (then, otherwise))
@@ -81,7 +85,7 @@ def _block(block: Block, finder: _Finder, around: tuple[Symbol, ...]) -> Iterato
                 if whole is not None:
                     yield from whole
                 elif not effects(body).loops:
-                    found = tuple(finder.loop(plain, inner))
+                    found = tuple(finder.loop(plain, inner, block[number + 1 :]))
                     yield from found if len(found) > 1 else (statement,)
                 else:
                     yield replace(statement, body=tuple(_block(body, finder, inner)))
@@ -142,24 +146,47 @@ class _Finder:
     active: frozenset[Symbol | Tensor]
     names: Names
     reads: Counter[Symbol]
+    results: SavedPlaces | None
 
-    def loop(self, loop: For, around: Sequence[Symbol]) -> Iterator[Statement]:
-        """Yield an innermost loop in which active extremes are not, and what finds their places."""
+    def loop(self, loop: For, around: Sequence[Symbol], after: Block = ()) -> Iterator[Statement]:
+        """Yield an innermost loop in which active extremes are not, and what finds their places.
+
+        `after` are the statements that follow it.
+        """
         found = [item for item in map(_extreme, loop.body) if item is not None and item.best in self.active]
-        kept = {item.best: ahead for item in found if (ahead := self.ahead(loop, item, around)) is not None}
+        kept = {item.best: ahead for item in found if (ahead := self.ahead(loop, item)) is not None}
         found = [item for item in found if item.best in kept]
+        forms = {item.best: self.form(loop, item, kept[item.best], around) for item in found}
+        apart = (item for item in found if forms[item.best] is not _Form.SUMMED)
+        told = {item.best: place for item in apart if (place := self.told(loop, item, after)) is not None}
+        found = [item for item in found if item.best in told or forms[item.best] is not None]
         fresh = {item.best: self.names.symbol(item.best.name, item.best.dtype) for item in found}
         places = {item.best: self.names.symbol(f"{loop.index.name}_place", INT64) for item in found}
         for item in found:
             yield Assign(symbol=fresh[item.best], value=build.read(item.best), loc=loop.loc)
-            yield Assign(symbol=places[item.best], value=_outside(loop, item), loc=loop.loc)
-        noting = {item.statement: item.noting(places[item.best], build.read(loop.index)) for item in found}
+            if item.best not in told:
+                yield Assign(symbol=places[item.best], value=_outside(loop, item), loc=loop.loc)
+        looked = (item for item in found if item.best not in told)
+        noting = {item.statement: item.noting(places[item.best], build.read(loop.index)) for item in looked}
         body = tuple(inner for node in loop.body for inner in noting.get(node, (node,)))
         yield _renamed(replace(loop, body=body), fresh)
         for item in found:
-            ahead = kept[item.best]
-            summed = self.form(loop, item, ahead, around) is _Form.SUMMED
-            yield from self.place(loop, item, ahead, places[item.best], summed=summed)
+            if item.best in told:
+                yield Assign(symbol=places[item.best], value=told[item.best], loc=loop.loc)
+            yield from self.place(
+                loop,
+                item,
+                kept[item.best],
+                places[item.best],
+                summed=forms[item.best] is _Form.SUMMED,
+                told=item.best in told,
+            )
+
+    def told(self, loop: For, item: _Extreme, after: Block) -> Expression | None:
+        """Return what a result tells of the place of an extreme."""
+        if self.results is None or not isinstance(item.own, If):
+            return None
+        return self.results.of(loop, item.own.then, after)
 
     def collapsed(self, outer: For, around: Sequence[Symbol]) -> tuple[Statement, ...] | None:
         """Return two loops over a window, one in the other, run as one, with the extremes in it found by their places.
@@ -197,7 +224,7 @@ class _Finder:
             return None
         return tuple(_reopened(item, outer, inner, divisor) if isinstance(item, For) else item for item in found)
 
-    def ahead(self, loop: For, item: _Extreme, around: Sequence[Symbol]) -> tuple[Assign, ...] | None:
+    def ahead(self, loop: For, item: _Extreme) -> tuple[Assign, ...] | None:
         """Return the assignments that lead to an extreme's value, or None if its place is of no use."""
         changing = assigned_symbols(loop.body)
         bounds = (loop.start, loop.stop)
@@ -224,9 +251,7 @@ class _Finder:
         if needed or not once or effects(read).draws:
             return None
         loads = [node for node in walk(read) if isinstance(node, Load)]
-        if any(node.tensor in stored for node in loads):
-            return None
-        return None if self.form(loop, item, ahead, around) is None else tuple(ahead)
+        return None if any(node.tensor in stored for node in loads) else tuple(ahead)
 
     def form(self, loop: For, item: _Extreme, ahead: Sequence[Assign], around: Sequence[Symbol]) -> _Form | None:
         """Return how what stands at the place of a value is read, or None if the place is of no use."""
@@ -247,9 +272,12 @@ class _Finder:
         return [node for node in walk(read) if isinstance(node, Load) and node.tensor in self.active]
 
     def place(
-        self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, *, summed: bool
+        self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, *, summed: bool, told: bool
     ) -> Iterator[Statement]:
-        """Yield the assignment of what stands at the place of a value."""
+        """Yield the assignment of what stands at the place of a value.
+
+        Where a result has `told` the place, the value is compared once more: nothing may have been found.
+        """
         inside = build.apply(
             "logical_and",
             build.apply("le", loop.start, build.read(place)),
@@ -259,7 +287,23 @@ class _Finder:
             yield from self.summed(loop, item, ahead, place, inside)
         else:
             again, guards, hit = self.copy(loop, item, ahead, place)
-            yield If(condition=inside, then=(*again, *_within(guards, (hit,))), loc=loop.loc)
+            then = (*again, *_within(guards, (hit,)))
+            then = self.if_better(loop, item, ahead, place, then) if told else then
+            yield If(condition=inside, then=then, loc=loop.loc)
+
+    def if_better(self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, then: Block) -> Block:
+        """Return a block in a branch that is taken if what stands at a place is better than the value before.
+
+        Both compute that value: where the branch is not taken, it has no adjoint, which might be 0 times infinity.
+        """
+        again, guards, hit = self.copy(loop, item, ahead, place)
+        better = build.apply(item.compare, hit.value, build.read(item.best), loc=hit.loc)
+        if not guards:
+            return (*again, If(condition=better, then=then, loc=hit.loc))
+        found = self.names.symbol("found", BOOL)
+        none = Assign(symbol=found, value=build.constant(False, BOOL), loc=hit.loc)
+        noted = _within(guards, (replace(none, value=better),))
+        return (none, *again, *noted, If(condition=build.read(found), then=then, loc=hit.loc))
 
     def summed(
         self, loop: For, item: _Extreme, ahead: Sequence[Assign], place: Symbol, inside: Expression

@@ -14,7 +14,8 @@ All of it is one kernel, without what no gradient depends on. Arguments are read
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 
@@ -43,6 +44,7 @@ from brickwork.ir.nodes import (
     Return,
     Size,
     Statement,
+    Store,
     Symbol,
     Tensor,
     TensorListParameter,
@@ -64,6 +66,7 @@ from brickwork.transform.autodiff.locations import with_locations
 from brickwork.transform.autodiff.reaching_stores import ReachingStores
 from brickwork.transform.autodiff.recompute import Recompute, Scope
 from brickwork.transform.autodiff.replay import Replay
+from brickwork.transform.autodiff.saved_places import SavedPlaces
 from brickwork.transform.autodiff.saved_results import SavedResults
 from brickwork.transform.autodiff.shifts import shifts
 from brickwork.transform.autodiff.shorter_tapes import shorten_tapes
@@ -132,17 +135,20 @@ def _derived(
     given = _given(outputs, types, names)
     saved = _saved(results, derivation.results, types[len(given) :], names)
     given = {places.get(tensor, tensor): gradient for tensor, gradient in given.items()}
-    kernel, active = _prepared(kernel, asked, given, names)
+    allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
+    moved = {*places, *places.values()}
+    kept = {tensor: item for tensor, item in saved.items() if tensor in allocated and tensor not in moved}
+    told = tuple(replace(allocated[tensor], tensor=item) for tensor, item in kept.items())
+    noted = SavedPlaces(kept, kernel.scalars, _finality(kernel), names)
+    kernel, active = _prepared(kernel, asked, given, names, noted)
+    kernel = _kernel(kernel, kernel.body, told, {})
     analysis = unguarded_analysis(kernel)
     states = ReachingStores(kernel, analysis)
     tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
     tensors.sort(key=lambda item: item.number)
     found = adjoints(kernel.body, tensors, asked, given, states, names, results)
-    allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
     lengths = TripCounts(kernel.body, kernel.scalars)
     tapes = Tapes(TripCounts(kernel.body, kernel.scalars, reached=True) if reached else lengths, names, lengths)
-    moved = {*places, *places.values()}
-    kept = {tensor: item for tensor, item in saved.items() if tensor in allocated and tensor not in moved}
     replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body), kept)
     free, summed = _in_any_order(kernel.body, analysis), summed_symbols(kernel.body)
     known = SavedResults(kept, states, names)
@@ -158,9 +164,8 @@ def _derived(
     allocations = [item.allocation for item in tapes.made]
     made = (*found.made, *(item for _, item in replay.copies.values()), *allocations)
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
-    told = (*made, *(replace(allocated[tensor], tensor=item) for tensor, item in kept.items()))
-    derived, assumptions = in_source_order(_kernel(kernel, reduced, told, sizes), sweep.turned)
-    assumed = _renamed(dict.fromkeys((*analysis.assumptions, *assumptions)), sizes)
+    derived, assumptions = in_source_order(_kernel(kernel, reduced, (*made, *told), sizes), sweep.turned)
+    assumed = _renamed(dict.fromkeys((*analysis.assumptions, *noted.limits, *assumptions)), sizes)
     shorter = simplified(cancel_factors(derived.body, names), gradients, before)
     shorter, more = join_tapes(shorter, allocations, names)
     derived, made = _kernel(derived, with_locations(shorter, kernel.loc), more, sizes), (*made, *more)
@@ -171,13 +176,19 @@ def _derived(
 
 
 def _prepared(
-    kernel: Kernel, asked: Collection[Tensor], given: Collection[Tensor], names: Names
+    kernel: Kernel, asked: Collection[Tensor], given: Collection[Tensor], names: Names, noted: SavedPlaces
 ) -> tuple[Kernel, Activity]:
     """Return a kernel in the form that has an adjoint, and what of it is active."""
     constant = shifts(kernel.body, activity(kernel.body, asked, given).found)
-    body = choose_extremes(kernel.body, activity(kernel.body, asked, given, constant).found, names)
+    body = choose_extremes(kernel.body, activity(kernel.body, asked, given, constant).found, names, noted)
     body = branched(body, activity(body, asked, given, constant), names)
     return replace(kernel, body=body), activity(body, asked, given, constant)
+
+
+def _finality(kernel: Kernel) -> Callable[[Store], bool]:
+    """Return what tells whether a store of a kernel is final; the kernel is analysed when that is first asked."""
+    states = functools.cache(lambda: ReachingStores(kernel, unguarded_analysis(kernel)))
+    return lambda store: states().is_final(store)
 
 
 def _program(
