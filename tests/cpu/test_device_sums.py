@@ -87,3 +87,32 @@ def test_what_is_added_to_elements_has_register_tiles(few_are_enough, shape):
     assert not any(isinstance(node, If) for launched in rig.gpu.launches for node in walk(launched.kernel.body))
     tiled = length and not length % 4
     assert {8, 16} <= {count for node in loops(rig) for count in (node.width, node.unrolled)} or not tiled
+
+
+def spread(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Places of elements, each the furthest from all before it."""
+    B, N = x.shape
+    samples = places.shape[0]
+    apart = x.new_full((B, N), 1e10)
+    out = torch.zeros(B, samples, dtype=torch.int64)
+    for b in range(B):
+        last = 0
+        for s in range(1, samples):
+            best, furthest = -1.0, 0
+            for n in range(N):
+                d = min(abs(x[b, n] - x[b, last]), apart[b, n])
+                apart[b, n] = d
+                if d > best:
+                    best, furthest = d, n
+            last = furthest
+            out[b, s] = last
+    return out
+
+
+def test_few_blocks_that_run_turns_have_all_threads():
+    x = torch.rand(1, 1001, generator=torch.Generator().manual_seed(1))
+    x[:, 1000] = 2.0
+    places = torch.empty(2)
+    rig = rig_of(spread, x, places)
+    assert torch.equal(rig.call(x, places)[0], spread(x, places))
+    assert 1024 in {launched.block[0] for launched in rig.gpu.launches}

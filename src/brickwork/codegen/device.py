@@ -13,7 +13,7 @@ from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
 from brickwork.codegen.emitter_state import Frame, Slot, State, Team, parameter
 from brickwork.codegen.failures import begin_failure_path, emit_failure_path, weights
-from brickwork.codegen.grid import MOST_THREADS, TEAMS, WARP, Form, Grid, grid_of
+from brickwork.codegen.grid import TEAMS, WARP, Form, Grid, grid_of
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.narrowing import NarrowingWriter
 from brickwork.codegen.statements import emit_block
@@ -211,10 +211,10 @@ def _emit_team(state: State, grid: Grid) -> None:
     first = writer.emit(f"mul i64 {block_number(state)}, {rows}")
     inner = begin_step(state, grid, writer.emit(f"add i64 {first}, {row}"))
     thread, size = (writer.emit(f"zext i32 {register(state, name)} to i64") for name in ("tid.x", "ntid.x"))
-    writer.learn(thread, Known(0, MOST_THREADS - 1))
-    writer.learn(size, Known(WARP, MOST_THREADS, WARP))
+    writer.learn(thread, Known(0, grid.threads - 1))
+    writer.learn(size, Known(WARP, grid.threads, WARP))
     warp = writer.emit(f"icmp eq i64 {size}, {WARP}")
-    _emit_iteration(replace(inner, team=Team(thread, size, warp)), grid)
+    _emit_iteration(replace(inner, team=Team(thread, size, warp, grid.threads)), grid)
 
 
 def _text(state: State, loop: For) -> str:

@@ -69,14 +69,15 @@ class FailurePath:
 class Team:
     """The threads of a block that runs an iteration together.
 
-    `thread` is the number of this one and `size` that of all, as i64. `warp` is whether they are one warp, as i1.
-    `alone` says that this code is run for an iteration of a THREAD loop, and so not by all threads with the same
-    values. `repeated` says that it may run again.
+    `thread` is the number of this one and `size` that of all, as i64, `most` how many they are at most. `warp` is
+    whether they are one warp, as i1. `alone` says that this code is run for an iteration of a THREAD loop, and so not
+    by all threads with the same values. `repeated` says that it may run again.
     """
 
     thread: str
     size: str
     warp: str
+    most: int
     alone: bool = False
     repeated: bool = False
 

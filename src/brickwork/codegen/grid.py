@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from brickwork.ir.nodes import Block, Check, For, Kernel, Load, Random, Role, While
+from brickwork.ir import build
+from brickwork.ir.nodes import Block, Check, For, Kernel, Load, Node, Random, Role, Store, While
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
 
@@ -24,7 +25,9 @@ TILE_UNROLLED = 16
 TILE_BLOCKS = 4
 """Blocks with register tiles that a multiprocessor has room for: 128 registers for each thread."""
 MOST_THREADS = 512
-"""Most threads in a block that shares an iteration."""
+"""Most threads in a block that shares an iteration: 128 registers are left for each."""
+LONE_THREADS = 1024
+"""The same of one that shares one loop out after the other, where there are few blocks: all that a block may have."""
 WARP = 32
 TEAMS = 4
 """Warps in a block of which each takes an iteration of its own."""
@@ -58,9 +61,22 @@ class Grid:
                 unrolled = any(isinstance(node, For) and node.unrolled > 1 for node in statements(self.body))
                 return UNROLLED_THREADS if unrolled else PARALLEL_THREADS
             case Form.BLOCK:
-                return MOST_THREADS
+                return LONE_THREADS if self.turns else MOST_THREADS
             case Form.SERIAL:
                 return 1
+
+    @property
+    def turns(self) -> bool:
+        """Whether a block runs loops in order, in which its threads store: of such blocks there are few."""
+        nodes = (*statements(self.body),)
+        around = (node for node in nodes if isinstance(node, While) or (isinstance(node, For) and not _shares(node)))
+        shared = (node for loop in around for node in statements(loop) if isinstance(node, For) and _shares(node))
+        return self.form is Form.BLOCK and any(self.alone or any(map(_stores, statements(loop))) for loop in shared)
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one block, whatever the sizes are."""
+        return all(build.is_constant(loop.start, 0) and build.is_constant(loop.stop, 1) for loop in self.loops)
 
     @property
     def least_blocks(self) -> int:
@@ -94,6 +110,14 @@ def grid_of(kernel: Kernel) -> Grid:
             loops = _nest(loop)
             return Grid(Form.BLOCK, loops, loops[-1].body)
     return Grid(Form.SERIAL, (), kernel.body)
+
+
+def _shares(loop: For) -> bool:
+    return loop.role is Role.THREAD
+
+
+def _stores(node: Node) -> bool:
+    return isinstance(node, Store) and not node.tensor.is_local and node.combine is None
 
 
 def _nest(loop: For) -> tuple[For, ...]:

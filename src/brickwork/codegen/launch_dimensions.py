@@ -17,7 +17,6 @@ from brickwork.codegen.grid import (
     Grid,
     grid_of,
 )
-from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
 from brickwork.transform.iteration_bounds import Ranges
@@ -140,15 +139,25 @@ def _teams(scalar: Scalar, writer: FunctionWriter, kernel: Kernel, total: str) -
     steps = _longest(scalar, writer, kernel)
     few = _divided(writer, steps, STEPS_EACH)
     share = emit(f"udiv i64 {ENOUGH_THREADS}, {emit(f'call i64 @llvm.smax.i64(i64 {total}, i64 1)')}")
+    most = _most_threads(writer, kernel, share)
     share = emit(f"call i64 @llvm.smin.i64(i64 {share}, i64 {steps})")
     wanted = emit(f"call i64 @llvm.smax.i64(i64 {few}, i64 {share})")
     wanted = emit(f"call i64 @llvm.smax.i64(i64 {wanted}, i64 1)")
-    wanted = emit(f"call i64 @llvm.smin.i64(i64 {wanted}, i64 {MOST_THREADS})")
+    wanted = emit(f"call i64 @llvm.smin.i64(i64 {wanted}, i64 {most})")
     warps = _divided(writer, wanted, WARP)
     teams = emit(f"select i1 {emit(f'icmp eq i64 {warps}, 1')}, i64 {TEAMS}, i64 1")
     rounded = emit(f"add i64 {total}, {emit(f'sub i64 {teams}, 1')}")
     blocks = emit(f"udiv i64 {rounded}, {teams}")
     return blocks, emit(f"trunc i64 {emit(f'mul i64 {warps}, {WARP}')} to i32"), emit(f"trunc i64 {teams} to i32")
+
+
+def _most_threads(writer: FunctionWriter, kernel: Kernel, share: str) -> str:
+    """Return the most threads of a block, as i64, for each of which a busy GPU has a `share` of threads."""
+    most = grid_of(kernel).threads
+    if most == MOST_THREADS:
+        return str(most)
+    half = writer.emit(f"call i64 @llvm.smin.i64(i64 {writer.emit(f'lshr i64 {share}, 1')}, i64 {most})")
+    return writer.emit(f"call i64 @llvm.smax.i64(i64 {half}, i64 {MOST_THREADS})")
 
 
 def _longest(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> str:
@@ -175,9 +184,8 @@ def shared_loops(kernel: Kernel) -> Iterator[SharedLoop]:
     few more iterations.
     """
     grid = grid_of(kernel)
-    alone = all(build.is_constant(loop.start, 0) and build.is_constant(loop.stop, 1) for loop in grid.loops)
     lengths = lengths_in(kernel.body)
-    yield from _shared_loops(grid.body, lengths, Ranges(frozenset(kernel.scalars)), STEPS_EACH if alone else 1)
+    yield from _shared_loops(grid.body, lengths, Ranges(frozenset(kernel.scalars)), STEPS_EACH if grid.alone else 1)
 
 
 def _shared_loops(

@@ -15,7 +15,7 @@ from itertools import chain
 from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known
 from brickwork.codegen.emitter_state import Frame, Slot, State, Team
 from brickwork.codegen.expressions import emit_scalar
-from brickwork.codegen.grid import MOST_THREADS, WARP
+from brickwork.codegen.grid import WARP
 from brickwork.codegen.joins import Group, identity, joined
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.loops import EmitBlock
@@ -33,7 +33,6 @@ UNROLLED = 4
 """Steps of a thread that are written out, so that it waits for what all of them load at once."""
 LIGHT_BODY = 100
 """Bodies of fewer nodes are written out so often; larger ones less often, so that they are not more code."""
-_WARPS = MOST_THREADS // WARP
 
 
 def barrier(state: State, team: Team) -> None:
@@ -131,7 +130,7 @@ def _emit_steps(state: State, team: Team, loop: For, bounds: tuple[str, str], em
     writer.store("i64", first, counter)
     step = writer.emit(f"mul i64 {team.size}, {loop.width}")
     highest = max(writer.known(start).high, writer.known(stop).high)
-    highest = min(highest + MOST_THREADS * loop.width * UNROLLED, ANYTHING.high)
+    highest = min(highest + team.most * loop.width * UNROLLED, ANYTHING.high)
     known = Known(writer.known(start).low, highest, writer.known(first).multiple)
     place = ""
     for many in dict.fromkeys((_at_once(loop), 1)):
@@ -253,7 +252,8 @@ def _across_warps(state: State, team: Team, loop: For, totals: list[list[str]]) 
     writer = state.writer
     lane = writer.emit(f"and i64 {team.thread}, {WARP - 1}")
     warp = writer.emit(f"udiv i64 {team.thread}, {WARP}")
-    places = [_shared(state, item) for item in loop.reductions]
+    most = team.most // WARP
+    places = [_shared(state, item, most) for item in loop.reductions]
     with writer.when(writer.emit(f"icmp eq i64 {lane}, 0")):
         for item, total, place in zip(loop.reductions, chain.from_iterable(totals), places, strict=True):
             kind = _word(item)
@@ -263,11 +263,11 @@ def _across_warps(state: State, team: Team, loop: For, totals: list[list[str]]) 
     _block_barrier(state)
     warps = writer.emit(f"udiv i64 {team.size}, {WARP}")
     active = writer.emit(f"icmp slt i64 {lane}, {warps}")
-    near = writer.emit(f"and i64 {lane}, {_WARPS - 1}")
+    near = writer.emit(f"and i64 {lane}, {most - 1}")
     rest = (_of_warp(state, item, place, near, active) for item, place in zip(loop.reductions, places, strict=True))
     found: list[str] = []
     for group in joined_together(loop.reductions):
-        texts = _fold_warp(state, group, [next(rest) for _ in group], _WARPS)
+        texts = _fold_warp(state, group, [next(rest) for _ in group], most)
         kinds = (scalar_type(item.symbol.dtype) for item in group)
         found += [shuffled(state, kind, text, "idx", 0) for kind, text in zip(kinds, texts, strict=True)]
     return found
@@ -288,9 +288,9 @@ def _word(item: Reduction) -> str:
     return "i8" if kind == "i1" else kind
 
 
-def _shared(state: State, item: Reduction) -> str:
-    """Return the address of shared memory for a result of each warp; each reduction has its own."""
+def _shared(state: State, item: Reduction, warps: int) -> str:
+    """Return the address of shared memory for a result of each of the warps; each reduction has its own."""
     name = state.module.fresh("bw_warps").replace(".", "_")
-    kind = f"[{_WARPS} x {_word(item)}]"
+    kind = f"[{warps} x {_word(item)}]"
     state.module.globals[name] = f"@{name} = internal addrspace(3) global {kind} poison, align 8"
     return f"@{name}"

@@ -316,8 +316,10 @@ def _threads(known: _Known, kernel: Kernel, total: int) -> int:
     ]
     steps = [UNKNOWN_STEPS if length is None else -(-int(length) // step) for length, step in lengths]
     longest = max((1, *steps))
-    wanted = max(-(-longest // STEPS_EACH), min(ENOUGH_THREADS // max(total, 1), longest), 1)
-    return -(-min(wanted, MOST_THREADS) // WARP) * WARP
+    share = ENOUGH_THREADS // max(total, 1)
+    wanted = max(-(-longest // STEPS_EACH), min(share, longest), 1)
+    most = max(min(share // 2, grid_of(kernel).threads), MOST_THREADS)
+    return -(-min(wanted, most) // WARP) * WARP
 
 
 def _length(known: _Known, loop: For) -> int | None:

@@ -51,6 +51,9 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         fused=True,
         grid=True,
         threads=_THREADS.get(known, _FEW_THREADS),
+        block_threads=1024,
+        launch_ns=4000,
+        block_step_ns=375,
         access_bytes=16,
     )
 

@@ -35,5 +35,11 @@ class Target:
     """Whether a kernel is launched on a grid of blocks of threads; else it is a function that the host calls."""
     threads: int = 0
     """Threads that a grid's machine keeps at once; each kind of machine has a few more or fewer multiprocessors."""
+    block_threads: int = 0
+    """Threads that a block of a grid has at most."""
+    launch_ns: int = 0
+    """Nanoseconds from one launch to the next, where kernels that have little to do follow one another in a stream."""
+    block_step_ns: int = 0
+    """Nanoseconds in which each thread of a whole block reads a few elements that are near and stores one."""
     access_bytes: int = 0
     """Most bytes that a thread of a grid reads or writes at once."""

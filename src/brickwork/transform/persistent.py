@@ -43,6 +43,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements
 from brickwork.records import dataclass
+from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lockstep import with_barriers
@@ -50,10 +51,9 @@ from brickwork.transform.schedule.planner import trip_count
 from brickwork.transform.split_reductions import count_of
 
 Symbols = frozenset[Symbol]
-FEW = 1 << 12
-"""Iterations that the threads of a block are done with before a launch would be; a turn may have so many for each."""
 FEW_TERMS = 1 << 16
-"""The same of a reduction, which takes two launches and their scratch tensor, and in a block no stores."""
+"""Iterations of a reduction that the threads of a block are done with before two launches and their scratch tensor
+would be; in a block it has no stores."""
 FEW_UNKNOWN = 512
 """The same where there are loops inside whose length is not known."""
 FEW_INSIDE = 1 << 15
@@ -111,7 +111,12 @@ def block_version(loop: For | While) -> str:
     return f"block {loop.index.name} {loop.index.number}" if isinstance(loop, For) else "block"
 
 
-def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: Analysis) -> Persistent:
+def few_iterations(target: Target) -> int:
+    """Return the iterations that the threads of a block are done with before a launch would be."""
+    return target.launch_ns * target.block_threads // target.block_step_ns
+
+
+def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: Analysis, target: Target) -> Persistent:
     """Return where loops in order are for a block.
 
     `body` is the kernel's without the checks that guards make needless, and `launched` are the indices of the loops
@@ -119,7 +124,7 @@ def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: 
     """
     assigned = assigned_symbols(kernel.body)
     numbers = count(max((symbol.number for symbol in assigned), default=0) + NUMBERS)
-    finder = _Finder(kernel, analysis, launched, numbers)
+    finder = _Finder(kernel, analysis, launched, numbers, few_iterations(target))
     found = tuple(finder.block(body, NONE, Ranges(frozenset(kernel.scalars) - assigned)))
     match found:
         case (If(condition=condition, then=(Assign(symbol=mark),), version=version),) if mark in finder.blocks:
@@ -136,6 +141,7 @@ class _Finder:
     analysis: Analysis
     launched: Symbols
     numbers: Iterator[int]
+    each: int
     blocks: dict[Symbol, For] = field(default_factory=dict[Symbol, For])
 
     def block(self, block: Block, after: Symbols, ranges: Ranges) -> Iterator[Statement]:
@@ -159,7 +165,7 @@ class _Finder:
     def loop(self, loop: For | While, after: Symbols, ranges: Ranges) -> Statement:
         """Return a loop in order; or what stands for its block, or chooses one of the two."""
         launches = any(isinstance(node, For) and node.index in self.launched for node in statements(loop))
-        sharing = _Sharing(self.analysis, self.numbers, launches)
+        sharing = _Sharing(self.analysis, self.numbers, launches, self.each)
         try:
             block = self.made(loop, sharing.statement(loop, ranges, build.integer(1)), after)
         except _RefusedError:
@@ -213,15 +219,18 @@ class _Sharing:
     """Shares the parallel loops of one loop in order out among the threads of a block.
 
     `launches` says that otherwise these are launched, and `few` for how many `iterations` of a turn a block is done
-    sooner than that. `conditions` say when a block is better, as far as that is not a matter of these two.
+    sooner than that: `each` for a launch. What one thread does before and after a launch is one, too: it is `waiting`
+    for the next. `conditions` say when a block is better, as far as that is not a matter of these two.
     """
 
     analysis: Analysis
     numbers: Iterator[int]
     launches: bool
+    each: int
     conditions: list[Expression] = field(default_factory=list[Expression])
     iterations: Expression = field(default_factory=lambda: build.integer(0))
     few: int = 0
+    waiting: bool = False
 
     def block(self, block: Block, ranges: Ranges, turns: Expression) -> Block:
         """Return a block that all threads run in lockstep, `turns` times at most, its parallel loops shared out."""
@@ -232,16 +241,34 @@ class _Sharing:
         match statement:
             case Check() | Local() | Rebind():
                 raise _RefusedError
-            case If(then=then, otherwise=otherwise):
-                first, second = (self.block(part, ranges, turns) for part in (then, otherwise))
-                return replace(statement, then=first, otherwise=second)
+            case If():
+                return self.branch(statement, ranges, turns)
             case While(prelude=prelude, body=body):
                 first, second = (self.block(part, ranges, turns) for part in (prelude, body))
                 return replace(statement, prelude=first, body=second)
             case For():
                 return self.loop(statement, ranges, turns)
             case _:
+                found = effects(statement)
+                self.waiting |= bool(found.loads or found.stores)
                 return statement
+
+    def branch(self, choice: If, ranges: Ranges, turns: Expression) -> If:
+        """Return a branch. Where elements decide it, it is launched in any case, and a block runs half of them."""
+        before, self.iterations = self.iterations, build.integer(0)
+        decided = bool(effects(choice.condition).loads)
+        self.waiting |= decided
+        first, second = (self.block(part, ranges, turns) for part in (choice.then, choice.otherwise))
+        inside = self.iterations
+        if decided:
+            inside = build.apply("floordiv", build.add(inside, build.integer(1)), build.integer(2))
+        self.iterations = build.add(before, inside)
+        return replace(choice, then=first, otherwise=second)
+
+    def launch(self, few: int) -> None:
+        """Count a launch, and that of what waits for it."""
+        self.few += few + (self.each if self.waiting else 0)
+        self.waiting = False
 
     def loop(self, loop: For, ranges: Ranges, turns: Expression) -> For:
         """Return a loop: shared out, or in order."""
@@ -252,14 +279,17 @@ class _Sharing:
             times = ranges.iterations(loop)
             around = turns if times is None else _times(turns, times, MOST_TURNS)
             self.limit(around, MOST_TURNS)
+            before = self.few
             alone = replace(loop, body=self.block(loop.body, ranges.inside(loop), around))
+            if self.waiting and self.few > before:
+                self.launch(0)
             if not _are_short([loop]) and _stores_alone(alone):
                 raise _RefusedError
             return alone
         if total is None or effects(loop).fails or effects(loop).rebinds:
             raise _RefusedError
         self.bound(levels[-1].body, total, inside)
-        self.few += FEW_TERMS if verdict.reductions else FEW
+        self.launch(FEW_TERMS if verdict.reductions else self.each)
         shared = levels[0] if len(levels) == 1 else self.joined(levels)
         return replace(shared, role=Role.THREAD, reductions=verdict.reductions)
 

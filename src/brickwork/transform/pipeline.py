@@ -311,7 +311,7 @@ def _in_order(kernel: Kernel, analysis: Analysis, schedule: Schedule, target: Ta
         return Persistent(body, {})
     names = names_of((kernel,), 0)
     pieces = predicate(apply_schedule(body, schedule, analysis), names.symbols)
-    return persistent_blocks(kernel, body, launched(pieces, partition(pieces)), analysis)
+    return persistent_blocks(kernel, body, launched(pieces, partition(pieces)), analysis, target)
 
 
 def _fast(

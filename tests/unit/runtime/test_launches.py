@@ -62,6 +62,31 @@ def test_a_block_has_threads_for_its_longest_loop_or_warps_for_several_short_one
     assert found(TRIANGLE, (rows,), length) == [LaunchFigures("k", blocks, threads, rows * length * 8, 0, Form.BLOCK)]
 
 
+TURNS = """
+allocate(out_t2, size(x_t1, 0))
+with kernel('k', tensors=(x_t1, out_t2,), scalars=(n_3,), facts=()):
+    for i_4 in range(0, size(x_t1, 0), role=block):
+        for t_6 in range(0, 3):
+            for j_5 in range(0, n_3, role=thread):
+                out_t2[j_5] = (x_t1[i_4] @ 0) @ 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "threads"),
+    [(1, 40, 64), (1, 1000, 1024), (1, 9000, 1024), (128, 9000, 1024), (200, 9000, 672), (300, 9000, 512)],
+)
+def test_few_blocks_that_run_turns_have_more_threads(rows, length, threads):
+    (figures,) = found(TURNS, (rows,), length)
+    (made,) = [
+        node.kernel for node in walk(parse_program(HEAD + TURNS + "return (out_t2,)\n")) if isinstance(node, Launch)
+    ]
+    emulated = Emulated(made)
+    empty = torch.empty(rows, device="meta")
+    blocks, _, block, teams = emulated.geometry(emulated.context([empty, empty], [length]))
+    assert (figures.blocks, figures.threads) == (blocks, block * teams) == (rows, threads)
+
+
 TABLE = """
 x_t3 = tensor('y', 3, float32, 2, contiguous=True, unit_axis=1)
 program('op', tensor(x_t3), scalar(n_3), device='cuda')

@@ -1,5 +1,7 @@
 """Loops in order that one block of threads runs, in one launch."""
 
+import operator
+
 import pytest
 import torch
 
@@ -7,7 +9,7 @@ from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import For, If, Launch, Role, While
+from brickwork.ir.nodes import Apply, Constant, For, If, Launch, Role, Size, While
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements
@@ -138,8 +140,9 @@ def test_one_block_does_what_the_source_says(name, size):
 
 @pytest.mark.parametrize("name", CASES)
 def test_large_loops_are_launched(name, monkeypatch):
-    for limit in ("FEW", "FEW_TERMS", "FEW_INSIDE"):
+    for limit in ("FEW_TERMS", "FEW_INSIDE"):
         monkeypatch.setattr(persistent, limit, 0)
+    monkeypatch.setattr(persistent, "few_iterations", lambda _: 0)
     function, arguments = CASES[name]
     assert_same(function, *arguments(9))
 
@@ -173,6 +176,86 @@ def test_sizes_choose():
     assert len(conditions(outlined(averaged, matrix(9, 9), 3))) == 1
     # Nothing would be launched otherwise.
     assert conditions(outlined(settled, torch.rand(9))) == []
+
+
+def suppressed(x: torch.Tensor, reach: float) -> torch.Tensor:
+    """Elements that others change decide what is done at all."""
+    keep = torch.ones(x.shape[0], dtype=torch.bool)
+    for i in range(x.shape[0]):
+        if keep[i]:
+            for j in range(i + 1, x.shape[0]):
+                if abs(x[i] - x[j]) < reach:
+                    keep[j] = False
+    return keep
+
+
+def marked(x: torch.Tensor, reach: float) -> torch.Tensor:
+    """The same, whatever the elements are."""
+    keep = torch.ones(x.shape[0], dtype=torch.bool)
+    for i in range(x.shape[0]):
+        for j in range(i + 1, x.shape[0]):
+            if abs(x[i] - x[j]) < reach:
+                keep[j] = False
+    return keep
+
+
+def most_iterations(function):
+    """How many elements a block does its work for."""
+    (condition,) = conditions(outlined(function, matrix(9, 1)[:, 0].contiguous(), 0.2))
+    return holding(condition, 1 << 20)
+
+
+def holding(condition, most):
+    """The greatest size of all tensors for which a condition holds, by halving."""
+    least = 0
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if evaluated(condition, middle) else (least, middle)
+    return least
+
+
+def evaluated(node, size):
+    match node:
+        case Constant(value=value):
+            return value
+        case Size():
+            return size
+        case Apply(operator=operator, operands=operands):
+            return SCALAR[operator.name](*(evaluated(item, size) for item in operands))
+        case _:
+            raise TypeError(node)
+
+
+SCALAR = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "floordiv": operator.floordiv,
+    "minimum": min,
+    "maximum": max,
+    "le": operator.le,
+    "logical_and": lambda left, right: left and right,
+}
+
+
+def test_what_elements_decide_is_launched_in_any_case():
+    each = persistent.few_iterations(GPU)
+    assert each == GPU.launch_ns * GPU.block_threads // GPU.block_step_ns
+    assert most_iterations(marked) == each + 1
+    # It is two launches, of which one asks; half of the time there is nothing to do.
+    assert most_iterations(suppressed) == 4 * each + 1
+    assert_same(suppressed, matrix(40, 1)[:, 0].contiguous(), 0.2)
+
+
+def stored_alone(x: torch.Tensor, first: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            x[j] = x[j] / 2
+        first[0] = x[i]
+
+
+def test_what_one_thread_does_after_a_launch_is_one():
+    (condition,) = conditions(outlined(stored_alone, torch.rand(9), torch.rand(1)))
+    assert holding(condition, 1 << 20) == 2 * persistent.few_iterations(GPU)
 
 
 def test_nests_are_one_range_of_threads():
