@@ -5,11 +5,13 @@ import torch
 
 from brickwork.ir.nodes import For, If, Role
 from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
 from brickwork.transform.schedule import long_sums, register_tile
 from cpu.test_entry_cuda_emulated import rig_of
 from support.kernels import matrix_product
 from support.layouts import product_of_rows_by_columns, products_of_rows
 from support.pairs import in_turn
+from support.ptx import program_for_gpu, ptx_of
 
 
 def lagged(g: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
@@ -109,10 +111,17 @@ def spread(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def test_few_blocks_that_run_turns_have_all_threads():
-    x = torch.rand(1, 1001, generator=torch.Generator().manual_seed(1))
-    x[:, 1000] = 2.0
-    places = torch.empty(2)
+@pytest.mark.parametrize(("length", "samples", "threads"), [(1001, 2, 1024), (70, 6, 96)])
+def test_few_blocks_that_run_turns_have_all_threads(length, samples, threads):
+    x = torch.rand(1, length, generator=torch.Generator().manual_seed(1))
+    x[:, length - 1] = 2.0
+    places = torch.empty(samples)
     rig = rig_of(spread, x, places)
     assert torch.equal(rig.call(x, places)[0], spread(x, places))
-    assert 1024 in {launched.block[0] for launched in rig.gpu.launches}
+    assert threads in {launched.block[0] for launched in rig.gpu.launches}
+
+
+def test_a_turn_that_joins_results_waits_twice():
+    program = program_for_gpu(spread, torch.rand(1, 70), torch.empty(6))
+    kernels = ptx_of([program], cuda_target((9, 0))).split(".entry")
+    assert {text.count("bar.sync") for text in kernels if ".maxntid 1024" in text} == {2}

@@ -2,7 +2,8 @@
 
 All threads run the code around such loops, in lockstep and with the same values. Neighbouring threads take neighbouring
 iterations. Reductions are joined in a fixed order: lanes, then the threads of a warp by shuffles, then warps through
-shared memory; every thread has the result. Barriers keep what one thread stores apart from what others load.
+shared memory; every thread has the result. Barriers keep what one thread stores apart from what others load: one before
+a shared loop and one after it, or where warps join their results, which is one.
 """
 
 from __future__ import annotations
@@ -41,12 +42,16 @@ def barrier(state: State, team: Team) -> None:
     warp, block = writer.label("warp"), writer.label("block")
     writer.branch_if(team.warp, warp, block)
     writer.place(warp)
-    state.module.declare(_WARP_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
-    writer.effect(f"call void @{_WARP_BARRIER}(i32 -1)")
+    _warp_barrier(state)
     writer.branch(after)
     writer.place(block)
     _block_barrier(state)
     writer.place(after)
+
+
+def _warp_barrier(state: State) -> None:
+    state.module.declare(_WARP_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
+    state.writer.effect(f"call void @{_WARP_BARRIER}(i32 -1)")
 
 
 def _block_barrier(state: State) -> None:
@@ -116,8 +121,10 @@ def emit_work_sharing(state: State, team: Team, loop: For, emit_block: EmitBlock
         # Fewer than lanes are left, and for one thread at most.
         one_by_one(single, loop, (place, stop), replace(writer.known(place), multiple=1), emit_block)
     totals = [_joined(state, single, wide, loop, group) for group in joined_together(loop.reductions)]
-    _finish(state, team, loop, totals)
-    if apart or (loop.reductions and team.repeated):
+    _finish(state, team, loop, totals, apart=apart)
+    # The barrier that warps join their results at parts the loop from what follows, too; and the one before the loop
+    # keeps results in shared memory until all have read them. Where there is none, this one does.
+    if (team.repeated and not apart) if loop.reductions else apart:
         barrier(state, team)
 
 
@@ -226,8 +233,8 @@ def _fold_warp(state: State, group: Group, texts: list[str], threads: int = WARP
     return texts
 
 
-def _finish(state: State, team: Team, loop: For, totals: list[list[str]]) -> None:
-    """Join the warps' results and give them to all threads."""
+def _finish(state: State, team: Team, loop: For, totals: list[list[str]], *, apart: bool) -> None:
+    """Join the warps' results and give them to all threads, which have met by then; those of one warp if `apart`."""
     if not loop.reductions:
         return
     writer, kinds = state.writer, [scalar_type(item.symbol.dtype) for item in loop.reductions]
@@ -235,6 +242,8 @@ def _finish(state: State, team: Team, loop: For, totals: list[list[str]]) -> Non
     one, several, met = (writer.label(stem) for stem in ("one", "several", "joined"))
     writer.branch_if(team.warp, one, several)
     writer.place(one)
+    if apart:
+        _warp_barrier(state)
     for kind, total, result in zip(kinds, chain.from_iterable(totals), results, strict=True):
         writer.store(kind, shuffled(state, kind, total, "idx", 0), result)
     writer.branch(met)
