@@ -58,6 +58,7 @@ from brickwork.transform.autodiff.activity import Activity, activity
 from brickwork.transform.autodiff.adjoints import adjoints
 from brickwork.transform.autodiff.branches import branched
 from brickwork.transform.autodiff.cancel_factors import cancel_factors
+from brickwork.transform.autodiff.element_extremes import Chosen, choose_element_extremes
 from brickwork.transform.autodiff.extremes import choose_extremes
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.autodiff.join_tapes import join_tapes
@@ -140,7 +141,8 @@ def _derived(
     kept = {tensor: item for tensor, item in saved.items() if tensor in allocated and tensor not in moved}
     told = tuple(replace(allocated[tensor], tensor=item) for tensor, item in kept.items())
     noted = SavedPlaces(kept, kernel.scalars, _finality(kernel), names)
-    kernel, active = _prepared(kernel, asked, given, names, noted)
+    kernel, active, chosen = _prepared(kernel, asked, given, (allocated, kept), names, noted)
+    allocated |= {item.tensor: item for item in chosen.made}
     kernel = _kernel(kernel, kernel.body, told, {})
     analysis = unguarded_analysis(kernel)
     states = ReachingStores(kernel, analysis)
@@ -154,7 +156,9 @@ def _derived(
     known = SavedResults(kept, states, names)
     recompute = Recompute(names, active, tapes, replay.load, replay.is_taped, free, summed, known)
     scratch = frozenset(allocated).difference(results, moved, asked)
-    sweep = Sweep(recompute, found.tensors, frozenset(found.overwriting), owned(kernel, analysis, scratch))
+    sweep = Sweep(
+        recompute, found.tensors, frozenset(found.overwriting), owned(kernel, analysis, scratch), chosen.meeting
+    )
     code: list[Statement] = []
     sweep.block(kernel.body, Scope({symbol: symbol for symbol in kernel.scalars}), code, NONE)
     gradients = tuple(found.results[tensor] for tensor in asked)
@@ -162,7 +166,7 @@ def _derived(
     before = preconditions_of(host, tuple(code))
     reduced = without_dead(tuple(code), gradients, before)
     allocations = [item.allocation for item in tapes.made]
-    made = (*found.made, *(item for _, item in replay.copies.values()), *allocations)
+    made = (*chosen.made, *found.made, *(item for _, item in replay.copies.values()), *allocations)
     sizes = {tensor: gradient for tensor, gradient in given.items() if tensor in allocated}
     derived, assumptions = in_source_order(_kernel(kernel, reduced, (*made, *told), sizes), sweep.turned)
     assumed = _renamed(dict.fromkeys((*analysis.assumptions, *noted.limits, *assumptions)), sizes)
@@ -176,13 +180,23 @@ def _derived(
 
 
 def _prepared(
-    kernel: Kernel, asked: Collection[Tensor], given: Collection[Tensor], names: Names, noted: SavedPlaces
-) -> tuple[Kernel, Activity]:
-    """Return a kernel in the form that has an adjoint, and what of it is active."""
+    kernel: Kernel,
+    asked: Collection[Tensor],
+    given: Collection[Tensor],
+    known: tuple[Mapping[Tensor, Allocate], Mapping[Tensor, Tensor]],
+    names: Names,
+    noted: SavedPlaces,
+) -> tuple[Kernel, Activity, Chosen]:
+    """Return a kernel in the form that has an adjoint, what of it is active, and the scratch tensors that it uses.
+
+    `known` are the tensors that the host makes and the results that are saved.
+    """
     constant = shifts(kernel.body, activity(kernel.body, asked, given).found)
     body = choose_extremes(kernel.body, activity(kernel.body, asked, given, constant).found, names, noted)
-    body = branched(body, activity(body, asked, given, constant), names)
-    return replace(kernel, body=body), activity(body, asked, given, constant)
+    chosen = choose_element_extremes(body, activity(body, asked, given, constant).found, *known, names)
+    body = branched(chosen.block, activity(chosen.block, asked, given, constant), names)
+    kernel = _kernel(kernel, body, chosen.made, {}) if chosen.made else replace(kernel, body=body)
+    return kernel, activity(body, asked, given, constant), chosen
 
 
 def _finality(kernel: Kernel) -> Callable[[Store], bool]:

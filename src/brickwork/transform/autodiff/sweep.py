@@ -11,7 +11,7 @@ Invariant: R(S) begins with recomputed locals as they are after S, and leaves th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 
 from brickwork.analysis.scalars import NONE, Symbols, live_before
@@ -55,13 +55,15 @@ class Sweep:
 
     `adjoints` are the tensors of adjoints. The adjoint of an element is set to 0 by the stores in `overwriting`; after
     the others nothing reads it. Those of tensors that are `owned` begin as 0 in each iteration of the loop with the
-    index. `turned` takes the indices of the loops that are written to run backwards.
+    index. In the loops with indices in `meeting` adjoints of iterations may meet, whatever was claimed of those.
+    `turned` takes the indices of the loops that are written to run backwards.
     """
 
     recompute: Recompute
     adjoints: Mapping[Tensor, Tensor]
     overwriting: frozenset[int]
     owned: Mapping[Symbol, Sequence[Tensor]] = field(default_factory=dict[Symbol, Sequence[Tensor]])
+    meeting: Collection[Symbol] = ()
     turned: set[Symbol] = field(default_factory=set[Symbol])
     variables: dict[Symbol, Symbol] = field(default_factory=dict[Symbol, Symbol])
     arrays: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
@@ -242,7 +244,7 @@ class Sweep:
                 start=step.start,
                 stop=step.stop,
                 body=tuple(code),
-                claimed=isinstance(node, For) and node.claimed,
+                claimed=isinstance(node, For) and node.claimed and node.index not in self.meeting,
                 loc=node.loc,
             )
         )
