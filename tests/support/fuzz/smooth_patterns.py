@@ -1,4 +1,4 @@
-"""Nests as people write them whose gradients need what a loop leaves behind: softmax, recurrences, causal sums.
+"""Nests as people write them whose gradients need what a loop leaves behind: softmax, recurrences, sums, extremes.
 
 Each is written into the program of a `smooth.SmoothWriter`, over tensors and sizes that the program has.
 """
@@ -21,7 +21,8 @@ def smooth_pattern(writer: SmoothWriter) -> None:
         return
     source = writer.scope.pick(planes)
     writer.scope.guardable = False
-    writer.scope.pick((_softmax, _online, _recurrence, _scores, _causal, _overwritten, _means))(writer, source)
+    patterns = (_softmax, _online, _recurrence, _scores, _causal, _overwritten, _means, _extremes)
+    writer.scope.pick(patterns)(writer, source)
     writer.scope.guardable = True
 
 
@@ -125,3 +126,24 @@ def _means(writer: SmoothWriter, source: Array) -> None:
             writer.line(f"{square} += ({read} - {mean}) ** 2")
         with writer.loop(j, source.sizes[1]):
             writer.add(f"({read} - {mean}) / math.sqrt({square} + 0.75)")
+
+
+def _extremes(writer: SmoothWriter, source: Array) -> None:
+    """Least or greatest values of groups of rows, of which one may be left out."""
+    i, j, kept = (writer.name() for _ in range(3))
+    pick, columns = writer.scope.pick, max(extent(source.sizes[1]), 1)
+    start, compare = pick((("-0.5", ">"), ("-0.5", ">="), ("0.5", "<"), ("0.5", "<=")))
+    writer.made.append(f"{kept} = torch.full((3, {columns}), {start}, dtype=torch.float64)")
+    place = f"{kept}[{pick((f'{i} % 3', f'({i} * 5 + {j}) % 2', f'{i} // 2 % 3 - 1'))}, {pick((j, '0'))}]"
+    value = pick((f"{source.name}[{i}, {j}]", f"2.0 * {source.name}[{i}, {j}]", f"-{source.name}[{i}, {j}]"))
+    whole = pick((True, False))
+    with writer.loop(i, source.sizes[0]), writer.loop(j, source.sizes[1]):
+        if whole:
+            writer.line(f"{place} = {'max' if start < '0' else 'min'}({place}, {value})")
+        else:
+            writer.line(f"if {value} {compare} {place}:")
+            writer.line(f"    {place} = {value}")
+        if pick((True, False)):
+            writer.add(f"{value} * {writer.element()}")
+    with writer.loop(i, Whole("3", (3, 3))), writer.loop(j, Whole(str(columns), (columns, columns))):
+        writer.add(f"{kept}[{i}, {j}] * {kept}[{i}, {j}]")

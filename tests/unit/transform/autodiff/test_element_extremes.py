@@ -429,4 +429,5 @@ def test_what_is_taken_is_parallel_on_a_processor() -> None:
     kernel = kernel_of(canonical(derived(least_last, arguments)))
     loops = schedule_kernel(kernel, host_target()).analysis.loops
     first, *_, last = [verdict for index, verdict in loops.items() if index.name == "n"]
-    assert last.independent and first.updates
+    assert last.independent
+    assert first.updates
