@@ -138,16 +138,15 @@ def _derived(
     given = {places.get(tensor, tensor): gradient for tensor, gradient in given.items()}
     allocated = {node.tensor: node for node in walk(host) if isinstance(node, Allocate)}
     moved = {*places, *places.values()}
-    kept = {tensor: item for tensor, item in saved.items() if tensor in allocated and tensor not in moved}
+    kept = {tensor: item for tensor, item in saved.items() if tensor in allocated.keys() - moved}
     told = tuple(replace(allocated[tensor], tensor=item) for tensor, item in kept.items())
     noted = SavedPlaces(kept, kernel.scalars, _finality(kernel), names)
     kernel, active, chosen = _prepared(kernel, asked, given, (allocated, kept), names, noted)
     allocated |= {item.tensor: item for item in chosen.made}
-    kernel = _kernel(kernel, kernel.body, told, {})
-    analysis = unguarded_analysis(kernel)
+    analysis = unguarded_analysis(kernel := _kernel(kernel, kernel.body, told, {}))
     states = ReachingStores(kernel, analysis)
-    tensors = [item for item in active.found if isinstance(item, Tensor) and not item.is_local]
-    tensors.sort(key=lambda item: item.number)
+    shared = (item for item in active.found if isinstance(item, Tensor) and not item.is_local)
+    tensors = sorted(shared, key=lambda item: item.number)
     found = adjoints(kernel.body, tensors, asked, given, states, names, results)
     lengths = TripCounts(kernel.body, kernel.scalars)
     tapes = Tapes(TripCounts(kernel.body, kernel.scalars, reached=True) if reached else lengths, names, lengths)
