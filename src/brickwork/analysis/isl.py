@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 OPERATION_LIMIT = 50_000
 """Steps of isl for one question; some milliseconds."""
-QUESTION_LIMIT = 120
-"""Questions about one kernel; further ones are not asked."""
+QUESTION_LIMIT = 240
+"""Different questions about one kernel; further ones are not asked."""
 REMEMBERED = 2048
 """Answers of each kind that are kept: a kernel takes some tens."""
 
@@ -44,6 +44,7 @@ class Solver:
         self._questions = 0
         self._known: dict[tuple[Formula, ...], bool | None] = {}
         self._answers: dict[tuple[str, ...], bool | None] = {}
+        self._asked: set[tuple[str, str]] = set()
 
     def feasible(self, formulas: Sequence[Formula]) -> bool | None:
         """Whether some integers satisfy all formulas."""
@@ -84,9 +85,11 @@ class Solver:
         names = _names((*formulas, *known))
         parameters = {monomial: name for monomial, name in names.items() if all(map(_is_parameter, monomial))}
         rest = {monomial: name for monomial, name in names.items() if monomial not in parameters}
-        if not self._may_ask():
+        question = _text(parameters, rest, formulas), _text(parameters, rest, known)
+        if question not in self._asked and not self._may_ask():
             return None
-        found = _parameters_where(_text(parameters, rest, formulas), _text(parameters, rest, known))
+        self._asked.add(question)
+        found = _parameters_where(*question)
         monomials: dict[str, Monomial] = {"": (), **{name: monomial for monomial, name in parameters.items()}}
         if found is None:
             return None
@@ -148,7 +151,7 @@ def _sample(text: str, count: int) -> tuple[int, ...] | None:
             return None
         values = [point.get_coordinate_val(islpy.dim_type.set, place) for place in range(count)]
         return tuple(int(value.to_python()) for value in values)
-    except islpy.Error:
+    except (islpy.Error, TypeError):  # A coordinate is written with the last steps of the allowance, or is no number.
         return None
 
 
