@@ -46,17 +46,55 @@ def test_an_index_between_two_loops_is_folded_into_the_inner_one():
     assert inner.body == (store(build.add(first, build.integer(-1)), build.add(first, build.integer(2))),)
 
 
+CHANGING = loop(U, store(build.read(I), build.read(U)), Assign(symbol=P, value=build.integer(1)))
+SQUARE = Assign(symbol=J, value=build.mul(build.read(T), build.read(T)))
+
+
+def test_what_is_fixed_stays_beside_an_index():
+    fixed = Assign(symbol=J, value=build.mul(build.read(P), build.read(N)))
+    (given, found) = fold_indices((Assign(symbol=P, value=build.integer(1)), loop(T, fixed, AT, INNER)))
+    assert found.body[0] == fixed
+    assert [node.symbol for node in statements((given, found)) if isinstance(node, Assign)] == [P, J]
+
+
+def test_an_index_of_a_variable_that_the_loop_does_not_change_is_folded():
+    given = Assign(symbol=P, value=build.integer(1))
+    from_there = Assign(symbol=I, value=build.sub(build.read(P), build.read(T)))
+    (_, found) = fold_indices((given, loop(T, from_there, INNER)))
+    assert found.body == (loop(U, store(build.sub(build.read(P), build.read(T)), build.read(U))),)
+
+
+def test_a_variable_that_is_folded_in_and_read_after_the_loop_stays():
+    doubled = Assign(symbol=I, value=build.add(build.read(J), build.read(T)))
+    rows = loop(T, doubled, loop(U, store(build.read(I), build.read(I))))
+    around = loop(P, Assign(symbol=J, value=build.read(P)), rows)
+    block = fold_indices((around, Assign(symbol=N, value=build.read(J))))
+    assert [node.symbol for node in statements(block) if isinstance(node, Assign)] == [J, N]
+
+
 STAY = {
     "read after the loop": (loop(T, AT, INNER), Assign(symbol=P, value=build.read(I))),
     "read before it is assigned": (loop(T, Assign(symbol=P, value=build.read(I)), AT, INNER),),
     "assigned twice": (loop(T, AT, INNER), AT),
-    "of what changes": (
-        loop(T, Assign(symbol=I, value=build.read(P)), INNER),
-        Assign(symbol=P, value=build.integer(1)),
-    ),
+    "of what changes": (loop(T, Assign(symbol=I, value=build.read(P)), CHANGING),),
     "of what changes and what does not": (
-        loop(T, Assign(symbol=I, value=build.add(build.read(P), build.read(N))), INNER),
-        Assign(symbol=P, value=build.integer(1)),
+        loop(T, Assign(symbol=I, value=build.add(build.read(P), build.read(N))), CHANGING),
+    ),
+    "beside a product of the index": (loop(T, AT, SQUARE, INNER),),
+    "beside a product of what changes": (
+        loop(T, AT, Assign(symbol=J, value=build.mul(build.read(P), build.read(P))), CHANGING),
+    ),
+    "beside a product of what is folded": (
+        loop(T, AT, Assign(symbol=J, value=build.mul(build.read(I), build.read(I))), INNER),
+    ),
+    "read after the loop, and often in it": (
+        loop(
+            T,
+            AT,
+            Assign(symbol=J, value=build.add(build.read(I), build.read(I))),
+            loop(U, store(build.read(J), build.read(J))),
+        ),
+        Assign(symbol=P, value=build.read(I)),
     ),
     "a product": (loop(T, Assign(symbol=I, value=build.mul(build.read(T), build.read(N))), INNER),),
     "beside a store": (loop(T, AT, store(build.read(I), build.read(I)), INNER),),

@@ -5,8 +5,9 @@
         for u in range(m):         ->              y[n - t, u] = x[n - t, u]
             y[i, u] = x[i, u]
 
-That is what a gradient's loops back look like. Invariant: the index is assigned once, of what stays the same where it
-is read, and read nowhere else.
+That is what a gradient's loops back look like. What else stands there and is the same in all iterations, as a bound
+that is read from data, stays where it is. Invariant: the index is assigned once, of what stays the same where it is
+read, and read nowhere else.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections import Counter
 from dataclasses import replace
 
 from brickwork.ir.nodes import Assign, Block, Expression, For, Node, Read, Statement, Symbol
-from brickwork.ir.walk import rewrite_statements, statements, substitute, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.transform.sums import sum_of
 
@@ -30,7 +31,10 @@ def fold_indices(block: Block) -> Block:
             case For(body=(Assign(), *_) as body) if isinstance(body[-1], For):
                 ahead = [item for item in body[:-1] if isinstance(item, Assign)]
                 if len(ahead) + 1 == len(body):
-                    return (_folded(statement, ahead, body[-1], assigned, reads),)
+                    folded = _folded(statement, ahead, body[-1], assigned, reads)
+                    reads.update(_reads(folded))
+                    reads.subtract(_reads(statement))
+                    return (folded,)
             case _:
                 pass
         return (statement,)
@@ -44,17 +48,22 @@ def _reads(root: Node | Block) -> Counter[Symbol]:
 
 @legality
 def _folded(loop: For, ahead: list[Assign], inner: For, assigned: Counter[Symbol], reads: Counter[Symbol]) -> For:
-    """Return a loop with nothing but the inner one in it, or as it is."""
+    """Return a loop with nothing but the inner one and what is fixed in it, or as it is."""
+    changing = assigned_symbols(loop.body)
     values: dict[Symbol, Expression] = {}
+    kept: list[Assign] = []
     inside = _reads(inner)
     for item in ahead:
         found = sum_of(substitute(item.value, values))
-        if found is None or assigned[item.symbol] > 1:
-            return loop
-        if any(isinstance(term, Read) and assigned[term.symbol] for term, _ in found.terms):
+        if found is None:
+            if read_symbols(item.value) & {*changing, loop.index}:
+                return loop
+            kept.append(item)
+            continue
+        if assigned[item.symbol] > 1 or any(read_symbols(term) & changing for term, _ in found.terms):
             return loop
         beside = sum(_reads(other.value)[item.symbol] for other in ahead)
         if reads[item.symbol] > inside[item.symbol] + beside:
             return loop
         values[item.symbol] = found.expression()
-    return replace(loop, body=(substitute(inner, values),))
+    return replace(loop, body=(*kept, substitute(inner, values))) if values else loop
