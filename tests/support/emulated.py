@@ -55,13 +55,44 @@ class _Place:
     team: Any = None
 
 
+class _Barrier:
+    """Waits for all threads but those that have left, as a GPU's does."""
+
+    def __init__(self, size: int) -> None:
+        self._changed = threading.Condition()
+        self._left = size
+        self._waiting = 0
+        self._round = 0
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the others."""
+        with self._changed:
+            self._waiting += 1
+            here = self._round
+            self._meet()
+            if not self._changed.wait_for(lambda: self._round != here, seconds):
+                raise TimeoutError
+
+    def leave(self) -> None:
+        """Be waited for no more."""
+        with self._changed:
+            self._left -= 1
+            self._meet()
+
+    def _meet(self) -> None:
+        if self._waiting and self._waiting == self._left:
+            self._waiting = 0
+            self._round += 1
+            self._changed.notify_all()
+
+
 @dataclass
 class _Team:
     """The threads of a block: their barrier, and what they show one another."""
 
     size: int
-    barrier: threading.Barrier
-    warps: list[threading.Barrier]
+    barrier: _Barrier
+    warps: list[_Barrier]
     shown: list[int] = field(default_factory=list[int])
 
 
@@ -210,12 +241,14 @@ class Emulated:
         registers = {"ctaid_x": at[0], "ctaid_y": at[1], "nctaid_x": grid[0], "nctaid_y": grid[1]}
         shared = "sync" in self.text
         size, (row, teams) = math.prod(block), block
-        team = _Team(size, threading.Barrier(size), [threading.Barrier(32) for _ in range(size // 32)], [0] * size)
+        team = _Team(size, _Barrier(size), [_Barrier(32) for _ in range(size // 32)], [0] * size)
 
         def run(thread: int) -> None:
             place = {"tid_x": thread % row, "tid_y": thread // row, "ntid_x": row, "ntid_y": teams}
             _place.here = _Place({**registers, **place}, thread, team if shared else None)
             self._run(ctypes.addressof(context))
+            team.barrier.leave()
+            team.warps[thread // 32].leave() if thread // 32 < len(team.warps) else None
 
         if not shared:
             for thread in range(size):

@@ -22,6 +22,7 @@ from brickwork.analysis.scalars import NONE, live_after_loops, live_before, scal
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
+    Assign,
     Block,
     For,
     Kernel,
@@ -173,7 +174,7 @@ class _Cutter:
         """
         if _is_deep(one) or _is_deep(other):
             return True
-        if self.grid and self.frees(statement, (*one, *other)):
+        if self.grid and (self.frees(statement, (*one, *other)) or self.may_be_skewed(statement, one, other)):
             return True
         first, second = self.independent(statement, loop, one), self.independent(statement, loop, other)
         if first and second:
@@ -193,6 +194,16 @@ class _Cutter:
         verdicts = [self.analysis.loops[index] for index in (statement.index, loop.index)]
         free = all(verdict.independent and not verdict.reductions for verdict in verdicts)
         return free and (count is None or count >= FEW) and not runs_in_lockstep(body, frozenset({loop.index}))
+
+    def may_be_skewed(self, statement: For, one: Block, other: Block) -> bool:
+        """Whether a part, a loop in order and its bounds, is a nest with the loop around: it may have diagonals."""
+        return not self.analysis.loops[statement.index].independent and any(
+            isinstance(loop := part[-1], For)
+            and not effects(loop.body).loops
+            and not self.analysis.loops[loop.index].independent
+            and all(isinstance(item, Assign) for item in part[:-1])
+            for part in (one, other)
+        )
 
     def independent(self, statement: For, loop: Loop, part: Block) -> bool:
         """Whether a loop over a part of the body could run in parallel."""

@@ -212,11 +212,12 @@ def _scaled(found: Range | None, factor: int) -> Range | None:
 @legality
 def _is_safe(value: Expression) -> bool:
     """Whether an expression can be computed although the loop may not run: nothing in it may fail."""
-    return not any(isinstance(node, Load) or _may_divide_by_zero(node) for node in walk(value))
+    return not any(isinstance(node, Load) or may_divide_by_zero(node) for node in walk(value))
 
 
 @hazard
-def _may_divide_by_zero(node: Node) -> bool:
+def may_divide_by_zero(node: Node) -> bool:
+    """Whether a node is a quotient or a remainder of integers by what may be zero."""
     match node:
         case Apply(operator=operator, operands=(_, divisor)) if operator.name in {"floordiv", "mod"}:
             return not (isinstance(divisor, Constant) and divisor.value)

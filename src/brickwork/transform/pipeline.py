@@ -41,6 +41,7 @@ from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.explanation import GUARDS
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
+from brickwork.transform.hoist_bounds import hoist_bounds
 from brickwork.transform.hoist_checks import hoist_checks
 from brickwork.transform.host_device_partition import launched, partition
 from brickwork.transform.interchange import interchange, may_interchange
@@ -260,7 +261,7 @@ def _rewritten(
     if (recognised := recognise_reductions(rewritten, analysis, grid=target.grid)) is not rewritten:
         rewritten, analysis = recognised, analyse(recognised)
     if target.grid:
-        skewed, after = wavefront(rewritten, analysis)
+        skewed, after = wavefront(*hoist_bounds(rewritten, analysis))
         rests += [analysis] if skewed is not rewritten else []
         rewritten, analysis = skewed, after
     return rewritten, analysis, tuple(rests)

@@ -38,13 +38,18 @@ def is_rectangle(loop: For, analysis: Analysis) -> bool:
     return (found.start, found.stop) != (loop.start, loop.stop)
 
 
-@legality
 def _bounded(loop: For, analysis: Analysis) -> For:
     if len(loop.body) != 1 or not isinstance(inner := loop.body[0], For) or not _is_worth_it(loop, inner, analysis):
         return loop
+    return rectangle_of(loop, inner) or loop
+
+
+@legality
+def rectangle_of(loop: For, inner: For) -> For | None:
+    """Return a loop whose inner one runs over all that it runs over in any iteration, or None."""
     start, stop = _least(inner.start, loop), _most(inner.stop, loop)
     if start is None or stop is None:
-        return loop
+        return None
     at = build.read(inner.index)
     conditions = [build.apply("ge", at, inner.start)] if start is not inner.start else []
     conditions += [build.apply("lt", at, inner.stop)] if stop is not inner.stop else []

@@ -5,14 +5,16 @@
             a[i, j] = a[i - 1, j] + a[i, j - 1]              a[i, d - i] = a[i - 1, d - i] + a[i, d - i - 1]
 
 Legal where each dependence between two iterations leads to a later diagonal `slope * i + j`: the iterations of one
-diagonal are independent then. Only for grids, whose host launches a diagonal at a time: on a processor a diagonal walks
-through memory across the rows, and threads would meet after each. The numbers of diagonals must not wrap: so the bounds
-are known to be small, and where that rests on a guard (for scalar arguments) the nest is not skewed for the others.
+diagonal are independent then. Of a triangle the rectangle around it is run so, with a condition for what belongs to the
+triangle. Variables may keep the least or greatest value, or sums of integers, which are the same in any order. Only
+for grids, where threads share a diagonal out: on a processor a diagonal walks through memory across the rows, and
+threads would meet after each. The numbers of diagonals must not wrap: so the bounds are known to be small, or made so
+where they are variables, and where that rests on a guard (for scalar arguments) others are run as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -26,21 +28,32 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
+    Assign,
+    Block,
     Expression,
     For,
+    If,
     Kernel,
     Node,
     Read,
+    Reduction,
     Statement,
     Symbol,
 )
-from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, statements
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, substitute
 from brickwork.legality import legality
+from brickwork.transform.guard import conjunction
+from brickwork.transform.rectangle import rectangle_of
+from brickwork.transform.sums import Sum, sum_of
 
 WAVEFRONT_NUMBERS = 3_800_000
 """Numbers of the indices made in here start from this."""
 ROOM = 8
 """Bounds of loops are small if this many times as much fits: then the numbers of diagonals do."""
+LIMITED_NUMBERS = 3_850_000
+"""Numbers of the variables made in here start from this."""
+FOREVER = 2**58
+"""More iterations than a loop ever gets done, so that a bound from data which is greater may be taken for this."""
 SLOPES = (1, 2)
 """What a step of the outer loop adds to the number of a diagonal: 2 where an iteration needs the one right above it."""
 
@@ -50,20 +63,89 @@ def wavefront(kernel: Kernel, analysis: Analysis) -> tuple[Kernel, Analysis]:
 
     What the analysis of the result does not prove to be better stays as it was.
     """
-    slopes = diagonals(kernel, analysis)
-    if not slopes:
-        return kernel, analysis
+    boxes = dict(_boxes(kernel, analysis, count(LIMITED_NUMBERS)))
+    source = _with_loops(kernel, boxes)
+    slopes = diagonals(source, analyse(source) if boxes else analysis)
+    while slopes:
+        changed = _along(kernel, boxes, slopes)
+        found = analyse(changed)
+        proved = {index: slope for index, slope in slopes.items() if found.loops[index].independent}
+        if len(proved) == len(slopes):
+            return (changed, found) if _checks(found) <= _checks(analysis) else (kernel, analysis)
+        slopes = proved
+    return kernel, analysis
+
+
+def _boxes(kernel: Kernel, analysis: Analysis, numbers: Iterator[int]) -> Iterator[tuple[Symbol, Block]]:
+    """Yield rectangles with small bounds in place of nests that run in order, with their outer loop's index."""
+    for outer, inner in _nests(kernel):
+        if any(analysis.loops[loop.index].independent for loop in (outer, inner)):
+            continue
+        slanted = outer.index in read_symbols((inner.start, inner.stop))
+        box = rectangle_of(outer, inner) if slanted else outer
+        ends = [loop.stop for loop in (outer, inner) if not _is_small(_loop(loop, analysis).stop, analysis)]
+        large = [_variable(end, outer) for end in ends]
+        if box is not None and None not in large and (slanted or large):
+            yield (
+                outer.index,
+                (*_limited(box, dict.fromkeys(symbol for symbol in large if symbol is not None), numbers),),
+            )
+
+
+@legality
+def _variable(end: Expression, outer: For) -> Symbol | None:
+    """Return the variable of which, but for a literal, the end of a loop in a nest is made, where nothing else begins.
+
+    Were there another term, few iterations could lie between two great numbers.
+    """
+    match sum_of(end):
+        case Sum(terms=((Read(symbol=symbol), 1),), constant=rest) if abs(rest) < FOREVER:
+            starts = [loop.start for loop in statements(outer) if isinstance(loop, For)]
+            return None if symbol in read_symbols(starts) | assigned_symbols(outer) else symbol
+        case _:
+            return None
+
+
+def _limited(box: For, large: Iterable[Symbol], numbers: Iterator[int]) -> Iterator[Statement]:
+    """Yield a nest with less than `FOREVER` in place of variables that may be greater, and what gives them that."""
+    values: dict[Symbol, Expression] = {}
+    for symbol in large:
+        small = replace(symbol, number=next(numbers))
+        least = build.apply("maximum", build.read(symbol), build.integer(-FOREVER))
+        yield Assign(symbol=small, value=build.apply("minimum", least, build.integer(FOREVER)), loc=box.loc)
+        values[symbol] = build.read(small)
+    yield substitute(box, values) if values else box
+
+
+def _along(kernel: Kernel, boxes: Mapping[Symbol, Block], slopes: Mapping[Symbol, int]) -> Kernel:
+    """Return the kernel with some nests, or the rectangles in place of them, along their diagonals."""
     numbers = count(WAVEFRONT_NUMBERS)
+    nests: dict[Symbol, Block] = {}
+    assigned = assigned_symbols(kernel.body)
+    for outer, inner in _nests(kernel):
+        if outer.index in slopes:
+            *ahead, nest = boxes.get(outer.index, (outer,))
+            if isinstance(nest, For):
+                skewed: Statement = _skewed(nest, slopes[outer.index], numbers)
+                if read_symbols((outer.stop, inner.stop)) & assigned:
+                    # An empty loop beside an endless one: the diagonals would be endless.
+                    runs = (
+                        build.apply("lt", loop.start, loop.stop)
+                        for loop in (nest, nest.body[0])
+                        if isinstance(loop, For)
+                    )
+                    skewed = If(condition=conjunction(runs), then=(skewed,), loc=nest.loc)
+                nests[outer.index] = (*ahead, skewed)
+    return _with_loops(kernel, nests)
 
-    def visit(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, For) or statement.index not in slopes:
-            return (statement,)
-        return (_skewed(statement, slopes[statement.index], numbers),)
 
-    changed = replace(kernel, body=rewrite_statements(kernel.body, visit))
-    found = analyse(changed)
-    proved = all(found.loops[index].independent for index in slopes)
-    return (changed, found) if proved and _checks(found) <= _checks(analysis) else (kernel, analysis)
+def _with_loops(kernel: Kernel, loops: Mapping[Symbol, Block]) -> Kernel:
+    """Return the kernel with other statements in place of the loops with some indices."""
+
+    def visit(statement: Statement) -> Block:
+        return loops.get(statement.index, (statement,)) if isinstance(statement, For) else (statement,)
+
+    return replace(kernel, body=rewrite_statements(kernel.body, visit)) if loops else kernel
 
 
 def _checks(analysis: Analysis) -> int:
@@ -106,11 +188,19 @@ def _may_be_skewed(kernel: Kernel, nest: tuple[Loop, Loop], analysis: Analysis) 
     if kernel.may_alias or [item.kind for item in conflicts if item is not None] != [ConflictKind.ELEMENTS] * 2:
         return False
     outer, inner = (loop.node for loop in nest)
-    if outer.index in read_symbols((inner.start, inner.stop)) or analysis.loops[inner.index].reductions:
+    if outer.index in read_symbols((inner.start, inner.stop)):
+        return False
+    if any(not _is_in_any_order(item) for item in analysis.loops[inner.index].reductions):
         return False
     if effects(inner.body).fails:
         return False
     return all(_is_small(bound, analysis) for loop in nest for bound in (loop.start, loop.stop))
+
+
+@legality
+def _is_in_any_order(item: Reduction) -> bool:
+    """Whether the same comes of a reduction in whatever order: no place is noted, and nothing rounded."""
+    return item.along is None and (item.operator.name in {"minimum", "maximum"} or not item.symbol.dtype.is_float)
 
 
 @legality

@@ -11,16 +11,17 @@ import torch
 
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
-from brickwork.ir.dtypes import FLOAT64
+from brickwork.ir.dtypes import FLOAT64, INT32, INT64
 from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Kernel, Launch, Node
 from brickwork.ir.walk import rewrite
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.canonical.form import canonical
+from brickwork.transform.hoist_bounds import hoist_bounds
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.wavefront import diagonals, wavefront
 from support.lowering import memory, nested, program_of
-from support.scheduling import agree, kernel_of
+from support.scheduling import agree, kernel_of, same
 
 Tensor = torch.Tensor
 
@@ -86,6 +87,34 @@ def summed(a: Tensor, b: Tensor) -> None:
     a[0, 0] = total
 
 
+def greatest(a: Tensor, b: Tensor) -> None:
+    most = 0.0
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+            most = max(most, a[i, j])
+    a[0, 0] = most
+
+
+def counted(a: Tensor, b: Tensor) -> None:
+    number = 0
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+            number += i * j
+    a[0, 0] = number
+
+
+def noted(a: Tensor, b: Tensor) -> None:
+    most, place = 0.0, 0
+    for i in range(1, a.shape[0]):
+        for j in range(1, a.shape[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+            if a[i, j] > most:
+                most, place = a[i, j], j
+    a[0, 0] = place
+
+
 def carried(a: Tensor, b: Tensor) -> None:
     last = 0.0
     for i in range(1, a.shape[0]):
@@ -128,7 +157,9 @@ def continued(a: Tensor, b: Tensor) -> None:
 
 SLOPES = {edges: [1], corners: [1], continued: [1], seidel: [2], far_ahead: [], rows: []}
 SLOPES |= {read_before_it_is_written: [], triangle: [], summed: [], carried: [], read_after: [], left_early: []}
-SLOPES |= {two_in_one: [], other_triangle: []}
+SLOPES |= {two_in_one: [], other_triangle: [], greatest: [1], counted: [1], noted: []}
+TRIANGLES = {triangle, other_triangle}
+"""Those of which the rectangle around has diagonals."""
 
 
 def matrices(height: int, width: int) -> list[Memory]:
@@ -146,7 +177,7 @@ def test_diagonals(function: Callable[..., None]) -> None:
         analysis = analyse(node.kernel)
         found.append([*diagonals(node.kernel, analysis).values()])
         kernel: Kernel = wavefront(node.kernel, analysis)[0]
-        assert (kernel is not node.kernel) == bool(SLOPES[function])
+        assert (kernel is not node.kernel) == bool(SLOPES[function] or function in TRIANGLES)
         return Launch(kernel=kernel)
 
     changed = rewrite(program_of(function, *matrices(2, 2)), skewed)
@@ -271,3 +302,133 @@ def test_variables_that_repeat_an_index(function: Callable[..., None], nests: in
     for sizes in ((1, 1), (2, 5), (6, 3)):
         agree(function, *matrices(*sizes), target=cuda_target((9, 0)))
         agree(function, *matrices(*sizes))
+
+
+def both_ends_are_data(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        for j in range(1, k[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
+def the_ends_are_changed(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        for j in range(1, k[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+            k[1] = 3
+
+
+def the_end_is_out_of_reach(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        for j in range(1, k[4]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
+def the_end_is_somewhere(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        for j in range(1, k[k[2] + 4]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
+def the_end_is_a_variable(a: Tensor, b: Tensor, k: Tensor) -> None:
+    n = 0
+    for i in range(1, k[0]):
+        n = k[1]
+        for j in range(1, n):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+    a[0, 0] = n
+
+
+def the_end_is_changed_inside(a: Tensor, b: Tensor, k: Tensor) -> None:
+    n = 5
+    for i in range(1, k[0]):
+        n = n - 1
+        for j in range(1, n):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
+def the_end_is_assigned_inside(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        n = k[1]
+        for j in range(1, n):
+            n = j
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j] + n
+
+
+def the_end_is_drawn(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        n = int(bw.rand() * 4.0)
+        for j in range(1, n):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
+def the_end_comes_of_others(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        n = k[1] + k[2]
+        m = n // 2
+        for j in range(1, m):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
+def the_end_is_a_quotient(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        n = k[1] // max(k[2], 1)
+        for j in range(1, n):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
+DATA = {
+    both_ends_are_data: True,
+    the_end_comes_of_others: True,
+    the_end_is_out_of_reach: True,
+    the_ends_are_changed: False,
+    the_end_is_a_variable: False,
+    the_end_is_changed_inside: False,
+    the_end_is_assigned_inside: False,
+    the_end_is_drawn: False,
+    the_end_is_somewhere: False,
+    the_end_is_a_quotient: False,
+}
+
+
+@pytest.mark.parametrize("function", DATA, ids=lambda function: function.__name__)
+def test_bounds_that_are_data_are_read_before_the_nest(function: Callable[..., None]) -> None:
+    for dtype in (INT64, INT32):
+        arguments = (*matrices(6, 5), memory([5, 4, 2], dtype))
+        kernel = kernel_of(function, *arguments)
+        analysis = analyse(kernel)
+        hoisted = hoist_bounds(kernel, analysis)
+        assert (hoisted[0] is not kernel) == DATA[function]
+        if DATA[function]:
+            assert wavefront(*hoisted)[0] is not hoisted[0]
+        for first in (0, 1, 5):
+            arguments[2].data[0] = first
+            same(function, *arguments)
+
+
+def few_between_great_numbers(a: Tensor, b: Tensor, k: Tensor) -> None:
+    n = k[2]
+    for i in range(1, k[0]):
+        for j in range(k[1] - 1, n - 1, -1):
+            a[i, j - n] = max(a[i - 1, j - n], a[i, j - n + 1]) + b[i, j - n]
+
+
+def the_end_is_the_start(a: Tensor, b: Tensor, k: Tensor) -> None:
+    n = k[1]
+    for i in range(1, k[0]):
+        for j in range(n, n + 3):
+            a[i, j - n + 1] = max(a[i - 1, j - n + 1], a[i, j - n]) + b[i, j - n]
+
+
+@pytest.mark.parametrize("function", [few_between_great_numbers, the_end_is_the_start])
+def test_great_numbers_with_little_between(function: Callable[..., None]) -> None:
+    great = 2**61
+    arguments = (*matrices(6, 5), memory([5, great + 3, great], INT64))
+    kernel = kernel_of(function, *arguments)
+    kernel, analysis = hoist_bounds(kernel, analyse(kernel))
+    assert wavefront(kernel, analysis)[0] is kernel
+    same(function, *arguments)
+
+
+def test_an_endless_loop_in_an_empty_one() -> None:
+    same(both_ends_are_data, *matrices(6, 5), memory([1, 2**62, 2], INT64))
+    same(both_ends_are_data, *matrices(6, 5), memory([-(2**63), 2**62, 2], INT64))

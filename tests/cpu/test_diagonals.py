@@ -1,0 +1,77 @@
+"""Tables of dynamic programming, bit for bit: on processors, and on an emulated GPU along diagonals of blocks."""
+
+# pyright: basic
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.ir.nodes import For, Role
+from brickwork.ir.walk import statements
+from cpu.test_entry_cuda_emulated import rig_of
+from support.kernels_tables import TABLES, best_paths, edit_distance, sequences, spoken, sums_of_paths
+
+SIZES = [(3, 5, 7), (2, 9, 4), (4, 1, 1)]
+LARGE = (2, 40, 37)
+
+
+def results(found):
+    return found if isinstance(found, (tuple, list)) else (found,)
+
+
+def expected(function, arguments):
+    return results(bw.op(function).python(*arguments))
+
+
+def agree(function, found, arguments):
+    for one, other in zip(expected(function, arguments), results(found), strict=True):
+        if function is sums_of_paths:  # Functions of the host's library and of the compiler's may differ by a bit.
+            torch.testing.assert_close(other, one)
+        else:
+            assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("size", [*SIZES, LARGE])
+@pytest.mark.parametrize("function", TABLES, ids=lambda function: function.__name__)
+def test_on_processors(function, size):
+    arguments = TABLES[function](*size)
+    agree(function, bw.op(function)(*arguments), arguments)
+
+
+@pytest.mark.parametrize("function", TABLES, ids=lambda function: function.__name__)
+def test_on_a_grid(function):
+    outputs = inspect.getsource(function).count("tuple[Tensor, Tensor]") + 1
+    for size in (*SIZES, LARGE):
+        arguments = TABLES[function](*size)
+        rig = rig_of(function, *arguments)
+        agree(function, rig.call(*arguments, outputs=outputs), arguments)
+    loops = [node for each in rig.gpu.launches for node in statements(each.kernel.body) if isinstance(node, For)]
+    assert any(node.role is Role.BLOCK for node in loops)
+    assert any(node.role is Role.THREAD for node in loops)
+
+
+FAILURES = [
+    (edit_distance, sequences, 2, 6),
+    (edit_distance, sequences, 3, 8),
+    (best_paths, spoken, 2, 6),
+    (best_paths, spoken, 3, 8),
+    (best_paths, spoken, 1, 4),
+    (best_paths, spoken, 1, -5),
+]
+
+
+@pytest.mark.parametrize(("function", "make", "place", "value"), FAILURES)
+def test_what_is_too_long_fails_in_its_own_sample(function, make, place, value):
+    arguments = make(3, 5, 7)
+    arguments[place][1] = value
+    if place == 1:
+        arguments[3][1], arguments[2][1] = 7, 5
+    for call in (bw.op(function), bw.op(function).python):
+        with pytest.raises(IndexError):
+            call(*arguments)
+    rig = rig_of(function, *arguments)
+    with pytest.raises(IndexError):
+        rig.call(*arguments), rig.call(*arguments)
