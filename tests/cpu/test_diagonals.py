@@ -9,10 +9,16 @@ import pytest
 import torch
 
 import brickwork as bw
-from brickwork.ir.nodes import For, Role
-from brickwork.ir.walk import statements
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import For, Launch, Role
+from brickwork.ir.walk import statements, walk
+from brickwork.transform.pipeline import schedule_program
 from cpu.test_entry_cuda_emulated import rig_of
+from support.gradients import derived
 from support.kernels_tables import TABLES, best_paths, edit_distance, sequences, spoken, sums_of_paths
+from support.lowering import nested
+from support.scheduling import GPU
+from support.tensors import to_memory
 
 SIZES = [(3, 5, 7), (2, 9, 4), (4, 1, 1)]
 LARGE = (2, 40, 37)
@@ -75,3 +81,22 @@ def test_what_is_too_long_fails_in_its_own_sample(function, make, place, value):
     rig = rig_of(function, *arguments)
     with pytest.raises(IndexError):
         rig.call(*arguments), rig.call(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [(best_paths, torch.int32), (sums_of_paths, torch.int32), (sums_of_paths, torch.int64)],
+)
+def test_gradients_run_along_diagonals_too(function, dtype):
+    logits, labels, *lengths = spoken(2, 5, 6)
+    arguments = (logits, labels, *(item.to(dtype) for item in lengths))
+    program = derived(function, arguments)
+    pieces, _ = schedule_program(program, GPU)
+    kernels = [node.kernel for node in walk(pieces) if isinstance(node, Launch)]
+    shared = [node for kernel in kernels for node in statements(kernel.body) if isinstance(node, For)]
+    assert [node.role for node in shared if node.index.name == "u_diagonal"] == [Role.SEQUENTIAL] * 2
+    assert sum(node.role is Role.THREAD and node.index.name == "t" for node in shared) == 2
+    gradient = torch.randn(2, 5, 7, generator=torch.Generator().manual_seed(0))
+    given = [to_memory(item) for item in (*arguments, gradient)]
+    expected, found = (run_program(each, given, check=each is pieces) for each in (program, pieces))
+    assert [nested(item) for item in found] == [nested(item) for item in expected]

@@ -31,6 +31,7 @@ from functools import cache
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
+from brickwork.ir import build
 from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Launch, Node, Program, Symbol, Tensor
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.records import dataclass
@@ -147,8 +148,10 @@ def schedule_kernel(
         versions = [Version("lanes", conditions, schedule), Version("", (), nested)]
         fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed), "lanes")
     for version in _for_sizes(kernel, analysis, target, schedule, less):
-        versions.insert(0, version)
         needed = conjunction(version.conditions)
+        if build.is_constant(needed, 0):
+            continue
+        versions.insert(0, version)
         fast = with_guard(needed, _fast(body, analysis, version.schedule, target, fixed), fast, version.name)
         schedule = version.schedule if version.name == TILES else schedule
     fast = specialise(body.chosen(fast), fixed)
