@@ -69,7 +69,7 @@ def _are_fixed(loop: For, live: frozenset[Symbol]) -> bool:
     for item in ahead:
         if not isinstance(item, Assign) or read_symbols(item.value) & changing:
             return False
-        if effects(item).draws or effects(item).loads & effects(loop).changes:
+        if effects(item).loads & effects(loop).changes:
             return False
         if any(map(may_divide_by_zero, walk(item.value))):
             return False

@@ -84,7 +84,7 @@ def _boxes(kernel: Kernel, analysis: Analysis, numbers: Iterator[int]) -> Iterat
         slanted = outer.index in read_symbols((inner.start, inner.stop))
         box = rectangle_of(outer, inner) if slanted else outer
         ends = [loop.stop for loop in (outer, inner) if not _is_small(_loop(loop, analysis).stop, analysis)]
-        large = [_variable(end, outer) for end in ends]
+        large = [ending_variable(end, outer) for end in ends]
         if box is not None and None not in large and (slanted or large):
             yield (
                 outer.index,
@@ -93,15 +93,15 @@ def _boxes(kernel: Kernel, analysis: Analysis, numbers: Iterator[int]) -> Iterat
 
 
 @legality
-def _variable(end: Expression, outer: For) -> Symbol | None:
-    """Return the variable of which, but for a literal, the end of a loop in a nest is made, where nothing else begins.
+def ending_variable(end: Expression, outer: For) -> Symbol | None:
+    """Return the variable that the end of a loop in a nest is, or that and a literal, where it may be limited.
 
-    Were there another term, few iterations could lie between two great numbers.
+    Were there another term, or did a loop begin with it, few iterations could lie between two great numbers.
     """
     match sum_of(end):
-        case Sum(terms=((Read(symbol=symbol), 1),), constant=rest) if abs(rest) < FOREVER:
-            starts = [loop.start for loop in statements(outer) if isinstance(loop, For)]
-            return None if symbol in read_symbols(starts) | assigned_symbols(outer) else symbol
+        case Sum(terms=((Read(symbol=symbol), 1),), constant=more) if 0 <= more <= ROOM:
+            around = read_symbols([outer.start, *(loop.start for loop in outer.body if isinstance(loop, For))])
+            return None if symbol in around | assigned_symbols(outer) else symbol
         case _:
             return None
 
@@ -128,12 +128,10 @@ def _along(kernel: Kernel, boxes: Mapping[Symbol, Block], slopes: Mapping[Symbol
             if isinstance(nest, For):
                 skewed: Statement = _skewed(nest, slopes[outer.index], numbers)
                 if read_symbols((outer.stop, inner.stop)) & assigned:
-                    # An empty loop beside an endless one: the diagonals would be endless.
-                    runs = (
-                        build.apply("lt", loop.start, loop.stop)
-                        for loop in (nest, nest.body[0])
-                        if isinstance(loop, For)
-                    )
+                    # An empty loop beside an endless one, or an end that wraps: the diagonals would be endless.
+                    slanted = outer.index in read_symbols((inner.start, inner.stop))
+                    loops = (outer, nest.body[0] if slanted else inner)
+                    runs = (build.apply("lt", loop.start, loop.stop) for loop in loops if isinstance(loop, For))
                     skewed = If(condition=conjunction(runs), then=(skewed,), loc=nest.loc)
                 nests[outer.index] = (*ahead, skewed)
     return _with_loops(kernel, nests)

@@ -11,15 +11,16 @@ import torch
 
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
+from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT32, INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Kernel, Launch, Node
+from brickwork.ir.nodes import Assign, Expression, For, Kernel, Launch, Node, Statement, Symbol
 from brickwork.ir.walk import rewrite
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.hoist_bounds import hoist_bounds
 from brickwork.transform.pipeline import schedule_kernel
-from brickwork.transform.wavefront import diagonals, wavefront
+from brickwork.transform.wavefront import diagonals, ending_variable, wavefront
 from support.lowering import memory, nested, program_of
 from support.scheduling import agree, kernel_of, same
 
@@ -361,6 +362,29 @@ def the_end_is_drawn(a: Tensor, b: Tensor, k: Tensor) -> None:
             a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
 
 
+def the_end_is_a_part_of_a_length(a: Tensor, b: Tensor, k: Tensor) -> None:
+    h = k[0]
+    for i in range(h):
+        n = 8 // h
+        for j in range(1, n):
+            a[i + 1, j] = max(a[i, j], a[i + 1, j - 1]) + b[i, j]
+
+
+def two_ends_in_turn(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        n = k[1]
+        n = n * n % 4
+        for j in range(1, n):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
+def a_store_stands_before(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        b[0, 0] = b[0, 0] * 0.5 + 1.0
+        for j in range(1, k[1]):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[0, 0]
+
+
 def the_end_comes_of_others(a: Tensor, b: Tensor, k: Tensor) -> None:
     for i in range(1, k[0]):
         n = k[1] + k[2]
@@ -387,6 +411,9 @@ DATA = {
     the_end_is_drawn: False,
     the_end_is_somewhere: False,
     the_end_is_a_quotient: False,
+    the_end_is_a_part_of_a_length: False,
+    two_ends_in_turn: False,
+    a_store_stands_before: False,
 }
 
 
@@ -432,3 +459,33 @@ def test_great_numbers_with_little_between(function: Callable[..., None]) -> Non
 def test_an_endless_loop_in_an_empty_one() -> None:
     same(both_ends_are_data, *matrices(6, 5), memory([1, 2**62, 2], INT64))
     same(both_ends_are_data, *matrices(6, 5), memory([-(2**63), 2**62, 2], INT64))
+
+
+def backwards(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(k[0] - 1, -1, -1):
+        for j in range(k[1] - 1, -1, -1):
+            a[i, j] = max(a[i + 1, j], a[i, j + 1]) + b[i, j]
+
+
+def test_ends_that_wrap() -> None:
+    for ends in ([5, 4], [0, 4], [-(2**63), 4], [5, -(2**63)], [0, 2**62]):
+        same(backwards, *matrices(6, 5), memory(ends, INT64))
+
+
+def test_what_the_end_of_a_loop_may_be() -> None:
+    i, j, n, m = (Symbol(name, place, INT64) for place, name in enumerate("ijnm"))
+
+    def found(end: Expression, start: Expression = build.integer(0), *body: Statement) -> Symbol | None:
+        inner = For(index=j, start=start, stop=end, body=body)
+        return ending_variable(end, For(index=i, start=build.integer(0), stop=build.read(m), body=(inner,)))
+
+    assert found(build.read(n)) == found(build.add(build.read(n), build.integer(1))) == n
+    assert found(build.read(n), build.read(m)) == found(build.add(build.read(n), build.integer(8))) == n
+    assert found(build.read(n), build.read(n)) is None
+    assert found(build.read(n), build.integer(0), Assign(symbol=n, value=build.integer(1))) is None
+    assert found(build.sub(build.read(n), build.integer(1))) is None
+    assert found(build.add(build.read(n), build.integer(2**60))) is None
+    assert found(build.add(build.read(n), build.read(m))) is None
+    assert found(build.sub(build.integer(1), build.read(n))) is None
+    outer = For(index=i, start=build.read(n), stop=build.read(n), body=())
+    assert ending_variable(build.read(n), outer) is None
