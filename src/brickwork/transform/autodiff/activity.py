@@ -19,6 +19,12 @@ class Activity:
 
     found: frozenset[Symbol | Tensor]
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The active tensors but for locals, by number."""
+        found = (item for item in self.found if isinstance(item, Tensor) and not item.is_local)
+        return sorted(found, key=lambda item: item.number)
+
     def is_active(self, expression: Expression) -> bool:
         """Whether an expression depends on something active in a way that has a derivative."""
         return any(item in self.found for item in leaves(expression))

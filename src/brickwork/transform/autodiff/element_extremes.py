@@ -29,7 +29,7 @@ from typing import cast
 from brickwork.analysis.definitions import LARGEST
 from brickwork.analysis.searches import EXTREMES, MIRRORED, without_numbers
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL, INT64, DType, value_dtype
+from brickwork.ir.dtypes import BOOL, INT64, DType
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
@@ -44,7 +44,6 @@ from brickwork.ir.nodes import (
     Node,
     Random,
     Read,
-    Select,
     Size,
     Statement,
     Store,
@@ -90,11 +89,11 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is `active`, the tensors that the host makes, and the results that are known as they are in the end."""
+    """What is `active`, the tensors that the host makes, and those that change places."""
 
     active: Collection[Symbol | Tensor]
     allocated: Mapping[Tensor, Allocate]
-    saved: Mapping[Tensor, Tensor]
+    exchanged: Collection[Tensor]
 
     def alike(self, expression: Expression, tensor: Tensor, other: Tensor) -> Expression:
         """Return an expression with the sizes of the other of two tensors that are made alike."""
@@ -119,7 +118,7 @@ def choose_element_extremes(
 
     `allocated` are the tensors that the host makes, `saved` the results that are known as they are after the kernel.
     """
-    known, chosen = _Known(active, allocated, saved), Chosen(_with_nested_choices(block))
+    known, chosen = _Known(active, allocated, effects(block).rebinds), Chosen(_with_nested_choices(block))
     place = 0
     while place < len(chosen.block):
         root = chosen.block[place]
@@ -128,13 +127,14 @@ def choose_element_extremes(
             place += 1
             continue
         tensor, made = update.store.tensor, allocated.get(update.store.tensor)
-        before, after = effects(chosen.block[:place]), effects(chosen.block[place + 1 :])
-        fresh = made is not None and tensor not in before.changes | after.rebinds
-        fill = made.fill if fresh and made is not None and isinstance(made.fill, Constant) else None
-        final = saved.get(tensor) if tensor not in after.changes else None
-        nests = (*update.rest, *_Finder(update, active, names, chosen).nests(fill, final))
+        is_first = tensor not in effects(chosen.block[:place]).changes
+        is_last = tensor not in effects(chosen.block[place + 1 :]).changes
+        fill = made.fill if made is not None and is_first and isinstance(made.fill, Constant) else None
+        nests = (
+            *update.rest,
+            *_Finder(update, active, names, chosen).nests(fill, saved.get(tensor) if is_last else None),
+        )
         chosen.block = (*chosen.block[:place], *nests, *chosen.block[place + 1 :])
-        place += len(nests)
     return chosen if chosen.made else replace(chosen, block=block)
 
 
@@ -174,11 +174,11 @@ class _Form:
 @legality
 def _update_of(root: For, block: Block, known: _Known) -> _Update | None:
     """Return an update of an active tensor in a nest of a kernel's body that can be taken apart, if there is one."""
-    found = effects(root)
-    if found.jumps or found.whiles or found.rebinds or found.draws:
+    if effects(root).jumps:
         return None
     for place in places(root):
-        if place.store.tensor in known.active and not place.store.tensor.is_local and place.store.combine is None:
+        tensor = place.store.tensor
+        if tensor in known.active and tensor not in known.exchanged and not tensor.is_local:
             update = _taken_apart(root, place, block, known)
             if update is not None:
                 return update
@@ -199,7 +199,7 @@ def _taken_apart(root: For, place: Place, block: Block, known: _Known) -> _Updat
     if form.choice is not None:
         steps, before = place.steps[:-1], (*place.steps[-1].before, *place.before)
         beside = _beside(root, form.choice, store, known, values)
-    keys = _keys(place, values, found.assigns, changed)
+    keys = _keys(place, values, found.assigns)
     rest = _without(root, removed, store.tensor)
     if beside is None or rest is None or not keys:
         return None
@@ -293,17 +293,14 @@ def _levels(
 
 
 @legality
-def _keys(
-    place: Place, values: Mapping[Symbol, Expression], assigned: Collection[Symbol], changed: Collection[Tensor]
-) -> tuple[Expression, ...]:
+def _keys(place: Place, values: Mapping[Symbol, Expression], assigned: Collection[Symbol]) -> tuple[Expression, ...]:
     """Return what tells the iterations apart that reach one element; nothing if one alone does."""
     own = {node.symbol for index in place.store.indices if isinstance(node := _plain(index, values), Read)}
     keys: list[Expression] = []
     for loop in place.loops:
         if loop.index in own:
             continue
-        bounds = effects((loop.start, loop.stop))
-        if keys and not bounds.reads & {*assigned} and not bounds.loads & {*changed}:
+        if keys and not read_symbols((loop.start, loop.stop)) & {*assigned}:
             offset = build.sub(build.read(loop.index), loop.start)
             keys[-1] = build.add(build.mul(keys[-1], build.iterations(loop.start, loop.stop)), offset)
         else:
@@ -334,7 +331,7 @@ def _beside(root: For, choice: If, store: Store, known: _Known, values: Mapping[
     indices = [_plain(index, own) for index in store.indices]
     for other in stores:
         touched = sum(isinstance(node, Load | Store) and node.tensor == other.tensor for node in walk(root))
-        if touched != 1 or other.tensor.is_local or other.combine is not None:
+        if touched != 1 or other.tensor.is_local:
             return None
         if [_plain(known.alike(index, other.tensor, store.tensor), own) for index in other.indices] != indices:
             return None
@@ -352,9 +349,9 @@ def _without(root: For, removed: Statement, tensor: Tensor) -> For | None:
             if node is not removed and not (isinstance(node, Assign) and tensor in effects(node.value).loads)
         )
 
-    (rest,) = rewrite_blocks((root,), visit)
+    rest = replace(root, body=rewrite_blocks(root.body, visit))
     touched = any(isinstance(node, Load | Store) and node.tensor == tensor for node in walk(rest))
-    return None if touched or not isinstance(rest, For) else rest
+    return None if touched else rest
 
 
 def _assigned_less(root: For, rest: For) -> frozenset[Symbol]:
@@ -368,7 +365,7 @@ def _does_something(rest: For, block: Block) -> bool:
     """Whether a nest in a kernel's body stores something, or leaves something that is read elsewhere."""
     found = effects(rest)
     others = read_symbols(tuple(node for node in block if node is not rest))
-    return bool(found.stores or found.fails or found.assigns & others)
+    return bool(found.stores or found.assigns & others)
 
 
 # ---------------------------------------------------------------- what is the same when it is computed again
@@ -377,20 +374,24 @@ def _does_something(rest: For, block: Block) -> bool:
 @legality
 def _is_exact(value: Expression, kind: DType, opaque: Collection[Symbol]) -> bool:
     """Whether a value is the same each time that it is computed, and is stored in a tensor of a type as it is."""
-    half = kind.bits == HALF
-    if value.dtype != value_dtype(kind) or not _is_steady(value, opaque):
-        return False
     nodes = (cast("Expression", node) for node in walk(value))
     floats = [node for node in nodes if node.dtype.is_float]
+    if kind.bits == HALF:
+        return all(_is_half(node, kind) for node in floats)
     rounded = sum(isinstance(node, Apply) and node.operator.name in _ROUNDED for node in floats)
-    if not half:
-        return rounded <= 1
-    stored = all(isinstance(node, Apply | Select) or _is_of(node, kind) for node in floats)
-    return stored and not rounded and all(node.operator.name in _HALF for node in floats if isinstance(node, Apply))
+    return rounded <= 1 and _is_steady(value, opaque)
 
 
-def _is_of(node: Expression, kind: DType) -> bool:
-    return isinstance(node, Load) and node.tensor.type.dtype == kind
+@legality
+def _is_half(node: Expression, kind: DType) -> bool:
+    """Whether a part of a value is one of a half type."""
+    match node:
+        case Load(tensor=tensor):
+            return tensor.type.dtype == kind
+        case Apply(operator=operator):
+            return operator.name in _HALF
+        case _:
+            return False
 
 
 @legality

@@ -143,11 +143,10 @@ def _derived(
     noted = SavedPlaces(kept, kernel.scalars, _finality(kernel), names)
     kernel, active, chosen = _prepared(kernel, asked, given, (allocated, kept), names, noted)
     allocated |= {item.tensor: item for item in chosen.made}
-    analysis = unguarded_analysis(kernel := _kernel(kernel, kernel.body, told, {}))
+    kernel = _kernel(kernel, kernel.body, (*told, *chosen.made), {})
+    analysis = unguarded_analysis(kernel)
     states = ReachingStores(kernel, analysis)
-    shared = (item for item in active.found if isinstance(item, Tensor) and not item.is_local)
-    tensors = sorted(shared, key=lambda item: item.number)
-    found = adjoints(kernel.body, tensors, asked, given, states, names, results)
+    found = adjoints(kernel.body, active.tensors, asked, given, states, names, results)
     lengths = TripCounts(kernel.body, kernel.scalars)
     tapes = Tapes(TripCounts(kernel.body, kernel.scalars, reached=True) if reached else lengths, names, lengths)
     replay = Replay(states, tapes, names, allocated, found.tensors, varying_loops(kernel.body), kept)
@@ -194,8 +193,7 @@ def _prepared(
     body = choose_extremes(kernel.body, activity(kernel.body, asked, given, constant).found, names, noted)
     chosen = choose_element_extremes(body, activity(body, asked, given, constant).found, *known, names)
     body = branched(chosen.block, activity(chosen.block, asked, given, constant), names)
-    kernel = _kernel(kernel, body, chosen.made, {}) if chosen.made else replace(kernel, body=body)
-    return kernel, activity(body, asked, given, constant), chosen
+    return replace(kernel, body=body), activity(body, asked, given, constant), chosen
 
 
 def _finality(kernel: Kernel) -> Callable[[Store], bool]:
