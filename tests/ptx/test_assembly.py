@@ -17,8 +17,8 @@ from support.ptx import assemble, program_for_gpu, ptx_of
 
 CAPABILITIES = [(7, 5), (12, 0)]
 """The oldest and the newest; `test_registers.py` assembles for those between."""
-SPILLED = 8
-"""Bytes: the assembler gives up a register or two now and then so that more threads fit."""
+SPILLED = 12
+"""Bytes: the assembler gives up two or three registers now and then so that more threads fit."""
 NEWEST_TESTED = cuda_target((9, 0))
 _SHIFTS = (9, 9, [0, 0], [6, 0], [2, 5])
 

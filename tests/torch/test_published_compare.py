@@ -2,6 +2,7 @@
 
 # pyright: basic
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ import torch
 from benchmarks.published import PUBLISHED
 from benchmarks.published.__main__ import main
 from benchmarks.published.compare import BASE, OURS, THEIRS, EndedError, Worker, cases, compare, differences
+from benchmarks.published.measured import rows
 from benchmarks.published.peers import PEERS, Kernels, listed
 from benchmarks.published.worker import FORWARD, GRADIENT, Contender, weights
 from brickwork.bench.record import load_all
@@ -168,3 +170,8 @@ def test_the_inputs_of_two_processes_are_the_same(folder):
         ours.first()
         theirs.first()
         assert not differences(list(ours.results(ours.last)), list(theirs.results(theirs.last)))
+
+
+def test_the_page_has_the_table_of_the_record():
+    page = (Path(__file__).parents[2] / "benchmarks/published/README.md").read_text()
+    assert "\n".join(rows()) in page
