@@ -23,7 +23,7 @@ from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 
 UNKNOWN_STEPS = 256
-"""Steps taken for a loop whose length is known on the device only."""
+"""Steps taken for a loop whose length is known on the device only: a warp each, where there are many such loops."""
 STEPS_EACH = 8
 """Steps of a loop that a thread takes one after the other where there are enough threads for all of the grid."""
 ENOUGH_THREADS = 1 << 18

@@ -75,7 +75,7 @@ UNROLLED = 8
 UNROLLED_TOGETHER = 4
 """The same where iterations run together: they need registers, too."""
 LARGE_STEP = 400
-"""Nodes of an iteration of a recurrence that is too large to be written out."""
+"""Nodes of an iteration of a recurrence that is too large to be written out; chosen, not measured."""
 LIGHT_PIECE = 4096
 """Least iterations for a block of threads that accumulates."""
 SHORT = 32
