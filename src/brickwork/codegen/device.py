@@ -34,6 +34,8 @@ from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements
 from brickwork.target.target import Target
 
+SHARED_BYTES = "bw-shared-bytes"
+"""The attribute of a kernel that says how many bytes of shared memory its launch gives each block."""
 _SIZE = Known(0, 2**48 - 1)
 """More elements than a memory has."""
 _NARROW_SIZE = Known(0, NARROW_SIZE - 1)
@@ -48,6 +50,8 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
     header = f'nounwind "nvvm.maxntid"="{grid.threads}"'
     if grid.least_blocks > 1:
         header += f' "nvvm.minctasm"="{grid.least_blocks}"'
+    if grid.tile is not None:
+        header += f' "{SHARED_BYTES}"="{grid.tile.shared_bytes}"'
     writer = NarrowingWriter(module, name, "ptx_kernel void", _parameters(kernel, layout, grid), header)
     state = State(
         module=module,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from brickwork.codegen.tile import Tile, tile_in
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Check, For, Kernel, Load, Node, Random, Role, Store, While
 from brickwork.ir.walk import read_symbols, statements, walk
@@ -52,6 +53,8 @@ class Grid:
     form: Form
     loops: tuple[For, ...]
     body: Block
+    tile: Tile | None = None
+    """The tile of a contraction that a block runs."""
 
     @property
     def threads(self) -> int:
@@ -60,6 +63,8 @@ class Grid:
             case Form.PARALLEL:
                 unrolled = any(isinstance(node, For) and node.unrolled > 1 for node in statements(self.body))
                 return UNROLLED_THREADS if unrolled else PARALLEL_THREADS
+            case Form.BLOCK if self.tile is not None:
+                return self.tile.threads
             case Form.BLOCK:
                 return LONE_THREADS if self.turns else MOST_THREADS
             case Form.SERIAL:
@@ -108,7 +113,7 @@ def grid_of(kernel: Kernel) -> Grid:
             return Grid(Form.PARALLEL, loops, loops[-1].body)
         if loop.role is Role.BLOCK:
             loops = _nest(loop)
-            return Grid(Form.BLOCK, loops, loops[-1].body)
+            return Grid(Form.BLOCK, loops, loops[-1].body, tile_in(loops[-1].body))
     return Grid(Form.SERIAL, (), kernel.body)
 
 

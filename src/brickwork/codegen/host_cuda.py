@@ -118,7 +118,7 @@ def emit_launch(host: Host, cuda: Cuda, kernel: Kernel) -> None:
         cell = host.kernels[kernel.name].removeprefix("@")
         host.state.module.globals[cell] = f"@{cell} = external global ptr"
         sizes = (geometry.x, geometry.y, geometry.block, geometry.teams)
-        grid = (f"ptr @{cell}", *(f"i32 {size}" for size in sizes))
+        grid = (f"ptr @{cell}", *(f"i32 {size}" for size in sizes), f"i32 {geometry.shared}")
         parameters = (f"ptr {context}", f"i64 {_WORD * layout.length}", f"ptr {cuda.session}")
         _require_success(host, cuda, writer.call("i64", "@bw_cuda_launch", (*grid, *parameters)))
 

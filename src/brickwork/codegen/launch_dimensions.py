@@ -47,6 +47,8 @@ class LaunchDimensions:
     y: str
     block: str
     teams: str = "1"
+    shared: int = 0
+    """Bytes of shared memory for each block, beside what the kernel declares."""
 
 
 def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> LaunchDimensions:
@@ -62,11 +64,19 @@ def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kerne
         total = writer.emit(f"mul i64 {total}, {count}") if total else count
     if grid.form is Form.PARALLEL:
         blocks, block, teams = _divided(writer, total, grid.threads), str(grid.threads), "1"
+    elif grid.tile is not None:
+        blocks, block, teams = total, str(grid.threads), "1"
     else:
         blocks, block, teams = _teams(scalar, writer, kernel, total)
     x = writer.emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
     y = _divided(writer, blocks, MOST_BLOCKS)
-    return LaunchDimensions(writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block, teams)
+    return LaunchDimensions(writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block, teams, shared_bytes(kernel))
+
+
+def shared_bytes(kernel: Kernel) -> int:
+    """Return the bytes of shared memory that a kernel's launch gives each block."""
+    tile = grid_of(kernel).tile
+    return 0 if tile is None else tile.shared_bytes
 
 
 def _table(scalar: Scalar, writer: FunctionWriter, grid: Grid) -> LaunchDimensions:

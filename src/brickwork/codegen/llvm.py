@@ -74,7 +74,8 @@ def compile_device(text: str, target: Target, library: bytes | None) -> str:
         if not function.is_declaration and function.name.startswith(PREFIX):
             function.linkage = "internal"
     for variable in module.global_variables:
-        variable.linkage = "internal"
+        if not variable.is_declaration:
+            variable.linkage = "internal"
     return machine.emit_assembly(_optimised(module, machine, 3))
 
 

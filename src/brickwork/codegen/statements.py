@@ -12,6 +12,7 @@ from typing import assert_never
 
 from brickwork.codegen import arrays, lanes, loops, work_sharing
 from brickwork.codegen.atomics import emit_update
+from brickwork.codegen.contraction import emit_contraction
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all, emit_expression
 from brickwork.codegen.failures import emit_checks, may_be_tested_together
@@ -141,7 +142,9 @@ def _emit_store(state: State, statement: Store) -> None:
 def _emit_for(state: State, loop: For) -> None:
     if loop.role is not Role.PARALLEL and any(isinstance(node, If | While) for node in statements(loop.body)):
         state = replace(state, apart=True)
-    if state.width == 1 and not state.parallel and loop.role is Role.PARALLEL:
+    if loop.role is Role.TILE:
+        emit_contraction(state, loop, emit_block)
+    elif state.width == 1 and not state.parallel and loop.role is Role.PARALLEL:
         emit_parallel(state, loop, emit_block)
     elif state.team is not None and not state.team.alone and loop.role is Role.THREAD:
         work_sharing.emit_work_sharing(state, state.team, loop, emit_block)

@@ -34,7 +34,7 @@ def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: 
     enough = writer.emit(f"icmp sge i64 {left}, {width if twice else 1}")
     writer.branch_if(enough, body, rest)
     writer.place(body)
-    emit_lanes(_masked(inner, None if twice else left), loop, first, latch, emit_block)
+    emit_lanes(masked(inner, None if twice else left), loop, first, latch, emit_block)
     writer.place(latch)
     writer.store("i64", writer.emit(f"add i64 {first}, {width}"), counter)
     writer.branch(head)
@@ -42,7 +42,7 @@ def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: 
     if twice:
         writer.branch_if(writer.emit(f"icmp sgt i64 {left}, 0"), tail, done)
         writer.place(tail)
-        emit_lanes(_masked(inner, left), loop, first, done, emit_block)
+        emit_lanes(masked(inner, left), loop, first, done, emit_block)
     writer.place(done)
     for group in joined_together(loop.reductions):
         _combine(state, inner, group)
@@ -59,7 +59,7 @@ def lane_state(state: State, loop: For) -> State:
     return inner
 
 
-def _masked(state: State, left: str | None) -> State:
+def masked(state: State, left: str | None) -> State:
     """Return the state in which the first `left` lanes are active; all if it is None."""
     if left is None:
         return state

@@ -212,9 +212,10 @@ bad:
   ret i64 %error
 }
 
-; Launches the kernel of a cell with a context as its parameters; Python loads it if the cell has none yet.
+; Launches the kernel of a cell with a context as its parameters and so many bytes of shared memory; Python loads it if the cell has none yet.
 ; Returns 0, the driver's error, or -3 (it cannot be loaded).
-define i64 @bw_cuda_launch(ptr %cell, i32 %x, i32 %y, i32 %block, i32 %teams, ptr %context, i64 %bytes, ptr %session) {
+define i64 @bw_cuda_launch(ptr %cell, i32 %x, i32 %y, i32 %block, i32 %teams, i32 %shared, ptr %context,
+  i64 %bytes, ptr %session) {
   %bytes.at = alloca i64
   %extra = alloca [5 x ptr]
   store i64 %bytes, ptr %bytes.at
@@ -239,7 +240,7 @@ bad:
   ret i64 %r.load
 launch:
   %kernel = load ptr, ptr %cell
-  %r = call i32 @cuLaunchKernel(ptr %kernel, i32 %x, i32 %y, i32 1, i32 %block, i32 %teams, i32 1, i32 0, ptr %stream,
+  %r = call i32 @cuLaunchKernel(ptr %kernel, i32 %x, i32 %y, i32 1, i32 %block, i32 %teams, i32 1, i32 %shared, ptr %stream,
     ptr null, ptr %extra)
   %error = zext i32 %r to i64
   ret i64 %error

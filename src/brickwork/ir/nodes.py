@@ -260,6 +260,8 @@ class Role(Enum):
     VECTOR = "vector"  # each lane of a SIMD vector runs an iteration
     BLOCK = "block"  # each iteration is run by a block of threads, in lockstep and with the same values
     THREAD = "thread"  # inside BLOCK: iterations are shared out among the block's threads; a barrier follows
+    TILE = "tile"  # inside BLOCK: rows, or columns, of a tile of a contraction, `width` at most
+    CONTRACT = "contract"  # inside TILE: the depth of a contraction, of which `width` iterations are staged at once
 
 
 @dataclass(frozen=True, slots=True)

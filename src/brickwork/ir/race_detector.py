@@ -22,6 +22,9 @@ from brickwork.records import dataclass
 Element: TypeAlias = tuple[int, int]
 """The identity of a storage and a position in it."""
 
+_SHARED = frozenset({Role.THREAD, Role.TILE})
+"""The loops whose iterations are for threads of a block; a barrier follows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -77,7 +80,7 @@ class Detector:
     def leave(self) -> None:
         """End the innermost watched loop."""
         left = self._watches.pop()
-        if left.loop.role is Role.THREAD:
+        if left.loop.role in _SHARED:
             for watch in self._watches:
                 watch.steps.clear()
 
@@ -106,7 +109,7 @@ class Detector:
         block = self._watches[place]
         if now.writes and element in block.steps and element not in self._own:
             raise RaceError(_describe_step(block.loop, block.steps[element], now))
-        if Role.THREAD in roles[place:]:
+        if not _SHARED.isdisjoint(roles[place:]):
             return
         if now.writes:
             block.steps.clear()

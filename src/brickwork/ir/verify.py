@@ -260,13 +260,14 @@ class _Verifier:
         )
         _require(not read_symbols(bounds) & assigned_symbols(node.body), "a loop changes its bounds", node.loc)
         _require(node.width >= 1, "a loop has at least one lane", node.loc)
-        lanes = node.width == 1 or node.role in {Role.VECTOR, Role.PARALLEL, Role.THREAD}
+        lanes = node.width == 1 or node.role not in {Role.SEQUENTIAL, Role.BLOCK}
         _require(lanes, "loops in order and those for blocks have no lanes", node.loc)
         across = node.role is Role.PARALLEL and node.across > 0 and node.across & (node.across - 1) == 0
         _require(across or node.across == 0, "threads lie along parallel loops, and are a power of two", node.loc)
         unrolled = node.unrolled == 1 or (node.role is Role.SEQUENTIAL and node.unrolled & (node.unrolled - 1) == 0)
         _require(node.unrolled >= 1 and unrolled, "loops in order are unrolled by powers of two", node.loc)
-        _require(self.in_block or node.role is not Role.THREAD, "threads share out loops inside of blocks", node.loc)
+        shared = node.role in {Role.THREAD, Role.TILE}
+        _require(self.in_block or not shared, "threads share out loops inside of blocks", node.loc)
         for reduction in node.reductions:
             _require(reduction.operator.name in ASSOCIATIVE, f"no reduction by `{reduction.operator}`", node.loc)
             _require(reduction.symbol in defined, f"the reduction `{reduction.symbol.name}` has no start", node.loc)

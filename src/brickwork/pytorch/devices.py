@@ -28,7 +28,7 @@ from brickwork.host.support import device_table
 from brickwork.pytorch import libtorch
 from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
-from brickwork.runtime.device_code import Gpu, function_on, load_kernel
+from brickwork.runtime.device_code import Gpu, function_on, load_kernel, shared_bytes
 from brickwork.target.cuda import OLDEST, cuda_target
 from brickwork.target.target import Target
 
@@ -62,8 +62,8 @@ class Devices:
     """The process whose GPUs these are: in one that it forks, CUDA does not work, and the record is not its own."""
     gpus: dict[int, Gpu] = field(default_factory=dict[int, Gpu])
     """The GPUs that are ready, by index."""
-    loaded: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
-    """The kernels that are loaded, each with the architecture that it is for."""
+    loaded: list[tuple[str, int, int]] = field(default_factory=list[tuple[str, int, int]])
+    """The kernels that are loaded, each with the architecture that it is for, and its bytes of shared memory."""
     unloaded: dict[int, _Unloaded] = field(default_factory=dict[int, _Unloaded])
     """The others, by the address of the cell."""
     owners: dict[int, EntryDescription] = field(default_factory=dict[int, EntryDescription])
@@ -85,9 +85,9 @@ class Devices:
                 with nvidia.using(gpu.context):
                     self.record, self.record_on_device.value = nvidia.pinned(RECORD_WORDS * _WORD)
                 self.process = os.getpid()
-            for architecture, kernel in self.loaded:
+            for architecture, kernel, shared in self.loaded:
                 if architecture == target.cpu:
-                    function_on(nvidia, kernel, gpu)
+                    function_on(nvidia, kernel, gpu, shared)
             self.gpus[index] = gpu
             words = device_table([(int(target.cpu.removeprefix("sm_")), gpu.context)])
             self.table[1 + 2 * index], self.table[2 + 2 * index] = words[1:]
@@ -114,7 +114,7 @@ class Devices:
             nvidia, target = driver(), target_of(self.ready(wanted.index))
             like = [gpu for gpu in self.gpus.values() if target_of(gpu).cpu == target.cpu]
             kernel = load_kernel(nvidia, wanted.artifact, wanted.name, like, alike=_alike(target))
-            self.loaded.append((target.cpu, kernel))
+            self.loaded.append((target.cpu, kernel, shared_bytes(wanted.artifact, wanted.name)))
             # A kernel is launched on whatever device is current, but a function is found sooner.
             only = torch.cuda.device_count() == 1
             ctypes.c_uint64.from_address(cell).value = function_on(nvidia, kernel, like[0]) if only else kernel

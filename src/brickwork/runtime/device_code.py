@@ -8,6 +8,7 @@ code, no PTX is made (`device_ptx.py`), and LLVM is not loaded.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 
 from brickwork.host.driver import Driver
@@ -52,15 +53,28 @@ def load_kernel(driver: Driver, artifact: Artifact, name: str, gpus: Sequence[Gp
     code = machine_code(driver, artifact, name, gpus[0]) if alike else _ptx(artifact, name).encode()
     with driver.using(gpus[0].context):
         kernel = driver.kernel(driver.load(code), name)
+    shared = shared_bytes(artifact, name)
     for gpu in gpus:
-        function_on(driver, kernel, gpu)
+        function_on(driver, kernel, gpu, shared)
     return kernel
 
 
-def function_on(driver: Driver, kernel: int, gpu: Gpu) -> int:
-    """Load a kernel on a GPU now: no launch has to do it, and graphs can be captured. Returns its function."""
+def function_on(driver: Driver, kernel: int, gpu: Gpu, shared: int = 0) -> int:
+    """Load a kernel on a GPU now: no launch has to do it, and graphs can be captured. Returns its function.
+
+    Its launches may give each block so many bytes of `shared` memory beside what it declares.
+    """
     with driver.using(gpu.context):
-        return driver.function(kernel)
+        function = driver.function(kernel)
+        if shared:
+            driver.allow_shared(function, shared)
+        return function
+
+
+def shared_bytes(artifact: Artifact, name: str) -> int:
+    """Return the bytes of shared memory that launches of a kernel give each block, beside what it declares."""
+    found = re.search(rf'@{name}\(.*"bw-shared-bytes"="(\d+)"', artifact.stages["device"])
+    return 0 if found is None else int(found[1])
 
 
 def _ptx(artifact: Artifact, name: str) -> str:

@@ -16,7 +16,7 @@ _PTX = {
     (8, 6): 71,
     (8, 7): 74,
     (8, 9): 78,
-    (9, 0): 78,
+    (9, 0): 80,
     (10, 0): 86,
     (10, 3): 88,
     (12, 0): 87,
@@ -28,6 +28,10 @@ _THREADS = {(8, 0): 108 * 2048, (9, 0): 132 * 2048, (10, 0): 148 * 2048, (10, 3)
 """The threads of the GPUs of data centres, by capability: multiprocessors, each with so many (NVIDIA's data sheets)."""
 _FEW_THREADS = 60 * 1536
 """The same of a GPU for graphics."""
+
+_SHARED_KIB = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227}
+"""Shared memory that a block may have, by capability (CUDA's programming guide)."""
+_LESS_SHARED_KIB = 99
 
 OLDEST = min(_PTX)
 
@@ -55,6 +59,8 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         launch_ns=4000,
         block_step_ns=375,
         access_bytes=16,
+        matrix="mma" if known >= (8, 0) else "",
+        shared_bytes=_SHARED_KIB.get(known, _LESS_SHARED_KIB) * 1024,
     )
 
 

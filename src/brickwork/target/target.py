@@ -43,3 +43,7 @@ class Target:
     """Nanoseconds in which each thread of a whole block reads a few elements that are near and stores one."""
     access_bytes: int = 0
     """Most bytes that a thread of a grid reads or writes at once."""
+    matrix: str = ""
+    """The instructions of a grid's machine that multiply matrices: `mma`, `wgmma`, or none."""
+    shared_bytes: int = 0
+    """Bytes of shared memory that a block of a grid has at most."""

@@ -63,6 +63,8 @@ from brickwork.transform.split_reductions import nested, split_reductions
 
 Symbols = frozenset[Symbol]
 FALSE = build.constant(False, BOOL)
+_IN_BLOCK = frozenset({Role.THREAD, Role.TILE, Role.CONTRACT})
+"""The loops that the threads of a block run together."""
 
 
 def outline_kernels(program: Program, scheduled: Mapping[str, Kernel], known: ArgumentFacts) -> Program:
@@ -342,7 +344,7 @@ def _refuse_exchanges(block: Block) -> None:
 
 
 def _in_block(node: Node) -> Node:
-    if isinstance(node, For) and node.role is not Role.THREAD:
+    if isinstance(node, For) and node.role not in _IN_BLOCK:
         return replace(node, role=Role.SEQUENTIAL, width=1, across=0, reductions=())
     return node
 

@@ -57,6 +57,7 @@ from brickwork.transform.promote import apart_in, promote
 from brickwork.transform.recognise_reductions import note_places, recognise_reductions
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.schedule.apply import apply_schedule
+from brickwork.transform.schedule.contract import contraction_versions
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
@@ -179,6 +180,9 @@ def _for_sizes(
     for name, find in (("short", _short), ("sums", _summed), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
             yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
+    if _is_easy(kernel, plain, known):
+        for name, schedule, needed in contraction_versions(kernel.body, analysis, target):
+            yield Version(name, (*needed, *_narrow(kernel, known)), schedule)
 
 
 def _conditions(

@@ -43,6 +43,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements
 from brickwork.transform.flatten import flatten
 from brickwork.transform.schedule.cache_tile import cut_into_tiles
+from brickwork.transform.schedule.contract import contract
 from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import is_apart
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Schedule
@@ -79,6 +80,8 @@ def apply_schedule(
             statement = with_updates(statement, updated)
         if statement.index in around:
             return tuple(_apply(replace(statement, body=(part,)), schedule, analysis) for part in statement.body)
+        if (directive := schedule.contraction(statement.index)) is not None:
+            return contract(statement, directive, analysis, numbers)
         loops = schedule.flat(statement.index)
         flat = flatten(statement, loops) if loops else statement
         if schedule.partials(statement.index):

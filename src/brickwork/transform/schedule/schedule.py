@@ -143,6 +143,23 @@ class Copy:
     tensor: Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """Run a nest, of which `loop` is the outermost, tile by tile, each by a block of threads that stages its factors.
+
+    A tile has `height` iterations of the `rows`, taken as one loop, and `width` of the `columns`; of the loop `depth`
+    so many iterations as `staged` are staged at once.
+    """
+
+    loop: Symbol
+    rows: tuple[Symbol, ...]
+    columns: tuple[Symbol, ...]
+    depth: Symbol
+    height: int
+    width: int
+    staged: int
+
+
 Directive: TypeAlias = (
     Parallel
     | Vectorise
@@ -159,6 +176,7 @@ Directive: TypeAlias = (
     | CacheTile
     | Update
     | Copy
+    | Contract
 )
 
 
@@ -217,6 +235,10 @@ class Schedule:
         """Return how the nest that begins with a loop is cut into tiles for caches, if it is."""
         return next((item for item in self.directives if isinstance(item, CacheTile) and item.loop == loop), None)
 
+    def contraction(self, loop: Symbol) -> Contract | None:
+        """Return how the nest that begins with a loop is run as tiles of a contraction, if it is."""
+        return next((item for item in self.directives if isinstance(item, Contract) and item.loop == loop), None)
+
     def updates(self, loop: Symbol) -> frozenset[Tensor]:
         """Return the tensors that a loop updates indivisibly."""
         return frozenset(item.tensor for item in self.directives if isinstance(item, Update) and item.loop == loop)
@@ -271,6 +293,9 @@ def deserialise(text: str, loops: tuple[Symbol, ...], tensors: tuple[Tensor, ...
             case "cache_tile":
                 across, length, along, breadth = values
                 directives.append(CacheTile(loop, named[across], int(length), named[along], int(breadth)))
+            case "contract":
+                rows, columns = ([named[value] for value in group] for group in values[:2])
+                directives.append(Contract(loop, tuple(rows), tuple(columns), named[values[2]], *map(int, values[3:])))
             case "update":
                 directives.append(Update(loop, told[values[0]]))
             case "copy":
@@ -286,7 +311,7 @@ def _name(item: Symbol | Tensor) -> str:
     return f"{item.name}#{item.number}"
 
 
-def _fields(directive: Directive) -> tuple[str | int, ...]:
+def _fields(directive: Directive) -> tuple[str | int | list[str], ...]:
     match directive:
         case Parallel(loop):
             return ("parallel", _name(loop))
@@ -314,6 +339,10 @@ def _fields(directive: Directive) -> tuple[str | int, ...]:
             return ("tile", _name(loop), _name(across), factor, threads)
         case CacheTile(loop, across, length, along, breadth):
             return ("cache_tile", _name(loop), _name(across), length, _name(along), breadth)
+        case Contract(loop, rows, columns, depth):
+            groups = ([*map(_name, group)] for group in (rows, columns))
+            shape = directive.height, directive.width, directive.staged
+            return ("contract", _name(loop), *groups, _name(depth), *shape)
         case Update(loop, tensor):
             return ("update", _name(loop), _name(tensor))
         case Copy(loop, tensor):
@@ -348,6 +377,9 @@ def _spell(directive: Directive) -> str:
             return f"tile({across.name}, {factor})"
         case CacheTile(_, across, length, along, breadth):
             return f"cache_tile({across.name}, {length}, {along.name}, {breadth})"
+        case Contract(_, rows, columns, depth, height, width, staged):
+            groups = (" x ".join(symbol.name for symbol in group) for group in (rows, columns))
+            return f"contract({', '.join(groups)}, {depth.name}, {height} x {width} x {staged})"
         case Update(loop, tensor):
             return f"update({loop.name}, {tensor.name})"
         case Copy(loop, tensor):

@@ -1,0 +1,259 @@
+"""A tile of a contraction, run by a block of threads: stages, products, and the statements after the sum.
+
+While a stage is multiplied the next ones are on their way. The sums then go through shared memory, from which threads
+take neighbouring columns: the statements after the sum run as lanes, in the order of memory. A sum that is not finite
+is computed again in the order of the source: matrix instructions treat infinities in parts, and masked terms as zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from brickwork.codegen import vectors
+from brickwork.codegen.emitter_state import Frame, State, Team
+from brickwork.codegen.expressions import emit_scalar
+from brickwork.codegen.lane_values import Strided, Uniform, Varying
+from brickwork.codegen.loops import EmitBlock
+from brickwork.codegen.thread_iterations import register
+from brickwork.codegen.tile import Tile, tile_of
+from brickwork.codegen.tile_products import Warp, warp_of
+from brickwork.codegen.tile_staging import SHARED, shared, stager
+from brickwork.codegen.words import Words
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.nodes import Assign, Block, For, Reduction, Role, Symbol
+from brickwork.ir.operators import OPERATORS
+from brickwork.ir.walk import assigned_symbols
+
+_BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
+_COMMIT = "llvm.nvvm.cp.async.commit.group"
+_WAIT = "llvm.nvvm.cp.async.wait.group"
+_LANES = 8
+"""Neighbouring columns of which a thread runs the statements after the sum."""
+
+
+def emit_contraction(state: State, rows: For, emit_block: EmitBlock) -> None:
+    """Emit a nest of two TILE loops."""
+    tile = tile_of(rows)
+    thread = register(state, "tid.x")
+    warp = warp_of(state, tile, thread)
+    _sum_up(state, tile, thread, warp)
+    _keep(state, tile, warp)
+    _finish(state, tile, rows, thread, emit_block)
+
+
+# ---------------------------------------------------------------- the sum
+
+
+def _sum_up(state: State, tile: Tile, thread: str, warp: Warp) -> None:
+    """Multiply all stages, each while later ones are staged."""
+    writer = state.writer
+    stagers = [stager(state, tile, side, thread) for side in (tile.left, tile.right)]
+    counts = [_count(state, loop, tile.staged if loop is tile.depth else 1) for loop in tile.contraction.sums]
+    total = counts[0]
+    for count in counts[1:]:
+        total = writer.emit(f"mul i64 {total}, {count}")
+    total = writer.emit(f"trunc i64 {total} to i32")
+
+    # The first turns stage alone.
+    ahead = tile.stages - 1
+    counter, here, there = (writer.alloca("i32") for _ in range(3))
+    for place, start in ((counter, -ahead), (here, tile.stage_bytes), (there, 0)):
+        writer.store("i32", str(start), place)
+    head, body, done = (writer.label(stem) for stem in ("stages", "stage", "summed"))
+    writer.place(head)
+    number = writer.load("i32", counter)
+    writer.branch_if(writer.emit(f"icmp slt i32 {number}, {total}"), body, done)
+    writer.place(body)
+    _wait(state, tile.stages - 2)
+    _barrier(state)
+    slot, free = (writer.load("i32", place) for place in (here, there))
+    later = writer.emit(f"add i32 {number}, {ahead}")
+    with writer.when(writer.emit(f"icmp slt i32 {later}, {total}")):
+        terms, first = _terms(state, tile, counts, later)
+        for each in stagers:
+            each.stage(free, terms, first)
+    state.module.declare(_COMMIT, "void", ())
+    writer.effect(f"call void @{_COMMIT}()")
+    with writer.when(writer.emit(f"icmp sge i32 {number}, 0")):
+        warp.multiply(slot)
+    for place, text in ((here, slot), (there, free)):
+        _move_on(state, tile, place, text)
+    writer.store("i32", writer.emit(f"add i32 {number}, 1"), counter)
+    writer.branch(head)
+    writer.place(done)
+    _wait(state, 0)
+    _barrier(state)
+
+
+def _count(state: State, loop: For, step: int) -> str:
+    """Return how many steps cover a loop, as i64."""
+    emit = state.writer.emit
+    length = emit(f"sub i64 {emit_scalar(state, loop.stop)}, {emit_scalar(state, loop.start)}")
+    length = emit(f"call i64 @llvm.smax.i64(i64 {length}, i64 0)")
+    return emit(f"udiv i64 {emit(f'add i64 {length}, {step - 1}')}, {step}") if step > 1 else length
+
+
+def _terms(state: State, tile: Tile, counts: list[str], number: str) -> tuple[State, str]:
+    """Return the state with the indices of the loops around the depth at a stage, and where its terms begin."""
+    emit, inner = state.writer.emit, state.inner()
+    left = emit(f"zext i32 {number} to i64")
+    first = ""
+    for loop, count in sorted(zip(tile.contraction.sums, counts, strict=True), key=lambda pair: pair[0] is not tile.depth):
+        place = left
+        if len(counts) > 1:
+            words = [emit(f"trunc i64 {text} to i32") for text in (left, count)]
+            quotient = emit(f"zext i32 {emit(f'udiv i32 {words[0]}, {words[1]}')} to i64")
+            place = emit(f"sub i64 {left}, {emit(f'mul i64 {quotient}, {count}')}")
+            left = quotient
+        step = emit(f"mul i64 {place}, {tile.staged}") if loop is tile.depth else place
+        text = emit(f"add i64 {emit_scalar(state, loop.start)}, {step}")
+        if loop is tile.depth:
+            first = text
+        else:
+            inner.values[loop.index] = Uniform(text, INT64)
+    return inner, first
+
+
+def _move_on(state: State, tile: Tile, place: str, slot: str) -> None:
+    """Go to the next stage in shared memory, after the last to the first."""
+    emit = state.writer.emit
+    after = emit(f"add i32 {slot}, {tile.stage_bytes}")
+    over = emit(f"icmp eq i32 {after}, {tile.stages * tile.stage_bytes}")
+    state.writer.store("i32", emit(f"select i1 {over}, i32 0, i32 {after}"), place)
+
+
+def _wait(state: State, left: int) -> None:
+    """Wait until no more than so many stages are on their way."""
+    state.module.declare(_WAIT, "void", ("i32 immarg",))
+    state.writer.effect(f"call void @{_WAIT}(i32 {left})")
+
+
+def _barrier(state: State) -> None:
+    state.module.declare(_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
+    state.writer.effect(f"call void @{_BARRIER}(i32 0)")
+
+
+# ---------------------------------------------------------------- after the sum
+
+
+def _keep(state: State, tile: Tile, warp: Warp) -> None:
+    """Put the sums into shared memory, row by row."""
+    words, writer = Words(state.writer), state.writer
+    row = words.add(warp.row, words.right(warp.lane, 2))
+    column = words.add(warp.column, words.left(words.both(warp.lane, 3), 1))
+    start = words.add(words.mul(row, tile.pitch), words.left(column, 2))
+    for line, each in enumerate(warp.sums):
+        for number, places in enumerate(each):
+            for half in range(2):
+                pair = "poison"
+                for item in range(2):
+                    text = writer.load("float", places[2 * half + item])
+                    pair = writer.emit(f"insertelement <2 x float> {pair}, float {text}, i32 {item}")
+                at = words.add(start, (16 * line + 8 * half) * tile.pitch + 8 * number * FLOAT32.size)
+                writer.store("<2 x float>", pair, shared(state, at), ", align 8", pointer=SHARED)
+    _barrier(state)
+
+
+def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBlock) -> None:
+    """Run the statements after the sum, for neighbouring columns at once."""
+    writer, words = state.writer, Words(state.writer)
+    team = state.team
+    if team is not None:
+        state = replace(state, team=replace(team, alone=True))
+    start, stop = (emit_scalar(state, bound) for bound in (rows.start, rows.stop))
+    columns = tile.right.loop
+    first, last = (emit_scalar(state, bound) for bound in (columns.start, columns.stop))
+    each = tile.right.size // _LANES
+    with writer.count("0", str(tile.left.size * each // tile.threads)) as turn:
+        number = words.add(thread, words.mul(writer.emit(f"trunc i64 {turn} to i32"), tile.threads))
+        line, place = words.div(number, each), words.left(words.rem(number, each), 3)
+        row, column = (
+            writer.emit(f"add i64 {begin}, {words.wide(word)}") for begin, word in ((start, line), (first, place))
+        )
+        there = writer.emit(f"icmp slt i64 {row}, {stop}")
+        there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp slt i64 {column}, {last}')}")
+        with writer.when(there):
+            address = shared(state, words.add(words.mul(line, tile.pitch), words.left(place, 2)))
+            inner = state.inner()
+            inner.values[rows.index] = Uniform(row, INT64)
+            _columns(inner, tile, (column, last), address, emit_block)
+
+
+def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, emit_block: EmitBlock) -> None:
+    """Run the statements after the sum for up to eight columns: as lanes if all are there and finite."""
+    writer, (first, last) = state.writer, bounds
+    kind = f"<{_LANES} x float>"
+    text = writer.load(kind, address, ", align 16", pointer=SHARED)
+    beyond = writer.emit(f"add i64 {first}, {_LANES}")
+    whole = writer.emit(f"icmp sle i64 {beyond}, {last}")
+    if _may_differ(tile):
+        bits = writer.emit(f"bitcast {kind} {text} to <{_LANES} x i32>")
+        size = writer.emit(f"and <{_LANES} x i32> {bits}, splat (i32 2139095040)")
+        most = writer.emit(f"call i32 @llvm.vector.reduce.umax.v{_LANES}i32(<{_LANES} x i32> {size})")
+        whole = writer.emit(f"and i1 {whole}, {writer.emit(f'icmp ne i32 {most}, 2139095040')}")
+    together, alone, after = (writer.label(stem) for stem in ("together", "alone", "stored"))
+    writer.branch_if(whole, together, alone)
+    writer.place(together)
+    loop = _after(tile, state)
+    inner = vectors.lane_state(state, loop).inner()
+    inner = replace(inner, frame=Frame(after, after, None))
+    inner.values[loop.index] = Strided(first, 1)
+    inner.values[_SUM] = Varying(text, FLOAT32)
+    emit_block(inner, loop.body)
+    writer.branch(after)
+    writer.place(alone)
+    left = writer.emit(f"call i64 @llvm.smin.i64(i64 {writer.emit(f'sub i64 {last}, {first}')}, i64 {_LANES})")
+    with writer.count("0", left) as number:
+        single = state.inner()
+        place = writer.emit(f"getelementptr float, {SHARED} {address}, i64 {number}")
+        single.values[loop.index] = Uniform(writer.emit(f"add i64 {first}, {number}"), INT64)
+        single.values[_SUM] = Uniform(writer.load("float", place, pointer=SHARED), FLOAT32)
+        _one(single, tile, loop, emit_block)
+    writer.place(after)
+
+
+def _one(state: State, tile: Tile, loop: For, emit_block: EmitBlock) -> None:
+    """Run the statements after the sum for one column."""
+    writer = state.writer
+    if not _may_differ(tile):
+        emit_block(state, loop.body)
+        return
+    value = state.values[_SUM]
+    if not isinstance(value, Uniform):
+        raise TypeError("a sum of one column is a number")
+    size = writer.emit(f"and i32 {writer.emit(f'bitcast float {value.text} to i32')}, 2139095040")
+    again, finite, after = (writer.label(stem) for stem in ("again", "finite", "one"))
+    writer.branch_if(writer.emit(f"icmp eq i32 {size}, 2139095040"), again, finite)
+    writer.place(again)
+    emit_block(state.inner(), (*_heads(tile), *tile.right.loop.body))
+    writer.branch(after)
+    writer.place(finite)
+    emit_block(state.inner(), loop.body)
+    writer.place(after)
+
+
+_SUM = Symbol("sum", -1, FLOAT32)
+"""What the products of an element are in sum."""
+
+
+def _may_differ(tile: Tile) -> bool:
+    """Whether what is not finite may be another number than the order of the source gives."""
+    return tile.dtype is FLOAT32 or any(side.factor.masks for side in (tile.left, tile.right))
+
+
+def _heads(tile: Tile) -> Block:
+    return tuple(item for item in tile.left.loop.body if isinstance(item, Assign))
+
+
+def _after(tile: Tile, state: State) -> For:
+    """Return the loop over columns with the sum in place of the loops that sum up."""
+    found = tile.contraction
+    total = build.read(_SUM)
+    for factor in found.scale:
+        total = build.apply("mul", total, factor)
+    total = build.apply("add", build.read(found.symbol), total)
+    body = (*found.before, Assign(symbol=found.symbol, value=total), *found.after)
+    # The sum differs between lanes, as what a loop accumulates does.
+    kept = (Reduction(_SUM, OPERATORS["add"]),)
+    return replace(tile.right.loop, body=body, role=Role.VECTOR, width=_LANES, reductions=kept)

@@ -1,0 +1,207 @@
+"""Products of staged factors by the matrix instructions of a warp (`mma.sync`), with sums in registers.
+
+float32 is multiplied as three products of TF32: a number is the sum of its upper bits and the rest, and of the four
+products the one of both rests is left out. The instructions cut what they add, so each stage begins from zero and is
+added to the sum by an ordinary addition. A factor that 16 bits have exactly has no rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brickwork.codegen.builder import FunctionWriter
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.tile import CHUNK_BYTES, ROW_BYTES, Along, Side, Tile
+from brickwork.codegen.tile_staging import SHARED, shared
+from brickwork.codegen.words import Word, Words
+from brickwork.ir.dtypes import BFLOAT16, FLOAT32
+from brickwork.records import dataclass
+
+Fragment = tuple[str, ...]
+"""What a thread has of a small matrix: registers, as i32."""
+
+_FOUR_FLOATS = "{float, float, float, float}"
+_FOUR_WORDS = "{i32, i32, i32, i32}"
+_ROUND, _UPPER = 0x1000, -0x2000
+"""What rounds a float32 to the bits of TF32, and the mask of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """A warp's part of a tile: where its threads find their fragments, and what they sum up.
+
+    `sums` are the addresses of four floats for each of its small matrices of 16 x 8.
+    """
+
+    state: State
+    tile: Tile
+    lane: Word
+    row: Word
+    column: Word
+    sums: tuple[tuple[tuple[str, ...], ...], ...]
+
+    @property
+    def steps(self) -> int:
+        """Instructions along a stage."""
+        return ROW_BYTES // (2 * CHUNK_BYTES)
+
+    def multiply(self, slot: Word) -> None:
+        """Add the products of a stage to the sums."""
+        writer = self.state.writer
+        sums = [[[writer.load("float", place) for place in each] for each in row] for row in self.sums]
+        fresh = self.tile.dtype is FLOAT32
+        part = [[["0.0"] * 4 for _ in row] for row in sums] if fresh else sums
+        for step in range(self.steps):
+            lefts, rights = self._lefts(slot, step), self._rights(slot, step)
+            for row, left in enumerate(lefts):
+                for column, right in enumerate(rights):
+                    part[row][column] = self._product(left, right, part[row][column])
+        for row, places in enumerate(self.sums):
+            for column, each in enumerate(places):
+                for number, place in enumerate(each):
+                    text = part[row][column][number]
+                    if fresh:
+                        text = writer.emit(f"fadd float {sums[row][column][number]}, {text}")
+                    writer.store("float", text, place)
+
+    # ------------------------------------------------------------ products
+
+    def _product(self, left: Sequence[Fragment], right: Sequence[Fragment], to: list[str]) -> list[str]:
+        """Return four sums with the product of two small matrices; of numbers in two parts, the small ones first."""
+        pairs = [(one, other) for one in range(len(left)) for other in range(len(right)) if one + other < 2]
+        for one, other in sorted(pairs, key=sum, reverse=True):
+            to = self._instruction(left[one], right[other], to)
+        return to
+
+    def _instruction(self, left: Fragment, right: Fragment, to: Sequence[str]) -> list[str]:
+        writer, dtype = self.state.writer, self.tile.dtype
+        words = [*left, *right]
+        if dtype is FLOAT32:
+            name, kind = "llvm.nvvm.mma.m16n8k8.row.col.tf32", "i32"
+        elif dtype is BFLOAT16:
+            name, kind = "llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32"
+        else:
+            name, kind = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "<2 x half>"
+            words = [writer.emit(f"bitcast i32 {word} to {kind}") for word in words]
+        kinds = (*(kind for _ in words), *("float" for _ in to))
+        called = self.state.module.declare(name, _FOUR_FLOATS, kinds, "convergent nocallback nounwind memory(none)")
+        arguments = [f"{one} {text}" for one, text in zip(kinds, (*words, *to), strict=True)]
+        result = writer.call(_FOUR_FLOATS, called, arguments)
+        return [writer.emit(f"extractvalue {_FOUR_FLOATS} {result}, {number}") for number in range(4)]
+
+    # ------------------------------------------------------------ fragments
+
+    def _lefts(self, slot: Word, step: int) -> list[list[Fragment]]:
+        """Return the parts of the fragments of 16 rows each, in a step."""
+        tile, side = self.tile, self.tile.left
+        found: list[list[Fragment]] = []
+        words, lane = Words(self.state.writer), self.lane
+        for number in range(tile.warp[0] // 16):
+            first = words.add(self.row, 16 * number)
+            if side.along is Along.DEPTH:
+                row = words.add(first, words.both(lane, 15))
+                chunk = words.add(words.right(lane, 4), 2 * step)
+                fragment = self._matrices(self._row(side, slot, row, chunk))
+            elif tile.bytes_each == 2:
+                row = words.add(words.both(lane, 7), words.left(words.right(lane, 4), 3), 16 * step)
+                chunk = words.add(words.right(first, 3), words.both(words.right(lane, 3), 1))
+                fragment = self._matrices(self._across(side, slot, row, chunk), across=True)
+            else:
+                place = words.add(first, words.right(lane, 2))
+                deep = words.add(words.both(lane, 3), 8 * step)
+                fragment = tuple(
+                    self._number(side, slot, words.add(place, 8 * (item & 1)), words.add(deep, 4 * (item >> 1)))
+                    for item in range(4)
+                )
+            found.append(self._parts(side, fragment))
+        return found
+
+    def _rights(self, slot: Word, step: int) -> list[list[Fragment]]:
+        """Return the parts of the fragments of 8 columns each, in a step."""
+        tile, side = self.tile, self.tile.right
+        found: list[Fragment] = []
+        words, lane = Words(self.state.writer), self.lane
+        for number in range(tile.warp[1] // 16):
+            first = words.add(self.column, 16 * number)
+            if side.along is Along.DEPTH:
+                row = words.add(first, words.both(lane, 7), words.left(words.right(lane, 4), 3))
+                chunk = words.add(words.both(words.right(lane, 3), 1), 2 * step)
+                four = self._matrices(self._row(side, slot, row, chunk))
+            elif tile.bytes_each == 2:
+                row = words.add(words.both(lane, 15), 16 * step)
+                chunk = words.add(words.right(first, 3), words.right(lane, 4))
+                four = self._matrices(self._across(side, slot, row, chunk), across=True)
+            else:
+                place = words.add(first, words.right(lane, 2))
+                deep = words.add(words.both(lane, 3), 8 * step)
+                four = tuple(
+                    self._number(side, slot, words.add(place, 8 * (item >> 1)), words.add(deep, 4 * (item & 1)))
+                    for item in range(4)
+                )
+            found += [four[:2], four[2:]]
+        return [self._parts(side, fragment) for fragment in found]
+
+    def _parts(self, side: Side, fragment: Fragment) -> list[Fragment]:
+        """Return a fragment; of float32 its upper bits, and the rest if there is one."""
+        if self.tile.dtype is not FLOAT32:
+            return [fragment]
+        writer = self.state.writer
+        if side.factor.exact:
+            return [fragment]
+        upper = tuple(
+            writer.emit(f"and i32 {writer.emit(f'add i32 {word}, {_ROUND}')}, {_UPPER}") for word in fragment
+        )
+        rest = tuple(_rest(writer, word, high) for word, high in zip(fragment, upper, strict=True))
+        return [upper, rest]
+
+    def _row(self, side: Side, slot: Word, row: Word, chunk: Word) -> str:
+        """Return the address of a chunk that lies along the depth."""
+        words = Words(self.state.writer)
+        place = words.xor(chunk, words.both(row, 7))
+        at = words.add(slot, side.offset, words.mul(row, ROW_BYTES), words.left(place, 4))
+        return shared(self.state, at)
+
+    def _across(self, side: Side, slot: Word, row: Word, chunk: Word) -> str:
+        """Return the address of a chunk that lies along rows or columns, of 16 bits each."""
+        words = Words(self.state.writer)
+        panel = words.mul(words.right(chunk, 3), self.tile.staged * ROW_BYTES)
+        place = words.left(words.xor(words.both(chunk, 7), words.both(row, 7)), 4)
+        return shared(self.state, words.add(slot, side.offset, panel, words.mul(row, ROW_BYTES), place))
+
+    def _number(self, side: Side, slot: Word, place: Word, row: Word) -> str:
+        """Return a number of 32 bits of a factor that lies along rows or columns."""
+        words, writer = Words(self.state.writer), self.state.writer
+        panel = words.mul(words.right(place, 5), self.tile.staged * ROW_BYTES)
+        chunk = words.xor(words.right(words.both(place, 31), 2), words.left(words.both(row, 3), 1))
+        inside = words.add(words.left(chunk, 4), words.left(words.both(place, 3), 2))
+        at = words.add(slot, side.offset, panel, words.mul(row, ROW_BYTES), inside)
+        return writer.load("i32", shared(self.state, at), pointer=SHARED)
+
+    def _matrices(self, address: str, *, across: bool = False) -> Fragment:
+        """Return four matrices of 8 x 8 numbers of 16 bits, whose rows threads give the addresses of."""
+        name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' * across}.b16.p3"
+        note = "convergent nocallback nounwind memory(argmem: read)"
+        called = self.state.module.declare(name, _FOUR_WORDS, (SHARED,), note)
+        writer = self.state.writer
+        result = writer.call(_FOUR_WORDS, called, (f"{SHARED} {address}",))
+        return tuple(writer.emit(f"extractvalue {_FOUR_WORDS} {result}, {number}") for number in range(4))
+
+
+def _rest(writer: FunctionWriter, word: str, upper: str) -> str:
+    """Return what a float32 has beside its upper bits, as bits."""
+    number, high = (writer.emit(f"bitcast i32 {text} to float") for text in (word, upper))
+    return writer.emit(f"bitcast float {writer.emit(f'fsub float {number}, {high}')} to i32")
+
+
+def warp_of(state: State, tile: Tile, thread: str) -> Warp:
+    """Return the part of this thread's warp, with sums of zero."""
+    words, writer = Words(state.writer), state.writer
+    lane, warp = words.both(thread, 31), words.right(thread, 5)
+    row, column = words.div(warp, tile.warps[1]), words.rem(warp, tile.warps[1])
+    height, width = tile.warp
+    sums = tuple(
+        tuple(tuple(writer.alloca("float") for _ in range(4)) for _ in range(width // 8)) for _ in range(height // 16)
+    )
+    for place in (place for line in sums for each in line for place in each):
+        writer.store("float", "0.0", place)
+    return Warp(state, tile, lane, words.mul(row, height), words.mul(column, width), sums)
