@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import warnings
 
 import pytest
 import torch
@@ -88,7 +87,7 @@ def test_forms_that_write(device):
         assert torch.equal(torch.sin(x, out=z), 2 * x)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore::brickwork.BrickworkWarning")
 def test_out_is_resized_and_cast_as_torch_does(device):
     x = torch.randn(2, 3).T
     with bw.override("aten::sin", doubled):
@@ -332,13 +331,6 @@ def test_errors_of_the_callable_reach_the_caller(device):
             torch.sin(torch.randn(2))
 
 
-def test_no_warnings(device):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with bw.override("aten::sin", doubled), bw.override("aten::cos", doubled):
-            torch.sin(torch.randn(2))
-
-
 def test_threads(device):
     x = torch.randn(8)
     sine = torch.sin(x)
@@ -477,11 +469,13 @@ def test_machine_code_twice_and_between(device, served):
     assert torch.equal(torch.sin(x), sine)
 
 
-def test_no_warnings_from_native_code_either(tmp_path):
+def test_native_code_warns_of_nothing_else(tmp_path):
     program = """
+import warnings
 import torch
 import brickwork as bw
 from brickwork import ops
+warnings.filterwarnings("ignore", "aten::sin on", bw.BrickworkWarning)
 with bw.override("aten::sin", ops.sin):
     torch.sin(torch.ones(3))
 """

@@ -246,22 +246,19 @@ def lock() -> threading.RLock:
 
 def kernel_of(overload: Any, key: str) -> Kernel:
     """Return the kernel of an overload at a dispatch key, with what is in front of it by now."""
-    found = _state.kernels.get((overload.name(), key))
-    return Kernel(overload, key, kernel_at(overload, key)) if found is None else found
+    return _state.kernels.get((overload.name(), key)) or Kernel(overload, key, kernel_at(overload, key))
 
 
 def native_front(function: object, member: Member, key: str) -> Front | None:
     """Return the machine code of a callable for an overload at a key; None where it has none. `lock()` is held."""
     if not isinstance(function, StandIn) or not can_stand(function, member):
         return None
-    overload = member.overload
-    name = overload.name()
+    overload, name = member.overload, member.overload.name()
 
     def serve(keys: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        found = _state.kernels.get((name, key))
-        if found is None:
-            return Kernel(overload, key, kernel_at(overload, key)).call_original(keys, arguments, named)
-        return found.layers[-1].serve(keys, arguments, named)
+        kernel = kernel_of(overload, key)
+        layers = kernel.layers
+        return layers[-1].serve(keys, arguments, named) if layers else kernel.call_original(keys, arguments, named)
 
     if (function, name, key) not in _state.fronts:
         _state.fronts[function, name, key] = front_of(function, overload, key, serve)
@@ -287,13 +284,18 @@ def restore(kernel: Kernel, layer: Layer) -> None:
         _tell_compilers(kernel.overload)
 
 
+def overriding_layers() -> list[Layer]:
+    """Return what stands in front of kernels."""
+    return [layer for kernel in list(_state.kernels.values()) for layer in kernel.layers]
+
+
 def _tell_compilers(overload: Any) -> None:
     """Let graphs that are made, or about to be called, see at which keys an overload is overridden."""
     name = overload.name()
     plain = name.replace("::", "_").replace(".", "_")
     first = not hasattr(_state.overridden, plain)
-    kernels = {key: kernel for (each, key), kernel in _state.kernels.items() if each == name}
-    setattr(_state.overridden, plain, tuple(f"{key} {each.layers[-1].code}" for key, each in kernels.items()))
+    kernels = [kernel for (each, _), kernel in _state.kernels.items() if each == name]
+    setattr(_state.overridden, plain, tuple(f"{each.key} {each.layers[-1].code}" for each in kernels))
     if first:
         if NAMESPACE not in _state.libraries:
             _state.libraries[NAMESPACE] = torch.library.Library(NAMESPACE, "FRAGMENT")
@@ -304,8 +306,8 @@ def _tell_compilers(overload: Any) -> None:
         def written(key: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
             return _state.kernels[name, key].layers[-1].written(arguments, named)
 
-        path = ("pytorch", "register", "_state", "overridden", plain)
-        follow(overload, Overridden(devices, path, written), _state.libraries[NAMESPACE])
+        seen = Overridden(devices, ("pytorch", "register", "_state", "overridden", plain), written)
+        follow(overload, seen, _state.libraries[NAMESPACE])
 
 
 def registered(name: str) -> Registration | None:
@@ -558,7 +560,8 @@ def _on_autograd(registration: Registration, label: str) -> OnAutograd:
     def on_autograd(values: tuple[object, ...], wants_gradient: bool) -> object:
         if wants_gradient:
             return registration.behaviour.differentiate(label, values)
-        lazy = [tensor for place in written for tensor in tensors_of([values[place]]) if _is_lazy(tensor)]
+        stored = tensors_of([values[place] for place in written])
+        lazy = [tensor for tensor in stored if tensor.is_neg() or tensor.is_conj()]
         resolved = {id(tensor): tensor.clone().resolve_neg() for tensor in lazy}
         result = below([_kernel(value, resolved) for value in values] if lazy else values)
         for tensor in lazy:
@@ -574,10 +577,6 @@ def in_order(arguments: Any, given: tuple[object, ...], named: dict[str, object]
         given[place] if place < len(given) else named.get(each.name, each.default_value)
         for place, each in enumerate(arguments)
     )
-
-
-def _is_lazy(tensor: torch.Tensor) -> bool:
-    return tensor.is_neg() or tensor.is_conj()
 
 
 def _kernel(value: object, tensors: Mapping[int, torch.Tensor]) -> object:

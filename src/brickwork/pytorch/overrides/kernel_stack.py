@@ -28,6 +28,11 @@ class Layer(Protocol):
         ...
 
     @property
+    def owner(self) -> object:
+        """The handle of the override that this is a part of."""
+        ...
+
+    @property
     def code(self) -> str:
         """What tells the callable's code from that of others, if graphs may have it instead of calling the kernel."""
         ...

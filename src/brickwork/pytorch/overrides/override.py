@@ -13,11 +13,21 @@ from typing import Any, Self, cast
 
 import torch
 
+from brickwork.config import config
 from brickwork.diagnostics.errors import DeviceError
+from brickwork.diagnostics.warn import tell
 from brickwork.pytorch.overrides.kernel_stack import Kernel
 from brickwork.pytorch.overrides.overloads import Member, family
 from brickwork.pytorch.overrides.replacement import Callee, Replacement
-from brickwork.pytorch.register import kernel_of, lock, native_front, registered, replace, restore
+from brickwork.pytorch.register import (
+    kernel_of,
+    lock,
+    native_front,
+    overriding_layers,
+    registered,
+    replace,
+    restore,
+)
 from brickwork.pytorch.untraced import untraced
 from brickwork.runtime.traceback import OwnFramesHidden
 
@@ -30,7 +40,7 @@ class override:  # noqa: N801  # it reads as a function, and as a context manage
     `sin_(x)` and `sin(x, out=y)` are served by it, too. Calls that it does not take go on to the original: those with
     arguments beyond its signature, with types that a brickwork operator cannot be compiled for, and those that it
     answers with NotImplemented. Inside the callable the operator means the original. The override holds for all
-    threads.
+    threads. A warning says that it took effect, once for each line of yours; `active()` lists what is in place.
 
     Args:
         name: An operator (`"aten::sin"`) or one of its overloads (`"aten::add.Tensor"`).
@@ -57,14 +67,25 @@ class override:  # noqa: N801  # it reads as a function, and as a context manage
                 raise ValueError(f"{name} is an operator of brickwork: define it again instead")
             members = [(key, member) for key in keys for member in family(name, key)]
         self.name = name
+        self.function = function
         self._lock = threading.Lock()
         self._active: list[tuple[Kernel, Replacement]] = []
-        with lock():
-            try:
-                self._put_in_place(Callee(name, function), members)
-            except BaseException:
-                self.remove()
-                raise
+        try:
+            with lock():
+                self._put_in_place(Callee(name, function, self), members)
+            self._say_so()
+        except BaseException:
+            self.remove()
+            raise
+
+    @classmethod
+    def active(cls) -> tuple[Self, ...]:
+        """Return the overrides that are in place, each as the handle that `remove`s it.
+
+        Of two overrides of one operator the newer, which is asked first, comes last.
+        """
+        owners = [layer.owner for layer in overriding_layers()]
+        return tuple(dict.fromkeys(owner for owner in owners if isinstance(owner, cls)))
 
     def _put_in_place(self, callee: Callee, members: list[tuple[str, Member]]) -> None:
         functions: dict[tuple[str, str], Kernel] = {}
@@ -75,6 +96,13 @@ class override:  # noqa: N801  # it reads as a function, and as a context manage
             layer = Replacement(callee, member, kernel, function, front)
             replace(kernel, layer, front)
             self._active.append((kernel, layer))
+
+    def _say_so(self) -> None:
+        """Warn, as torch does of kernels that are registered again, that the operator runs something else now."""
+        if config.warn:
+            devices = " and ".join(dict.fromkeys(kernel.key.lower() for kernel, _ in self._active))
+            called = getattr(self.function, "name", None) or getattr(self.function, "__name__", self.function)
+            tell(f"{self.name} on {devices} now runs {called}, until this override is removed")
 
     @untraced
     def remove(self) -> None:

@@ -49,9 +49,10 @@ _TYPE_RULES = ("BW1", "BW301")
 class Callee:
     """A callable in place of an operator, with what is known of it."""
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        """Take a callable for the operator `name`."""
+    def __init__(self, name: str, function: Callable[..., Any], owner: object) -> None:
+        """Take a callable for the operator `name`, and the handle of the override."""
         self.name = name
+        self.owner = owner
         self.function = function
         self._thread = threading.local()
         self._signature: inspect.Signature | None = None
@@ -136,6 +137,11 @@ class Replacement:
             if result is not NotImplemented:
                 return result
         return self._kernel.call_below(self, keys, arguments, named)
+
+    @property
+    def owner(self) -> object:
+        """The handle of the override that this is a part of."""
+        return self._callee.owner
 
     @property
     def code(self) -> str:
