@@ -6,6 +6,7 @@ import pickle
 import struct
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from brickwork.host.driver import INVALID_CONTEXT, Resources
 from brickwork.pytorch.launchers import cuda_source
 from brickwork.pytorch.launchers.packing import packing
 from brickwork.runtime.cuda_parameters import Parameter
+from brickwork.runtime.cuda_toolkit import header_folder
 from support.cuda_operators import SOURCE, add_, differentiable, scale, timex, written
 from support.gpu import GPU, two_gpus
 
@@ -122,6 +124,29 @@ def test_code_is_made_and_checked_without_a_gpu():
         RuntimeError, match=r"argument 'w' is of torch.float64, but parameter 1 of `timex` is `const float\*`"
     ):
         timex.warmup(torch.ones(3, 4).double(), torch.ones(2, 3, 4), 0.1, device="sm_90")
+
+
+FILES = Path(__file__).parents[1] / "support" / "cuda_files"
+
+
+@pytest.mark.skipif(header_folder("curand_kernel.h") is None, reason="needs curand_kernel.h: install nvidia-curand")
+def test_a_file_of_an_extension_is_taken_as_it_is():
+    samples = bw.cuda_op(
+        "bwcuda::samples(Tensor mu, Tensor sigma, int n, int seed) -> Tensor",
+        source=FILES / "sample.cu",
+        entry="sample_normal_kernel",
+        launch=lambda mu, sigma, n, seed, out: bw.Launch(1, 256, args=(mu, sigma, out, mu.shape[0], n, seed)),
+        out=lambda mu, n: mu.new_empty(mu.shape[0], n),
+        flags=["-O3", "--use_fast_math"],
+    )
+    column = torch.zeros(5, 1)
+    samples.warmup(column, column, 7, 1, device="sm_90")
+    assert "lines 28 to 37: `sample_normal_cuda` is code for the host, and skipped" in samples.inspect("log")
+
+
+def test_flags_that_cannot_be_heeded_are_refused():
+    with pytest.raises(ValueError, match=r"bwcuda::linked: the flag `-rdc=true`: there is no device linker here"):
+        op("bwcuda::linked(Tensor x) -> Tensor", flags=["-O3", "-rdc=true"])
 
 
 TAKES = "__global__ void takes(float* x, int n, double f, unsigned char* mask, float4 wide, short s) {}"

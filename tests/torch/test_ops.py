@@ -189,6 +189,15 @@ def test_sin_of_large_arguments():
 # ---------------------------------------------------------------- sample_normal
 
 
+def test_samples_of_columns(device):
+    mu, sigma = torch.randn(5, device=device), torch.rand(5, device=device) + 0.5
+    expected = ops.sample_normal(mu, sigma, 7, key=3)
+    assert torch.equal(ops.sample_normal(mu[:, None], sigma[:, None], 7, key=3), expected)
+    assert torch.equal(ops.sample_normal(mu, sigma[:, None], 7, key=3), expected)
+    with pytest.raises(AssertionError, match=r"mu must have the shape \(d,\) or \(d, 1\)"):
+        ops.sample_normal(mu[:, None].expand(5, 2), sigma, 7)
+
+
 def test_samples_follow_their_distributions():
     torch.manual_seed(3)
     mu, sigma = torch.linspace(-3, 3, 500), torch.linspace(0.5, 2, 500)

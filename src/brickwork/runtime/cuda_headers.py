@@ -1,6 +1,7 @@
 """Headers that kernels include by habit and NVRTC does not bring: C's library, as far as device code uses it.
 
 `printf`, `assert` and the mathematical functions are known to NVRTC anyway, so their headers are all but empty.
+`nv/target`, which NVIDIA's own headers include (`curand_kernel.h`), belongs to a package that torch does not bring.
 """
 
 from __future__ import annotations
@@ -45,6 +46,31 @@ _LIMITS = """
 #define LLONG_MIN (-LLONG_MAX - 1)
 #define ULLONG_MAX 18446744073709551615ull
 """
+_ARCHITECTURES = (35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121)
+_TARGET = """
+#define NV_IS_DEVICE 1
+#define NV_IS_HOST 0
+#define NV_ANY_TARGET 1
+#define NV_NO_TARGET 0
+#define BRICKWORK_BARE(...) __VA_ARGS__
+#define BRICKWORK_TAKE_1(yes, no) BRICKWORK_BARE yes
+#define BRICKWORK_TAKE_0(yes, no) BRICKWORK_BARE no
+#define BRICKWORK_TAKE_(known, yes, no) BRICKWORK_TAKE_##known(yes, no)
+#define BRICKWORK_TAKE(known, yes, no) BRICKWORK_TAKE_(known, yes, no)
+#define NV_IF_ELSE_TARGET(known, yes, no) BRICKWORK_TAKE(known, yes, no)
+#define NV_IF_TARGET(known, yes) BRICKWORK_TAKE(known, yes, ())
+"""
+
+
+def _target() -> str:
+    """Return `nv/target`: which architecture code is made for, and the choice between two pieces of code by it."""
+    kinds = {"PROVIDES": ">=", "IS_EXACTLY": "=="}
+    return _TARGET + "".join(
+        f"#if __CUDA_ARCH__ {relation} {10 * each}\n#define NV_{kind}_SM_{each} 1\n"
+        f"#else\n#define NV_{kind}_SM_{each} 0\n#endif\n"
+        for kind, relation in kinds.items()
+        for each in _ARCHITECTURES
+    )
 
 
 def _once(text: str) -> str:
@@ -61,3 +87,5 @@ HEADERS: dict[str, str] = {
     **dict.fromkeys(("limits.h", "climits"), _once(_LIMITS)),
 }
 """The text of each header by name."""
+TARGET = {"nv/target": _once(_target())}
+"""The one that stands in where NVIDIA's is not to be found."""

@@ -21,7 +21,10 @@ _LIBDEVICE = "libdevice.10.bc"
 _FOLDERS_OF_LIBDEVICE = ("backends/nvidia/lib", "nvvm/libdevice", "libdevice", "*/nvvm/libdevice", "*/libdevice")
 _FOLDERS_OF_TOOLS = ("backends/nvidia/bin", "bin", "*/bin", "*/nvvm/bin")
 _FOLDERS_OF_LIBRARIES = ("lib", "lib64", "bin", "*/lib", "*/bin", "targets/*/lib")
-_FOLDERS_OF_HEADERS = ("include", "*/include", "backends/nvidia/include")
+_FOLDERS_OF_HEADERS = (
+    *("include", "*/include", "backends/nvidia/include", "targets/*/include"),
+    *("include/cccl", "*/include/cccl", "targets/*/include/cccl"),
+)
 _HEADER = "cuda_fp16.h"
 _VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _USUAL = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda")
@@ -80,6 +83,12 @@ def header_folders(nvrtc: str) -> tuple[Path, ...]:
             return ()
         found = header.parent
     return tuple(folder for folder in (found, found / "cccl") if folder.is_dir())
+
+
+def header_folder(name: str) -> Path | None:
+    """Return the folder of NVIDIA's in which a header is (`curand_kernel.h`, `cub/block/block_reduce.cuh`), or None."""
+    found = _first(roots(os.environ), _FOLDERS_OF_HEADERS, name)
+    return None if found is None else Path(*found.parts[: -len(Path(name).parts)])
 
 
 def roots(environment: Mapping[str, str], system: Path = Path("/")) -> Iterator[Path]:

@@ -1,12 +1,13 @@
 """CUDA C++ into kernels, by NVRTC, for which no GPU is needed."""
 
+import re
 import shutil
 
 import pytest
 
 from brickwork.diagnostics.errors import CompileError, DeviceError
 from brickwork.frontend.text_locations import GivenText
-from brickwork.runtime import cache, cuda_source
+from brickwork.runtime import cache, cuda_includes, cuda_source
 from brickwork.runtime.cuda_source import CudaText, compile_cuda, find_nvrtc
 
 HOPPER = (9, 0)
@@ -152,6 +153,101 @@ def test_a_gpu_that_nvrtc_does_not_know_gets_what_its_driver_translates():
     assert not code.cubin
     with pytest.raises(DeviceError, match="makes code for sm_"):
         compile_cuda(text("__global__ void k() {}"), "k", (3, 5), None)
+
+
+def test_what_needs_no_annotation_in_nvcc_needs_none_here():
+    source = """
+    constexpr int twice(int n) { return 2 * n; }
+    const float half[2] = {0.5f, 0.25f};
+    struct Pair { int a; int sum() const { return twice(a); } };
+    __global__ void k(float* x, int n) { x[0] = Pair{n}.sum() + half[n]; int a[twice(2)]; x[1] = a[n]; }
+    """
+    assert parameters(source, "k") == ["float*", "int"]
+    assert compile_cuda(
+        text("int f() { return 1; } __global__ void k(int* x) { x[0] = f(); }", flags=("-default-device",)),
+        "k",
+        HOPPER,
+        None,
+    ).cubin
+
+
+def test_host_code_and_headers_are_skipped_and_told():
+    source = """#include <torch/extension.h>
+#include <vector>
+#include <cuda_fp16.h>
+#include <ATen/no/such.h>
+__global__ void k(float* x) { x[0] = 1; }
+C10_HOST_DEVICE inline float f(float x) { return x; }
+torch::Tensor g(torch::Tensor x) { k<<<1, 1>>>(x.data_ptr<float>()); return x; }
+"""
+    code = compile_cuda(text(source.replace("#include <cuda_fp16.h>", "")), "k", HOPPER, None)
+    assert code.log.splitlines() == [
+        "line 1: the header torch/extension.h is for the host, and skipped",
+        "line 2: the header vector is for the host, and skipped",
+        "line 4: the header ATen/no/such.h is for the host, and skipped",
+        "line 7: `g` is code for the host, and skipped",
+    ]
+
+
+def test_pytorchs_headers_are_not_read_even_where_they_are(tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "extension.h").write_text("#error")
+    assert parameters("#include <torch/extension.h>\n__global__ void k() {}", "k", include=(tmp_path,)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("__global__ void k(torch::Tensor x) {}", "let the kernel take pointers and numbers"),
+        (
+            "int f() { return 1; } __global__ void k(int* x) { x[0] = f(); }",
+            "line 1 of the text defines it for the host",
+        ),
+        ("__global__ void k(int* x) { x[0] = std::min(1, x[0]); }", "CUDA's functions"),
+        ("__global__ void other(int* x) {} void k() { other<<<1, 1>>>(0); }", "the text has: other"),
+        ("#include <curand_nowhere.h>\n__global__ void k() {}", "`pip install nvidia-curand"),
+        ("#include <cub/nowhere.cuh>\n__global__ void k() {}", "`pip install nvidia-cuda-cccl"),
+        ("#include <own.h>\n__global__ void k() {}", "give the folder of the header as `include=`"),
+    ],
+)
+def test_errors_say_what_to_write(line, advice):
+    with pytest.raises(CompileError) as caught:
+        compile_cuda(text(line), "k", HOPPER, None)
+    assert advice in (caught.value.diagnostics[0].help or "")
+
+
+def test_headers_of_nvidias_other_packages_are_found(tmp_path, monkeypatch):
+    folder = tmp_path / "curand" / "include" / "own"
+    folder.mkdir(parents=True)
+    (folder / "curand_own.h").write_text("typedef float own;")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert parameters("#include <own/curand_own.h>\n__global__ void k(own* x) {}", "k") == ["float*"]
+
+
+def test_what_nvidias_headers_ask_of_the_target_is_answered_without_its_package(monkeypatch):
+    monkeypatch.setattr(cuda_includes, "header_folder", lambda _: None)
+    source = """#include <nv/target>
+    __global__ void k(int* x) {
+        NV_IF_ELSE_TARGET(NV_PROVIDES_SM_90, (x[0] = 90;), (x[0] = no;))
+        NV_IF_ELSE_TARGET(NV_IS_EXACTLY_SM_80, (x[1] = no;), (x[1] = 91;))
+        NV_IF_TARGET(NV_IS_HOST, (x[2] = no;))
+        NV_IF_TARGET(NV_IS_DEVICE, (int y = 2, z = 3; x[2] = y * z;))
+    }"""
+    code = compile_cuda(text(source), "k", HOPPER, None)
+    assert re.findall(r"st\.\w+\.u32.*|, (\d+);", code.ptx).count("6") == 1
+    assert "host" not in code.log
+
+
+@pytest.mark.parametrize("flag", ["-lineinfo", "-G"])
+def test_line_information_names_the_users_file_and_lines(flag):
+    source = GivenText("__global__ void k(float* x) {\n  x[0] = 1;\n}", "a::b", "/some/model.py", line=10)
+    ptx = compile_cuda(CudaText(source, (flag,)), "k", HOPPER, None).ptx
+    assert '"/some/model.py"' in ptx
+    assert re.search(r"\.loc\s+\d 11 ", ptx)
+    wrong = GivenText("__global__ void k(float* x) {\n  x[0] = y;\n}", "a::b", "/some/model.py", line=10)
+    with pytest.raises(CompileError) as caught:
+        compile_cuda(CudaText(wrong, (flag,)), "k", HOPPER, None)
+    assert (caught.value.diagnostics[0].loc.file, caught.value.diagnostics[0].loc.line) == ("/some/model.py", 11)
 
 
 def test_an_unknown_flag_is_told():

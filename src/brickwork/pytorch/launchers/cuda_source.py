@@ -27,10 +27,12 @@ from brickwork.pytorch.devices import devices, driver_error, refuse_capture
 from brickwork.pytorch.launchers.launched_op import LaunchedOp
 from brickwork.pytorch.launchers.packing import Packing, packing
 from brickwork.pytorch.register import in_order
+from brickwork.runtime.cuda_messages import kernel_place
 from brickwork.runtime.cuda_parameters import CPP_TYPES
-from brickwork.runtime.cuda_source import CudaCode, CudaText, compile_cuda, kernel_place
+from brickwork.runtime.cuda_source import CudaCode, CudaText, compile_cuda
 from brickwork.runtime.device_code import Gpu, function_on
 from brickwork.runtime.inspection import disassembly
+from brickwork.runtime.nvcc_flags import RefusedFlagError, nvrtc_flags
 from brickwork.runtime.traceback import OwnFramesHidden
 
 _FREE_SHARED_BYTES = 48 << 10
@@ -85,6 +87,10 @@ class CudaOp(LaunchedOp):
     ) -> None:
         """Take what `cuda_op` is given; nothing is compiled yet."""
         super().__init__(declared(schema), out, contiguous=contiguous, dtypes=dtypes)
+        try:
+            nvrtc_flags(flags)
+        except RefusedFlagError as error:
+            raise ValueError(f"{self.name}: {error}") from None
         folders = tuple(map(Path, include))
         if isinstance(source, Path):
             given = GivenText(source.read_text(encoding="utf-8"), self.name, str(source))
