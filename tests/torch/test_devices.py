@@ -216,6 +216,12 @@ def test_a_cold_call_in_a_capture_names_the_operator_and_warmup(monkeypatch):
         refuse_capture("ns::op", 1)
 
 
+@bw.op
+def spread(x: torch.Tensor, factor: int, start: int):
+    for i in range(x.shape[0]):
+        x[(i * factor + start) % x.shape[0]] = 1.0
+
+
 # ---------------------------------------------------------------- signatures and places
 
 
@@ -232,6 +238,17 @@ def test_signatures_for_gpus_say_whether_calls_are_narrow_and_aligned():
     assert (on_cpu.device, on_cpu.narrow, on_cpu.aligned) == ("cpu", False, False)
     wide = torch.empty(1, device="meta").expand(1 << 29)
     assert not signature(square, wide).narrow
+
+
+def test_small_rates_are_a_part_of_signatures_for_gpus():
+    kinds = (ArgumentKind.TENSOR, ArgumentKind.INT, ArgumentKind.INT)
+    x = torch.zeros(8)
+
+    def told(factor, start, **place):
+        return [each.value for each in signature(spread, x, factor, start, kinds=kinds, **place).arguments[1:]]
+
+    assert [told(factor, 3) for factor in (-1, 0, 1, 8, 9)] == [[None, None]] * 2 + [[1, None], [8, None], [None, None]]
+    assert told(2, 3, device="cpu") == [None, None]
 
 
 def test_large_integers_make_a_call_wide():

@@ -50,6 +50,7 @@ from brickwork.ir.nodes import (
     TensorParameter,
     parameter_tensors,
 )
+from brickwork.ir.signature import MOST_RATE
 from brickwork.target.target import Target
 
 ENTRY = "entry"
@@ -193,6 +194,7 @@ def _match(host: Host, position: int, parameter: Parameter, miss: str) -> None:
         case ScalarParameter(symbol=symbol, optional=optional):
             place = _present(host, position, miss) if optional else writer.slot("%stack", position)
             _match_scalar(host, place, symbol, miss)
+            _match_value(host, place, parameter, miss)
         case AbsentParameter():
             _require(host, writer.emit(f"icmp eq ptr {_argument(host, position)}, null"), miss)
         case ListParameter(symbols=symbols):
@@ -254,6 +256,16 @@ def _match_scalar(host: Host, address: str, symbol: Symbol, miss: str) -> None:
         writer = host.state.writer
         within = narrow_condition(writer, writer.load("i64", address))
         _limit(host, within, miss, asked=host.program.narrow, found=host.cuda.within)
+
+
+def _match_value(host: Host, address: str, parameter: ScalarParameter, miss: str) -> None:
+    """Go on where a scalar has the value that the program is for, and none that others are for."""
+    writer = host.state.writer
+    if parameter.value is not None:
+        _require(host, writer.emit(f"icmp eq i64 {writer.load('i64', address)}, {parameter.value}"), miss)
+    elif parameter.rate:
+        above = writer.emit(f"sub i64 {writer.load('i64', address)}, 1")
+        _require(host, writer.emit(f"icmp uge i64 {above}, {MOST_RATE}"), miss)
 
 
 def _limit(host: Host, condition: str, miss: str, *, asked: bool, found: list[str]) -> None:

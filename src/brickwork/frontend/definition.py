@@ -33,6 +33,7 @@ from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.moved_tensors import with_tensors_moved
 from brickwork.frontend.parameters import ParameterDeclaration, declare
+from brickwork.frontend.rates import rates
 from brickwork.frontend.results import result_count, result_expressions, returns_of, wrong_results
 from brickwork.frontend.shape_annotations import with_shapes
 from brickwork.frontend.source import SourceFunction, parse
@@ -65,6 +66,8 @@ class Definition:
     """The function that this one is a piece of: random draws are numbered in it."""
     reads_default_dtype: bool = False
     """Whether native code makes tensors, results that are numbers too, whose dtype the source does not name."""
+    rates: frozenset[str] = frozenset()
+    """The int parameters that places are multiplied or divided by: a GPU has code for each small value."""
 
     @property
     def name(self) -> str:
@@ -140,6 +143,7 @@ def define(function: Callable[..., object]) -> Definition:
         helpers=helpers,
         split=split,
         reads_default_dtype=not reason and reads_default_dtype(source, split),
+        rates=rates(source, parameters),
     )
 
 

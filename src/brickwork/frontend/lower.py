@@ -14,6 +14,7 @@ from brickwork.diagnostics.diagnostic import in_order
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import is_tensor
+from brickwork.frontend.fixed_rates import with_rates
 from brickwork.frontend.given_numbers import given_names, taken_out
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
@@ -63,7 +64,7 @@ PYTHON_ERRORS = (IndexError, TypeError, ValueError)
 def lower(definition: Definition, signature: Signature) -> Program:
     """Return the program of an operator for arguments of these types; tell a caller whose tensors have wrong ranks."""
     try:
-        return _lowered(definition, signature)
+        return with_rates(_lowered(definition, signature), definition.rates, signature)
     except CompileError as error:
         wrong = None
         if type(error) is CompileError and definition.host == "native":

@@ -21,6 +21,7 @@ from brickwork.frontend.definition import Definition, draws
 from brickwork.frontend.lift import Piece, Split, Splitter, stored_names
 from brickwork.frontend.lift_python import is_element_read
 from brickwork.frontend.parameters import NO_DEFAULT, Kind, ParameterDeclaration
+from brickwork.frontend.rates import rates
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import Frozen, SourceFunction
 from brickwork.frontend.stores import object_name, root, stored_parameters
@@ -164,6 +165,7 @@ def piece_definition(definition: Definition, piece: Piece, inputs: Sequence[Inpu
         split=split,
         whole=definition.source,
         reads_default_dtype=bool(piece.outputs),
+        rates=rates(source, parameters),
     )
 
 

@@ -168,7 +168,7 @@ def _bind(state: _State, parameter: Parameter, argument: Argument) -> None:
             pass
         case TensorParameter(), Memory():
             state.memories[parameter.tensor.number] = argument
-        case ScalarParameter(), bool() | int() | float():
+        case ScalarParameter(value=value), bool() | int() | float() if value in {None, argument}:
             state.values[parameter.symbol.number] = cast(argument, parameter.symbol.dtype)
         case ListParameter(), Sequence():
             for symbol, value in zip(parameter.symbols, argument, strict=True):

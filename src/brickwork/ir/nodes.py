@@ -434,10 +434,16 @@ class TensorParameter:
 
 @dataclass(frozen=True, slots=True)
 class ScalarParameter:
-    """An int, float or bool argument; `optional` if it could be None."""
+    """An int, float or bool argument; `optional` if it could be None.
+
+    `value` is what it is in every call that the program serves, where that is known: nothing reads it then. A `rate`
+    without one is not between 1 and MOST_RATE.
+    """
 
     symbol: Symbol
     optional: bool = False
+    value: int | None = None
+    rate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,9 @@ class _Reader:
                 optional = "optional" in _keywords(_call(node))
                 return TensorParameter(self.tensor(arguments[0]), _called(node) == "mutated", optional)
             case "scalar":
-                return ScalarParameter(self.symbol(arguments[0]), "optional" in _keywords(_call(node)))
+                words = _keywords(_call(node))
+                value = _whole(words["value"]) if "value" in words else None
+                return ScalarParameter(self.symbol(arguments[0]), "optional" in words, value, "rate" in words)
             case "absent":
                 return AbsentParameter(_text(arguments[0]))
             case "tensor_list" | "mutated_list":

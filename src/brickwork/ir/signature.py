@@ -16,11 +16,19 @@ ALIGNMENT = 16
 """Bytes of the widest access of one thread."""
 
 
+MOST_RATE = 8
+"""A GPU has code of its own for each rate from 1 to this: windows are mostly up to 7 wide, images scaled by 2 to 8."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """An int, float or bool argument: INT64, FLOAT64 (a weak Python float) or BOOL."""
+    """An int, float or bool argument: INT64, FLOAT64 (a weak Python float) or BOOL.
+
+    `value` is what code is made for alone, of an int that is a rate of the operator (`Definition.rates`).
+    """
 
     dtype: DType
+    value: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

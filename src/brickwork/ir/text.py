@@ -173,7 +173,9 @@ def _parameter(parameter: Parameter) -> str:
             kind = "mutated" if parameter.mutated else "tensor"
             return f"{kind}({tensor_name(parameter.tensor)}{_optional(parameter)})"
         case ScalarParameter():
-            return f"scalar({symbol_name(parameter.symbol)}{_optional(parameter)})"
+            value = "" if parameter.value is None else f", value={parameter.value}"
+            rate = ", rate=True" if parameter.rate else ""
+            return f"scalar({symbol_name(parameter.symbol)}{_optional(parameter)}{value}{rate})"
         case AbsentParameter():
             return f"absent({parameter.name!r})"
         case ListParameter():

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import cast
+from dataclasses import replace
+from typing import TypeVar, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -18,7 +19,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.parameters import Kind, ParameterDeclaration
 from brickwork.host.layout import Placement, may_alias
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, DType
-from brickwork.ir.signature import AbsentType, ListType, ScalarType, Signature
+from brickwork.ir.signature import MOST_RATE, AbsentType, ArgumentType, ListType, ScalarType, Signature
 from brickwork.pytorch.declared_schema import Declared
 from brickwork.pytorch.dtypes import from_torch
 from brickwork.pytorch.gate import ArgumentKind
@@ -49,14 +50,15 @@ def signature_of_call(
     key = values[count] if definition.draws_random else None
     tensors = [tensor for tensor in tensors_of(values) if tensor is not key]
     check_devices(definition.name, tensors)
+    kind = device or device_kind(tensors)
     arguments = [_argument(definition, position, kinds[position], values[position]) for position in range(count)]
+    arguments = with_values(definition, arguments, values, kind)
     written = {position for position, each in enumerate(definition.parameters) if each.name in definition.mutated}
     if definition.draws_random:
         _check_key(definition, key, tensors)
     outputs = values[count + (1 if definition.draws_random else 0) :]
     names = ["out"] if len(outputs) == 1 else [f"out{number}" for number in range(len(outputs))]
     out = [_tensor(definition, name, value, None) for name, value in zip(names, outputs, strict=True)]
-    kind = device or device_kind(tensors)
     integers, default = _integers(kinds[:count], values), definition.default_dtype
     return signature_of(arguments, written, out, device=kind, integers=integers, default_dtype=default)
 
@@ -64,6 +66,24 @@ def signature_of_call(
 def device_kind(tensors: Sequence[torch.Tensor]) -> str:
     """Return the kind of device that code for these tensors runs on; without data it is the CPU."""
     return "cuda" if tensors and tensors[0].device.type == "cuda" else "cpu"
+
+
+_Kind = TypeVar("_Kind", Argument, ArgumentType)
+
+
+def with_values(definition: Defined, types: Sequence[_Kind], values: Sequence[object], device: str) -> list[_Kind]:
+    """Return the types of arguments, on a GPU with the values of those that code is made for alone."""
+    parameters = definition.parameters if device != "cpu" else ()
+    found = [*types]
+    for place, (parameter, kind, value) in enumerate(zip(parameters, types, values, strict=False)):
+        if parameter.name in definition.rates and isinstance(kind, ScalarType) and is_small_rate(value):
+            found[place] = replace(kind, value=int(cast("int", value)))
+    return found
+
+
+def is_small_rate(value: object) -> bool:
+    """Whether code is made for an int alone where it is a rate; a symbolic one is not known."""
+    return isinstance(value, int) and 1 <= value <= MOST_RATE
 
 
 def _integers(kinds: Sequence[ArgumentKind], values: Sequence[object]) -> list[int]:

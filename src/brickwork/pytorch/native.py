@@ -17,8 +17,8 @@ import torch
 
 from brickwork.diagnostics.errors import CompileError
 from brickwork.frontend.parameters import argument_type
-from brickwork.ir.signature import ArgumentType, Signature
-from brickwork.pytorch.arguments import are_in_memory, device_kind, signature_of_call
+from brickwork.ir.signature import Signature
+from brickwork.pytorch.arguments import are_in_memory, device_kind, is_small_rate, signature_of_call, with_values
 from brickwork.pytorch.autograd import Differentiation
 from brickwork.pytorch.autograd_recipes import Plan
 from brickwork.pytorch.fusion import may_fuse
@@ -145,27 +145,31 @@ class DerivedOperators:
 
     def batched(self, given: tuple[bool, ...], values: Values, *, keys: bool) -> Callable[..., Any] | None:
         """Return the operator over samples for arguments like these; None where there is none."""
-        key = given, keys, self.definition.default_dtype, *map(_kind, values)
+        key = given, keys, self.definition.default_dtype, self._rates(values), *map(_kind, values)
         if key not in self._batched:
             self._batched[key] = self._over_samples(Batch(given, keys), values)
         return self._batched[key]
 
     def _over_samples(self, derivation: Batch, values: Values) -> Callable[..., Any] | None:
         made = self._derived(derivation, values, ())
-        types = tuple(map(argument_type, made.parameters, values))
         try:
-            elements_read(made, _types_signature(made, types, values))
+            elements_read(made, _types_signature(made, values, values))
         except CompileError:
             return None
         return self._operator(made).call
 
     def plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
         """Return how gradients are computed for arguments and outputs like these."""
-        key = wanted, self.definition.default_dtype, *map(_kind, values), *map(_kind, outputs)
+        key = wanted, self.definition.default_dtype, self._rates(values), *map(_kind, values), *map(_kind, outputs)
         found = self._plans.get(key)
         if found is None:
             found = self._plans[key] = self._plan(wanted, values, outputs)
         return found
+
+    def _rates(self, values: Values) -> tuple[int, ...]:
+        """Return the rates that code is made for alone: what is derived may depend on them."""
+        pairs = zip(self.definition.parameters, values, strict=False)
+        return tuple(value for item, value in pairs if item.name in self.definition.rates and is_small_rate(value))
 
     def _plan(self, wanted: tuple[bool, ...], values: Values, outputs: Sequence[torch.Tensor]) -> Plan:
         found = self.gradients(wanted, values, outputs)
@@ -181,12 +185,11 @@ class DerivedOperators:
         grads = [output for output, is_float in zip(outputs, floats, strict=True) if is_float]
         count = len(self.definition.parameters)
         taken = (*values[:count], *grads, *results)
-        types = tuple(map(argument_type, made.parameters, taken))
         key = values[count : count + 1] if self.definition.draws_random else ()
         call = (*taken, *key)
         laid = _signature_of(made, call) if are_in_memory(call) else None
         try:
-            read = elements_read(made, _types_signature(made, types, values), laid)
+            read = elements_read(made, _types_signature(made, taken, values), laid)
         except CompileError:
             read = made.read
         derivation = Backward(wanted, read[count:] if any(read[count:]) else (), default)
@@ -227,9 +230,11 @@ def _signature_of(definition: Defined, values: Sequence[object]) -> Signature:
     return signature_of_call(definition, derive(definition.name, definition).default.arguments, values)
 
 
-def _types_signature(definition: Defined, types: tuple[ArgumentType, ...], values: Values) -> Signature:
-    """Return the signature of a call of which only the types count."""
-    return Signature(types, device=device_kind(tensors_of(values)), default_dtype=definition.default_dtype)
+def _types_signature(definition: Defined, taken: Values, values: Values) -> Signature:
+    """Return the signature of a call of which the types of what is taken count, and rates; `values` tell the device."""
+    device = device_kind(tensors_of(values))
+    types = with_values(definition, [*map(argument_type, definition.parameters, taken)], taken, device)
+    return Signature((*types,), device=device, default_dtype=definition.default_dtype)
 
 
 def _kind(value: Any) -> object:

@@ -116,8 +116,8 @@ def _argument_text(argument: ArgumentType) -> str:
             words += ["contiguous"] if argument.contiguous else []
             words += [f"unit={argument.unit_axis}"] if argument.unit_axis is not None else []
             return " ".join(words)
-        case ScalarType():
-            return str(argument.dtype)
+        case ScalarType(dtype=dtype, value=value):
+            return str(dtype) if value is None else f"{dtype}={value}"
         case ListType():
             return f"{argument.dtype}*{argument.length}"
         case TensorListType():

@@ -119,6 +119,11 @@ class Derived:
         return self.derivation.default_dtype if isinstance(self.derivation, Backward) else self.base.default_dtype
 
     @property
+    def rates(self) -> frozenset[str]:
+        """The int parameters that places are multiplied or divided by."""
+        return self.base.rates
+
+    @property
     def results_given(self) -> tuple[bool, ...]:
         """Which results of the base are parameters."""
         return self.derivation.results if isinstance(self.derivation, Backward) else ()

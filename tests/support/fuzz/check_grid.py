@@ -10,13 +10,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 from brickwork.diagnostics.errors import CompileError, RaceError
-from brickwork.frontend.definition import define
+from brickwork.frontend.definition import Definition, define
 from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function as in_python
 from brickwork.ir.nodes import Launch, Role
 from brickwork.ir.signature import NARROW_SIZE, Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
+from brickwork.pytorch.arguments import with_values
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import replicate_reductions, split_reductions
 from brickwork.transform.pipeline import schedule_program
@@ -34,7 +35,7 @@ def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
     with _small_pieces():
         try:
             definition = define(case.function(folder))
-            program = lower(definition, _signature(case))
+            program = lower(definition, _signature(case, definition))
             pieces, made = schedule_program(program, GPU)
         except (CompileError, RaceError):
             seen["refused"] += 1
@@ -53,11 +54,18 @@ def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
     return seen
 
 
-def _signature(case: Case) -> Signature:
-    """Return the types of the arguments; for half of the cases also that they are aligned and narrow."""
+def _signature(case: Case, definition: Definition) -> Signature:
+    """Return the types of the arguments; for half of the cases also that they are aligned and narrow.
+
+    Two of three are for the values of their small rates, as calls are.
+    """
     numbers = [item.value or 0 for item in case.arguments if isinstance(item, NumberArgument)]
     easy = case.seed % 2 == 0 and all(abs(value) < NARROW_SIZE for value in numbers)
-    return replace(signature_of(case, may_alias=case.shares), device="cuda", narrow=easy, aligned=easy)
+    found = replace(signature_of(case, may_alias=case.shares), device="cuda", narrow=easy, aligned=easy)
+    if case.seed % 3 == 0:
+        return found
+    values = [item.value if isinstance(item, NumberArgument) else None for item in case.arguments]
+    return replace(found, arguments=(*with_values(definition, found.arguments, values, "cuda"),))
 
 
 @contextmanager
