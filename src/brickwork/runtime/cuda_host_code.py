@@ -35,7 +35,7 @@ _COMMENT_OR_TEXT = re.compile(
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
 _MACRO = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.DOTALL)
 _TEMPLATE = re.compile(r"\s*template\s*<")
-_SCOPE = re.compile(r'(?:inline\s+)?namespace\b[^;=()]*|extern\s*"\s*"\s*')
+_SCOPE = re.compile(r'(?:inline\s+)?namespace\b\s*([\w:]*)|extern\s*"\s*"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,13 @@ class DevicePart:
     text: str
     skipped: tuple[HostCode, ...] = ()
     kernels: tuple[str, ...] = ()
-    """The names of the kernels in it, as far as no macro makes them."""
+    """The kernels in it with their namespaces, as far as no macro makes them."""
+
+    def qualified(self, entry: str) -> str:
+        """Return the name of a kernel with its namespace, if it was named without it and one kernel alone has it."""
+        name = entry.partition("<")[0].strip()
+        found = {each for each in self.kernels if each == name or each.endswith(f"::{name}")}
+        return f"{found.pop()}{entry.strip()[len(name) :]}" if len(found) == 1 else entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class _Declaration:
     first: int
     end: int
     head: str
+    scope: str
+    """The namespaces that it is in, as `a::b::`."""
 
     @property
     def name(self) -> str:
@@ -105,7 +113,7 @@ def device_part(text: str) -> DevicePart:
             skipped.append(HostCode(each.name, *lines))
             text = _without(text, each, directives)
         elif "__global__" in each.head:
-            kernels.append(each.name)
+            kernels.append(each.scope + each.name)
     return DevicePart(text, tuple(skipped), tuple(kernels))
 
 
@@ -122,7 +130,7 @@ def _without(text: str, declaration: _Declaration, directives: list[tuple[int, i
 # ---------------------------------------------------------------- reading
 
 
-def _declarations(text: str, at: int, end: int) -> Iterator[_Declaration]:
+def _declarations(text: str, at: int, end: int, scope: str = "") -> Iterator[_Declaration]:
     """Yield the declarations between two places of a text without comments, those in namespaces too."""
     first, head = at, -1
     while at < end:
@@ -131,18 +139,18 @@ def _declarations(text: str, at: int, end: int) -> Iterator[_Declaration]:
             first = at = at + 1
         elif first == at and _TEMPLATE.match(text, at, end):
             at = _behind_parameters(text, at, end)
-        elif letter == "{" and _SCOPE.fullmatch(text[first:at].strip()):
+        elif letter == "{" and (opened := _SCOPE.fullmatch(text[first:at].strip())):
             closed = _match(text, at, end)
-            yield from _declarations(text, at + 1, closed)
+            yield from _declarations(text, at + 1, closed, f"{scope}{opened[1]}::" if opened[1] else scope)
             first = at = closed + 1
         elif letter in _CLOSING:
             head = at if letter == "{" and head < 0 else head
             at = _match(text, at, end) + 1
             if letter == "{" and _is_function(_head(text[first:head])):
-                yield _Declaration(first, at, _head(text[first:head]))
+                yield _Declaration(first, at, _head(text[first:head]), scope)
                 first, head = at, -1
         elif letter == ";":
-            yield _Declaration(first, at + 1, _head(text[first : at if head < 0 else head]))
+            yield _Declaration(first, at + 1, _head(text[first : at if head < 0 else head]), scope)
             first, at, head = at + 1, at + 1, -1
         elif letter in ")]}":
             raise _UnmatchedError

@@ -2,7 +2,7 @@
 
 A header is looked for as nvcc looks for it: beside the text, in the folders that the user names, then in NVIDIA's
 packages and toolkits. PyTorch's headers are never read, and those of C++'s library and of libraries that only the host
-calls not where they are missing: `texts` has an empty one for each.
+calls not where they are missing: `texts` has what device code has of each.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from brickwork.runtime.cuda_toolkit import header_folder
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", re.MULTILINE)
 _PYTORCH = re.compile(r"(?:torch|ATen|c10|caffe2|pybind11)/")
-_EMPTY = "#pragma once\n"
-_DEVICE_MACROS = """#pragma once
+_COMMON = "#pragma once\n" + "".join(f"#include <{name}>\n" for name in ("cstdint", "cmath", "climits", "cfloat"))
+"""What code has of other headers for the host, which include these."""
+_PYTORCHS = f"""{_COMMON}
 #ifndef C10_HOST_DEVICE
 #define C10_HOST_DEVICE __host__ __device__
 #define C10_DEVICE __device__
@@ -60,7 +61,7 @@ def headers_of(text: str, folders: Sequence[Path]) -> Headers:
                 followed = False
                 continue
             if _PYTORCH.match(name):
-                texts[name] = _DEVICE_MACROS
+                texts[name] = _PYTORCHS
                 continue
             path = next((folder / name for folder in (*around, *further) if (folder / name).is_file()), None)
             if path is None and name not in HEADERS and name not in texts:
@@ -84,7 +85,7 @@ def _beyond(name: str, further: list[Path], texts: dict[str, str]) -> Path | Non
     if name in TARGET:
         texts[name] = TARGET[name]
     elif is_host_header(name):
-        texts[name] = _EMPTY
+        texts[name] = _COMMON
     return None
 
 

@@ -81,6 +81,7 @@ def compile_cuda(given: CudaText, entry: str, capability: tuple[int, int], major
     nvrtc, folders = find_nvrtc(major)
     source, flags = given.source, nvrtc_flags(given.flags)
     part = DevicePart(source.text) if _ALL_DEVICE & {*flags.options} else device_part(source.text)
+    entry = part.qualified(entry)
     named = tuple(Path(found[1]) for flag in flags.options if (found := _FOLDER.match(flag)))
     headers = headers_of(part.text, (*named, *given.include, *folders))
     options = (*_options(given.fast_math, flags.options, capability, nvrtc), _DEVICE_BY_DEFAULT)

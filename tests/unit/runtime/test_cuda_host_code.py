@@ -98,6 +98,15 @@ def test_an_instantiation_goes_with_its_template():
     assert kept(text) == []
 
 
+def test_a_kernel_is_found_in_its_namespace():
+    text = "namespace a { namespace b::c { __global__ void k() {} } namespace { __global__ void l() {} } }"
+    part = device_part(text + "inline namespace d { __global__ void l() {} }")
+    assert part.kernels == ("a::b::c::k", "a::l", "d::l")
+    assert [*map(part.qualified, ("k", "k<float, a::x>", "c::k", "l", "d::l", "m"))] == [
+        *("a::b::c::k", "a::b::c::k<float, a::x>", "a::b::c::k", "l", "d::l", "m")
+    ]
+
+
 def test_headers_for_the_host():
     assert all(map(is_host_header, ("torch/extension.h", "ATen/ATen.h", "vector", "cuda_runtime.h", "cublas_v2.h")))
     assert not any(

@@ -245,7 +245,8 @@ class CudaOp(LaunchedOp):
     def inspect(self, stage: str, /, *arguments: Any, device: str | None = None, **named: Any) -> str:
         """Return a stage of the compilation for these arguments; without arguments, of the last one.
 
-        They are `ptx`, `sass` (the machine code), `parameters` (what the kernel takes) and `log` (warnings).
+        They are `ptx`, `sass` (the machine code), `parameters` (what the kernel takes) and `log` (what of the text and
+        the flags was skipped, and warnings).
         """
         with OwnFramesHidden():
             if arguments or named or device:
@@ -375,19 +376,20 @@ def cuda_op(
 
     Args:
         schema: Name, arguments and results, as in `torch.library.define`: `"ns::scale(Tensor x, float a) -> Tensor"`.
-        source: The CUDA C++ text, or the path of a file with it.
+        source: The CUDA C++ text, or the path of a file with it, as it is written for nvcc: what is for the host is
+            skipped, which `inspect("log")` notes.
         entry: The kernel's name in it. `{x}` stands for the C++ type of the elements of argument `x`: `"scale<{x}>"`.
         launch: Returns the `Launch` (grid and block) of a call. It gets those arguments and results that its parameters
             name.
         out: Returns the results for the kernel to fill, as new tensors. It gets arguments as `launch` does.
         contiguous: Which tensors have to be contiguous: all, none, or those named.
         dtypes: Which element types arguments may have, beyond what the kernel's own types say.
-        flags: Further options of NVRTC.
+        flags: Further options, of nvcc or NVRTC. Those about the host are ignored, which `inspect("log")` notes.
         include: Folders of headers.
         fast_math: Compile with NVRTC's `--use_fast_math`.
 
     Raises:
-        ValueError: The schema cannot be read, or `contiguous` or `dtypes` names no tensor of it.
+        ValueError: The schema cannot be read, `contiguous` or `dtypes` names no tensor of it, or a flag is refused.
         CompileError: `entry`, `launch` or `out` names what the schema lacks.
 
     A text that NVRTC refuses is a `CompileError` of the first call, or of `warmup`, with the lines in your file.
