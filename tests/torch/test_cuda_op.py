@@ -4,9 +4,11 @@ import copy
 import ctypes
 import pickle
 import struct
+import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -494,6 +496,33 @@ def test_gradients_of_what_is_written():
     written(y, bias)
     (found,) = torch.autograd.grad(y.sum(), bias)
     assert torch.equal(found, torch.ones(5, device="cuda"))
+
+
+def test_a_launcher_on_the_cpu_under_tritons_interpreter(monkeypatch):
+    def launcher(x, out):
+        torch.mul(x, 2, out=out)
+
+    operator = bw.triton_op(
+        "bwcuda::interpreted(Tensor x, Tensor[] more) -> Tensor", launcher, out=torch.empty_like, contiguous=True
+    )
+    x = torch.randn(3, 4)
+    with pytest.raises(RuntimeError, match=r"must be on an NVIDIA GPU, but it is on cpu; .*TRITON_INTERPRET=1"):
+        operator(x, [x])
+    triton = SimpleNamespace(knobs=SimpleNamespace(runtime=SimpleNamespace(interpret=False)))
+    monkeypatch.setitem(sys.modules, "triton", triton)
+    with pytest.raises(RuntimeError, match="TRITON_INTERPRET=1"):
+        operator(x, [x])
+    triton.knobs.runtime.interpret = True
+    assert torch.equal(operator(x, [x]), 2 * x)
+    operator.check(x, [x])
+    assert torch.equal(torch.vmap(lambda row: operator(row, [row]), in_dims=1, out_dims=1)(x), 2 * x)
+    with pytest.raises(RuntimeError, match=r"argument 'x' must be contiguous"):
+        operator(x.t(), [x])
+    wrong = bw.triton_op("bwcuda::away(Tensor x) -> Tensor", launcher, out=lambda x: torch.empty(3, device="meta"))
+    with pytest.raises(RuntimeError, match=r"result 'out' is on meta, and the arguments are on cpu"):
+        wrong(x)
+    with pytest.raises(RuntimeError, match=r"argument 'x' must be on an NVIDIA GPU, but it is on cpu$"):
+        scale(x, 2.0)
 
 
 @on_gpu

@@ -1,8 +1,9 @@
 """Operators that launch what brickwork did not compile: a schema by the user, results by a host function, checks.
 
 `LaunchedOp` is what `bw.cuda_op` and `bw.triton_op` have in common. Before anything is launched, tensors are all on one
-GPU, contiguous where that is asked for, and of the element types that were named; results are what the host function
-made, which is the operator's fake, too. What is launched, and how, is the subclass's.
+GPU (or on the CPU, where the subclass takes that), contiguous where that is asked for, and of the element types that
+were named; results are what the host function made, which is the operator's fake, too. What is launched, and how, is
+the subclass's.
 """
 
 from __future__ import annotations
@@ -38,9 +39,15 @@ from brickwork.transform.derivation import Derivation
 _increment_version: Callable[[Any], None] = attrgetter("autograd.graph.increment_version")(torch)
 
 
+_NONE = -2
+"""No device yet; torch's index of a CPU is -1."""
+
+
 class LaunchedOp(Handle):
     """An operator on GPUs that launches something of the user's. Calls go to `torch.ops.<namespace>.<name>`."""
 
+    devices = ("CUDA",)
+    """The dispatch keys of devices that it has a kernel for."""
     definition = None
     """Its loops are not known."""
     fusible = None
@@ -77,7 +84,7 @@ class LaunchedOp(Handle):
 
     def _connect(self) -> None:
         self._registration: Registration = register(
-            self.name, self.declared.schema, self, bytes, python=True, devices=("CUDA",), alone=not self.left
+            self.name, self.declared.schema, self, bytes, python=True, devices=self.devices, alone=not self.left
         )
         self._overload: Any = self._registration.overload(DEFAULT)
         # What the OpOverload calls. Compilers know the OpOverload alone.
@@ -120,15 +127,15 @@ class LaunchedOp(Handle):
         return results[0] if len(results) == 1 else results or None
 
     def _device(self, values: Sequence[Any]) -> int:
-        """Return the index of the GPU that the tensors of a call are on, once they have passed all checks."""
-        index = -1
+        """Return the index of the device that the tensors of a call are on, once they have passed all checks."""
+        index = _NONE
         for at, name, contiguous, dtypes in self._checks:
             tensor = values[at]
             if tensor is None:
                 continue
             device = tensor.get_device()
             if device != index:
-                if index != -1 or device == -1:
+                if index != _NONE or (device == -1 and not self._takes_cpu()):
                     self._refuse_devices(values)
                 index = device
             if contiguous and not tensor.is_contiguous():
@@ -137,9 +144,13 @@ class LaunchedOp(Handle):
                 self._refuse_dtype(name, tensor, dtypes)
         if self._lists:
             index = self._device_of_lists(values)
-        if index == -1:
+        if index == _NONE or (index == -1 and not self._takes_cpu()):
             self._refuse_devices(values)
         return index
+
+    def _takes_cpu(self) -> bool:
+        """Whether what is launched can run on the CPU."""
+        return False
 
     def _device_of_lists(self, values: Sequence[Any]) -> int:
         """Check the items of lists as other tensors are."""
@@ -151,7 +162,7 @@ class LaunchedOp(Handle):
                     self._refuse_dtype(f"{name}[{number}]", tensor, dtypes)
         tensors = tensors_of(values)
         check_devices(self.name, tensors)
-        return tensors[0].get_device() if tensors else -1
+        return tensors[0].get_device() if tensors else _NONE
 
     def _before_writing(self, name: str, value: Any) -> None:
         """Tell autograd that a tensor is written, which it may refuse; so does an expanded one."""
@@ -167,8 +178,8 @@ class LaunchedOp(Handle):
         for name, contiguous, tensor in zip(self.declared.results, self._results_contiguous, results, strict=True):
             if tensor.get_device() != index:
                 raise RuntimeError(
-                    f"{self.name}(): result '{name}' is on {tensor.device}, and the arguments are on cuda:{index}: let"
-                    " `out` name the device of an argument"
+                    f"{self.name}(): result '{name}' is on {tensor.device}, and the arguments are on"
+                    f" {'cpu' if index == -1 else f'cuda:{index}'}: let `out` name the device of an argument"
                 )
             if contiguous and not tensor.is_contiguous():
                 raise RuntimeError(

@@ -1,7 +1,11 @@
-"""`bw.triton_op`: a Python function that launches kernels, of Triton or of anything else, as an operator."""
+"""`bw.triton_op`: a Python function that launches kernels, of Triton or of anything else, as an operator.
+
+On CPUs it runs where Triton's interpreter does, which takes tensors of any device.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -14,6 +18,8 @@ from brickwork.runtime.traceback import OwnFramesHidden
 
 class TritonOp(LaunchedOp):
     """An operator made of a function that launches kernels."""
+
+    devices = ("CPU", "CUDA")
 
     def __init__(
         self,
@@ -31,7 +37,7 @@ class TritonOp(LaunchedOp):
 
     def _start(self, values: Sequence[Any], results: tuple[Any, ...], index: int) -> None:
         given = self._for_launcher((*values, *results))
-        if torch.cuda.current_device() == index:
+        if index == -1 or torch.cuda.current_device() == index:
             returned = self._launcher(*given)
         else:
             with torch.cuda.device(index):
@@ -41,6 +47,19 @@ class TritonOp(LaunchedOp):
                 f"{self.name}: the launcher fills the results that `out` made, and returns nothing; it returned"
                 f" {type(returned).__name__}"
             )
+
+    def _takes_cpu(self) -> bool:
+        return _interprets()
+
+    def _not_here(self, device: torch.device) -> str:
+        why = "; Triton's interpreter, TRITON_INTERPRET=1 in the environment, runs its kernels on CPUs"
+        return super()._not_here(device) + (why if device.type == "cpu" else "")
+
+
+def _interprets() -> bool:
+    """Whether Triton runs kernels in its interpreter; asked of Triton, which may not be here."""
+    knobs = getattr(sys.modules.get("triton"), "knobs", None)
+    return bool(knobs is not None and knobs.runtime.interpret)
 
 
 def triton_op(
@@ -52,6 +71,8 @@ def triton_op(
     dtypes: Dtypes | None = None,
 ) -> TritonOp:
     """Make an operator of a function that launches Triton kernels.
+
+    It runs on GPUs; where Triton's interpreter runs the kernels (`TRITON_INTERPRET=1`), on CPUs too.
 
     Args:
         schema: Name, arguments and results, as in `torch.library.define`: `"ns::scale(Tensor x, float a) -> Tensor"`.
