@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.ir.build import cast, constant
 from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Break, Continue, Reduction, Role
@@ -20,12 +21,12 @@ def roles(width):
     return {"i": (Role.VECTOR, width)} if width > 1 else {}
 
 
-def agree(made, tensors, scalars=()):
+def agree(made, tensors, scalars=(), rounding=SOURCE):
     """Check that all widths give the interpreter's result, bit for bit."""
     expected = interpreted(made, tensors, scalars)
     for width in WIDTHS:
         copies = [data.clone() for data in tensors]
-        assert Machine(scheduled(made, roles(width)))(copies, scalars) is None
+        assert Machine(scheduled(made, roles(width)), rounding=rounding)(copies, scalars) is None
         for copy, wanted in zip(copies, expected, strict=True):
             torch.testing.assert_close(copy, wanted, rtol=0, atol=0, equal_nan=True, msg=f"width {width}")
 
@@ -119,6 +120,46 @@ def test_floor_division_by_a_number_known_at_run_time(divisor, reverse):
         store(to, (2, i), rest),
     )
     agree(kernel((to,), loop(i, 0, extent(to, 1), *body), scalars=(d,)), [out], (divisor,))
+
+
+LARGE = [2**50 - 1, -(2**50), 2**50, -(2**50) - 1, 2**51 + 1, 2**52 - 1, 2**53 + 1, 2**62, 2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize("rounding", [SOURCE, Rounding(fast_math=True)], ids=["source", "fast_math"])
+@pytest.mark.parametrize("large", [[], LARGE], ids=["all small", "some large"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint64])
+def test_lanes_divide_by_numbers_of_their_own(dtype, large, rounding):
+    """A quotient that is as near to an integer as can be is rounded down, at the ends of what is divided as floats."""
+    divisors = [1, 2, 3, 7, 10, 2**31 + 1, 2**49 - 1, 2**50 - 1, -1, -3, -(2**50), *large]
+    tops = [0, 1, 6, -7, 2**50 - 1, -(2**50), *large]
+    near = [divisor * (top // divisor) + step for divisor in divisors for top in tops for step in (-1, 0, 1)]
+    given = [(top, divisor) for divisor in divisors for top in dict.fromkeys((*tops, *near))]
+    given = [(one, other) for one, other in given if -(2**63) <= one < 2**63 and (large or -(2**50) <= one < 2**50)]
+    if dtype is torch.uint64:
+        given = [(abs(one), abs(other)) for one, other in given]
+        given += [(2**64 - one, 7) for one in (1, 5, 2**50)] if large else []
+    x, z = (torch.tensor(side, dtype=torch.uint64).view(torch.int64) for side in zip(*_bits(given), strict=True))
+    tensors = [x.view(dtype), z.view(dtype), torch.zeros(2, len(x), dtype=dtype)]
+    first, second, out = (
+        named(name, place, data) for place, (name, data) in enumerate(zip("xzo", tensors, strict=True))
+    )
+    i = symbol("i")
+    parts = [op(name, load(first, i), load(second, i)) for name in ("floordiv", "mod")]
+    body = [store(out, (row, i), part) for row, part in enumerate(parts)]
+    agree(kernel((first, second, out), loop(i, 0, extent(first), *body)), tensors, rounding=rounding)
+
+
+def _bits(pairs):
+    """Return pairs of integers as the unsigned ones of the same bits."""
+    return [(one % 2**64, other % 2**64) for one, other in pairs]
+
+
+def test_idle_lanes_divide_by_zero_without_a_trap(numbers):
+    x, out = named("x", 0, numbers), named("out", 1, numbers)
+    i = symbol("i")
+    rest = op("mod", op("add", i, 7), load(x, i))
+    body = when(op("ne", load(x, i), 0), (store(out, (i,), rest),))
+    agree(kernel((x, out), loop(i, 0, extent(x), body)), [numbers, torch.zeros_like(numbers)])
 
 
 @pytest.mark.parametrize("period", [1, 3, 15, 16, 40, 63, 64, 90])

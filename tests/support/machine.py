@@ -23,6 +23,7 @@ from brickwork.codegen.convention import (
 )
 from brickwork.codegen.kernel import emit_kernel
 from brickwork.codegen.llvm import compile_module
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.ir.dtypes import DTYPES
 from brickwork.ir.interpret import Memory, run_kernel
 from brickwork.ir.nodes import Block, For, If, Kernel, Role, Statement, Tensor, TensorType, While
@@ -58,11 +59,11 @@ class _Exports(dict[str, int]):
 class Machine:
     """A compiled kernel."""
 
-    def __init__(self, kernel: Kernel, target: Target | None = None) -> None:
+    def __init__(self, kernel: Kernel, target: Target | None = None, rounding: Rounding = SOURCE) -> None:
         """Compile and load the kernel for this host."""
         self.kernel = kernel
         self.target = target or host_target()
-        self.module = Module()
+        self.module = Module(rounding=rounding)
         name = emit_kernel(self.module, kernel, self.target).removeprefix("@")
         loaded = load(compile_module(self.module.text(), self.target), _Exports())
         self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address(name))

@@ -127,6 +127,10 @@ class FunctionWriter:
         if rounding.fast_math and text.startswith(_ARITHMETIC):
             operation, _, operands = text.partition(" ")
             text = f"{operation} {_FAST}{' contract' * rounding.fused} {operands}"
+        return self.exactly(text)
+
+    def exactly(self, text: str) -> str:
+        """Append an instruction that rounds as IEEE 754 says, whatever the operator allows."""
         name = f"%{self.fresh()}"
         self._lines.append(f"  {name} = {text}")
         return name

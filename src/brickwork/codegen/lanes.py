@@ -251,6 +251,8 @@ def floor_division(state: State, left: str, right: str) -> tuple[str, str]:
     emit = state.writer.emit
     if (bits := exponent(right)) is not None:
         return emit(f"ashr i64 {left}, {bits}"), emit(f"and i64 {left}, {2**bits - 1}")
+    if right.isdigit() and right != "0":
+        return division.by_natural(state.writer, left, right)
     near_zero = emit(f"icmp ult i64 {emit(f'add i64 {right}, 1')}, 2")
     divisor = emit(f"select i1 {near_zero}, i64 1, i64 {right}")
     quotient = emit(f"sdiv i64 {left}, {divisor}")

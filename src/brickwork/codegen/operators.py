@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter, float_constant
+from brickwork.codegen.division import lanes_by_floats
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import scalar_type, type_suffix, vector_type
 from brickwork.codegen.lanes import exponent, floor_division
@@ -283,7 +284,13 @@ def _divide(state: State, name: str, dtype: DType, operands: tuple[str, str], wi
         return inner.writer.emit(f"{'urem' if part else 'udiv'} i64 {left}, {divisor}")
 
     name = f"bw_{name}_{dtype}"
-    return _lane_by_lane(state, name, unsigned if dtype is UINT64 else signed, operands, width)
+
+    def one_by_one() -> str:
+        return _lane_by_lane(state, name, unsigned if dtype is UINT64 else signed, operands, width)
+
+    if width == 1 or state.target.grid:
+        return one_by_one()
+    return lanes_by_floats(state.writer, operands, width, one_by_one, part=part, signed=dtype is not UINT64)
 
 
 def _power(state: State, left: str, right: str) -> str:
