@@ -18,7 +18,7 @@ import brickwork as bw
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import NOWHERE
 from brickwork.host.driver import INVALID_CONTEXT, Resources
-from brickwork.pytorch.launchers import cuda_source
+from brickwork.pytorch.launchers import cuda_source, triton_launcher
 from brickwork.pytorch.launchers.packing import packing
 from brickwork.runtime.cuda_parameters import Parameter
 from brickwork.runtime.cuda_toolkit import header_folder
@@ -514,6 +514,8 @@ def test_a_launcher_on_the_cpu_under_tritons_interpreter(monkeypatch):
         operator(x, [x])
     triton.knobs.runtime.interpret = True
     assert torch.equal(operator(x, [x]), 2 * x)
+    monkeypatch.delitem(sys.modules, "triton")
+    monkeypatch.setattr(triton_launcher, "_interprets", lambda: True)
     operator.check(x, [x])
     assert torch.equal(torch.vmap(lambda row: operator(row, [row]), in_dims=1, out_dims=1)(x), 2 * x)
     with pytest.raises(RuntimeError, match=r"argument 'x' must be contiguous"):

@@ -216,10 +216,9 @@ class LaunchedOp(Handle):
         """Serve a call that torch wants to differentiate or to batch."""
         del overload
         if in_transform():  # samples lie as vmap likes it
-            places = [at for at, _, contiguous, _ in self._checks if contiguous and at not in self._written]
-            values = [
-                value.contiguous() if at in places and value is not None else value for at, value in enumerate(values)
-            ]
+            asked = (*self._checks, *self._lists)
+            places = {at for at, _, contiguous, _ in asked if contiguous and at not in self._written}
+            values = [_contiguous(value) if at in places else value for at, value in enumerate(values)]
         return self._differentiation(values)
 
     def define(self, base: str, suffix: str) -> bool:
@@ -331,6 +330,13 @@ class _Family:
             f"{self.definition.name} has no gradient, and an argument requires one; give it one with `.backward`, call"
             " it under torch.no_grad(), or pass detached tensors"
         )
+
+
+def _contiguous(value: Any) -> Any:
+    """Return a tensor, the tensors of a list, or None, contiguous."""
+    if isinstance(value, list | tuple):
+        return [_contiguous(item) for item in cast("Sequence[Any]", value)]
+    return None if value is None else value.contiguous()
 
 
 def _is_named(name: str, contiguous: bool | Collection[str], declared: Declared) -> bool:
