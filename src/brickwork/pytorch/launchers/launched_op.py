@@ -176,7 +176,7 @@ class LaunchedOp(Handle):
         """Return the results that the host function makes, checked as arguments are."""
         results = self._made(values)
         for name, contiguous, tensor in zip(self.declared.results, self._results_contiguous, results, strict=True):
-            if tensor.get_device() != index:
+            if tensor.get_device() != index or (index == -1 and tensor.device.type != "cpu"):
                 raise RuntimeError(
                     f"{self.name}(): result '{name}' is on {tensor.device}, and the arguments are on"
                     f" {'cpu' if index == -1 else f'cuda:{index}'}: let `out` name the device of an argument"
