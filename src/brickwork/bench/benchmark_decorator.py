@@ -29,7 +29,7 @@ def benchmark(
     moved: Formula | None = None,
     flops: Formula | None = None,
     baseline: str = "",
-) -> Callable[[Prepare], Benchmark]:
+) -> Callable[[Prepare], Benchmarked]:
     """Make a benchmark of a function that prepares one point of it.
 
     It gets x and the line by these names, and `arguments`; it returns the call that is timed, or None if there is none.
@@ -52,7 +52,7 @@ def benchmark(
     """
     labels, fixed = dict(lines if isinstance(lines, Mapping) else zip(lines, lines, strict=True)), dict(arguments or {})
 
-    def made(function: Prepare) -> Benchmark:
+    def made(function: Prepare) -> Benchmarked:
         def contest(x: X) -> Contest:
             names = {x_name: x, **fixed}
             work = (evaluated(formula, names, tuple(names.values())) for formula in (moved, flops))
@@ -71,12 +71,12 @@ def benchmark(
             y_log=y_log,
             formulas=listed(moved, flops),
         )
-        return Benchmark(function, plan)
+        return Benchmarked(function, plan)
 
     return made
 
 
-class Benchmark:
+class Benchmarked:
     """A decorated function: called, it prepares one point; `run` measures them all."""
 
     def __init__(self, function: Prepare, plan: Plan) -> None:

@@ -17,7 +17,8 @@ from brickwork.bench.timers import Call, Timing, known, once, summary
 from brickwork.records import dataclass
 
 _device: Any = torch.cuda
-_FLUSHED = 192 << 20
+FLUSHED = 192 << 20
+"""Bytes that are written to empty the level-two cache, which has up to 126 MB on the GPUs there are."""
 _HOST_CYCLES = 400_000
 """About a fifth of a millisecond, longer than the host takes for most calls."""
 _CYCLES_PER_SECOND = 2e9
@@ -59,7 +60,7 @@ def measure(
     `flush` empties the level-two cache before each sample. With a `precision`, rounds may end early, when each median
     is known within it.
     """
-    buffer = torch.empty(_FLUSHED // 4, dtype=torch.int32, device="cuda") if flush else None
+    buffer = torch.empty(FLUSHED // 4, dtype=torch.int32, device="cuda") if flush else None
     failures: dict[str, str] = {}
     running: dict[str, _Warm] = {}
     for name, call in contenders.items():

@@ -187,7 +187,12 @@ def _drawn(curves: Sequence[Curve], axes: Axes) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.6, 4.2), layout="constrained")
-    panel = figure.subplots()
+    lines_in(figure.subplots(), curves, axes)
+    return figure
+
+
+def lines_in(panel: Panel, curves: Sequence[Curve], axes: Axes) -> None:
+    """Draw curves over a common x into a panel of matplotlib's."""
     xs = list(dict.fromkeys(x for curve in curves for x in curve.x))
     words = any(isinstance(x, str) for x in xs)
     if words:
@@ -201,7 +206,6 @@ def _drawn(curves: Sequence[Curve], axes: Axes) -> Figure:
         panel.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     elif curves:
         panel.legend(frameon=False, fontsize=8)
-    return figure
 
 
 def _lines(panel: Panel, curves: Sequence[Curve]) -> None:
