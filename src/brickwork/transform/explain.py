@@ -44,7 +44,7 @@ from brickwork.transform.privatise_reductions import copied_version
 from brickwork.transform.register_lists import goes_over, list_version
 from brickwork.transform.replicate_reductions import copies_version
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
-from brickwork.transform.schedule.schedule import CacheTile, Schedule, Tile
+from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.spelling import spelled
 from brickwork.transform.split_reductions import split_version
 from brickwork.transform.wavefront import diagonals
@@ -227,7 +227,7 @@ def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
     else:
         atomic = tuple(tensor.name for tensor in updated)
         line = Line(f"{first}{way.text}", index.name, way.role, way.lanes, way.together, atomic)
-    if view.schedule.split(index) and split_version(index) in view.scheduled.choices:
+    if view.schedule.pieces(index) and split_version(index) in view.scheduled.choices:
         how = "in order" if way is None else way.text
         pieces = replace(line, text=f"{first}{how}, in pieces that are joined afterwards")
         either = replace(line, text=f"{first}{how}, or in pieces if there are few iterations around it")
@@ -324,17 +324,16 @@ def _how(loop: Loop, view: _View) -> _Way | None:
     """Return how a processor runs a loop."""
     index, schedule = loop.node.index, view.schedule
     parts: list[str] = []
-    owner = next((item.loop for item in schedule.directives if index in schedule.flat(item.loop)), None)
+    owner = next((item.loop for item in schedule.verbs if index in schedule.flat(item.loop)), None)
     if owner is not None and owner != index:
         return _Way(f"part of the loop over '{owner.name}'", "")
-    if schedule.parallel(index):
+    if schedule.parallel(index) or schedule.tiled(index):
         parts.append("in parallel")
     if chunk := schedule.chunk(index):
         parts.append(f"in parallel by chunks of {chunk}")
     roles = [Role.PARALLEL.value] if parts else []
-    tile = next((item for item in schedule.directives if isinstance(item, CacheTile) and index in _sides(item)), None)
-    if tile is not None:
-        parts.append(f"in tiles of {tile.length if index == tile.across else tile.breadth}")
+    if size := schedule.tiled(index):
+        parts.append(f"in tiles of {size}")
     copies = schedule.copies(index) if copied_version(index) in view.scheduled.choices else ()
     if copies:
         names = " and ".join(f"'{name}'" for name in sorted({tensor.name for tensor in copies}))
@@ -352,15 +351,11 @@ def _how(loop: Loop, view: _View) -> _Way | None:
     return _Way(", ".join(parts), role, max(width, 1), factors[0] if factors else 1) if parts else None
 
 
-def _sides(tile: CacheTile) -> tuple[Symbol, Symbol]:
-    return tile.across, tile.along
-
-
 def _how_on_grid(loop: Loop, schedule: Schedule) -> _Way | None:
     """Return how a grid runs a loop."""
     index = loop.node.index
     parts, roles = list[str](), list[str]()
-    owner = next((item.loop for item in schedule.directives if index in schedule.flat(item.loop)), None)
+    owner = next((item.loop for item in schedule.verbs if index in schedule.flat(item.loop)), None)
     if owner is not None and owner != index:
         return _Way(f"part of the loop over '{owner.name}'", "")
     lanes, together = max(schedule.width(index), 1), _together(index, schedule)
@@ -391,8 +386,7 @@ def _of_thread(lanes: int, together: int) -> str:
 
 def _together(index: Symbol, schedule: Schedule) -> int:
     """Return how many iterations of a loop a thread, or a block, takes at a time besides lanes."""
-    tiles = [item.factor for item in schedule.directives if isinstance(item, Tile) and item.across == index]
-    return max((1, *schedule.jam(index)[:1], *tiles))
+    return max((1, *schedule.jam(index)[:1]))
 
 
 def _launches(loop: Loop, schedule: Schedule, alone: frozenset[Symbol]) -> bool:

@@ -26,7 +26,7 @@ from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.loop_order import Nest, best_order
-from brickwork.transform.schedule.permute import permute
+from brickwork.transform.verbs.reorder import permute
 
 
 def may_interchange(kernel: Kernel) -> bool:

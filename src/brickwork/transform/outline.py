@@ -55,11 +55,11 @@ from brickwork.transform.host_device_partition import GRID, Partition, in_order,
 from brickwork.transform.predicate import predicate
 from brickwork.transform.register_lists import Literal, literal_lists
 from brickwork.transform.replicate_reductions import replicate_reductions
-from brickwork.transform.schedule.apply import MOST_PIECES
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.scratch import Names, identity, joins, names_of
 from brickwork.transform.shared_locals import share_locals, used_tables
 from brickwork.transform.split_reductions import nested, split_reductions
+from brickwork.transform.verbs.rfactor import MOST_PIECES
 
 Symbols = frozenset[Symbol]
 FALSE = build.constant(False, BOOL)

@@ -56,7 +56,6 @@ from brickwork.transform.privatise_reductions import privatise_reductions
 from brickwork.transform.promote import apart_in, promote
 from brickwork.transform.recognise_reductions import note_places, recognise_reductions
 from brickwork.transform.rectangle import rectangle
-from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.contract import contraction_versions
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
@@ -69,6 +68,7 @@ from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
 from brickwork.transform.unguarded_analysis import careful_analysis
 from brickwork.transform.unswitch import unswitch, unswitch_nests
+from brickwork.transform.verbs.apply import apply_schedule
 from brickwork.transform.wavefront import wavefront
 
 TILES = "tiles"
@@ -175,7 +175,7 @@ def _for_sizes(
     kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
 ) -> Iterator[Version]:
     """Yield the versions of a kernel of a grid that are for some sizes; of two that are, the later one runs."""
-    if plain.directives and (rows := short_schedule(kernel.body, analysis, target, plain, wide=False)) is not None:
+    if plain.verbs and (rows := short_schedule(kernel.body, analysis, target, plain, wide=False)) is not None:
         yield Version("short rows", rows[1], rows[0])
     for name, find in (("short", _short), ("sums", _summed), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
@@ -192,7 +192,7 @@ def _conditions(
     flat = flat_conditions(kernel.body, analysis, schedule)
     if not target.grid:
         return flat
-    narrow = _narrow(kernel, known) if schedule.directives else ()
+    narrow = _narrow(kernel, known) if schedule.verbs else ()
     return (*flat, *lane_conditions(kernel.body, analysis, schedule), *narrow)
 
 
@@ -242,7 +242,7 @@ def _short(
 
 def _is_easy(kernel: Kernel, plain: Schedule, known: ArgumentFacts | None) -> bool:
     """Whether a kernel of a grid has loops for its threads, and is for tensors that are aligned and narrow."""
-    return bool(plain.directives) and known is not None and known.asked and all(map(known.is_aligned, kernel.tensors))
+    return bool(plain.verbs) and known is not None and known.asked and all(map(known.is_aligned, kernel.tensors))
 
 
 def _rewritten(

@@ -1,21 +1,22 @@
 """Nests that run along memory in one loop for some tensors and in another for the rest, on processors."""
 
 from dataclasses import replace
-from itertools import count
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brickwork.analysis.analyse import analyse
 from brickwork.ir.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT8, INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import For, Launch, Node, Role
 from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import schedule_kernel
-from brickwork.transform.schedule.cache_tile import cut_into_tiles
-from brickwork.transform.schedule.schedule import CacheTile, deserialise
+from brickwork.transform.schedule.schedule import Reorder, Schedule, Split, chunk_of
+from brickwork.transform.schedule.text import Names
+from brickwork.transform.verbs.apply import apply_schedule
 from support.layouts import columns, last_axis_first, transpose, transpose_and_add
 from support.lowering import memory, nested, program_of
 from support.scheduling import AVX2, agree
@@ -97,7 +98,7 @@ def kernel_of(function, *arguments):
 
 def tile_of(function, *arguments, target=AVX2):
     schedule = schedule_kernel(kernel_of(function, *arguments), target).schedule
-    return next((item for item in schedule.directives if isinstance(item, CacheTile)), None)
+    return next((item for item in schedule.verbs if isinstance(item, Reorder)), None)
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (40, 3), (3, 40), (1, 9), (5, 260), (33, 18)])
@@ -125,17 +126,17 @@ def test_rows_come_from_data():
 def test_tiles_run_in_parallel_with_lanes_inside():
     kernel = kernel_of(last_axis_first, memory(numbers(2, 4, 4)))
     scheduled = schedule_kernel(kernel, AVX2)
-    assert "cache_tile(j, 256, i, 16)" in str(scheduled.schedule)
+    assert "split(i, 16, j)\nsplit(j, 256)\nreorder(k, j_chunk, i_chunk, j, i)" in str(scheduled.schedule)
     around = [node for node in walk(scheduled.kernel.body) if isinstance(node, For)]
     assert [(node.index.name, node.role, node.width) for node in around] == [
         ("k", Role.PARALLEL, 1),
-        ("j_tile", Role.PARALLEL, 1),
-        ("i_tile", Role.PARALLEL, 1),
+        ("j_chunk", Role.PARALLEL, 1),
+        ("i_chunk", Role.PARALLEL, 1),
         ("j", Role.SEQUENTIAL, 1),
         ("i", Role.VECTOR, 8),
     ]
-    symbols = tuple(item.node.index for item in scheduled.analysis.model.loops)
-    assert deserialise(scheduled.schedule.serialise(), symbols) == scheduled.schedule
+    names = Names(scheduled.source)
+    assert names.read(names.text(scheduled.schedule)) == scheduled.schedule
     told = explain(scheduled).text()
     assert "in parallel, in tiles of 256" in told
     assert "in parallel, in tiles of 16, vectorised by 8" in told
@@ -184,8 +185,12 @@ def test_every_iteration_is_in_one_tile(rows, columns, length, breadth):
             return node
         (outer,) = node.kernel.body
         (inner,) = outer.body
-        tile = CacheTile(outer.index, outer.index, length, inner.index, breadth)
-        return Launch(kernel=replace(node.kernel, body=(cut_into_tiles(outer, tile, count(1000)),)))
+        loops = outer.index, inner.index
+        order = Reorder((*map(chunk_of, loops), *loops))
+        schedule = Schedule((Split(inner.index, breadth, outer.index), Split(outer.index, length), order))
+        return Launch(
+            kernel=replace(node.kernel, body=apply_schedule(node.kernel.body, schedule, analyse(node.kernel)))
+        )
 
     results = []
     for each in (program, rewrite(program, visit)):

@@ -20,12 +20,12 @@ from brickwork.ir.walk import rewrite, rewrite_statements, statements, walk
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.interchange import interchange
 from brickwork.transform.replicate_reductions import replicate_reductions
-from brickwork.transform.schedule.apply import apply_schedule
 from brickwork.transform.schedule.planner import Planner
-from brickwork.transform.schedule.schedule import Jam, Schedule, Tile
-from brickwork.transform.schedule.unroll_jam import unroll_jam
+from brickwork.transform.schedule.schedule import Schedule, Unroll
 from brickwork.transform.scratch import names_of
 from brickwork.transform.split_reductions import split_reductions
+from brickwork.transform.verbs.apply import apply_schedule
+from brickwork.transform.verbs.unroll_jam import unroll_jam
 from support.lowering import memory, nested, program_of
 from support.scheduling import kernel_of, loops_of
 
@@ -334,7 +334,7 @@ def with_bodies(program, change):
 
 def together(kernel):
     """The body of a kernel with three iterations of the loop over i at a time, if its schedule may say so."""
-    schedule = Schedule((Jam(loops_of(kernel)["i"].index, 3),))
+    schedule = Schedule((Unroll(loops_of(kernel)["i"].index, 3, jam=True),))
     return apply_schedule(kernel.body, schedule, analyse(kernel))
 
 
@@ -359,7 +359,7 @@ def rows_may_fail(a: Tensor, n: Tensor) -> None:
 def test_tiles_are_not_jammed_where_an_iteration_may_fail():
     kernel = kernel_of(rows_may_fail, memory([[0] * 6] * 6, INT64), I6)
     loops = loops_of(kernel)
-    schedule = Schedule((Tile(loops["i"].index, loops["i"].index, 4),))
+    schedule = Schedule((Unroll(loops["i"].index, 4, jam=True),))
     parallel = rewrite_statements(
         kernel.body, lambda item: (replace(item, role=Role.PARALLEL) if isinstance(item, For) else item,)
     )

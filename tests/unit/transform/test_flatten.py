@@ -11,7 +11,7 @@ from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Break, For, Read
 from brickwork.ir.walk import walk
 from brickwork.transform.claims import believe_claims
-from brickwork.transform.flatten import Flat, find_flat
+from brickwork.transform.verbs.fuse import Flat, find_flat
 from support.kernels_ir import KernelBuilder, apply, size, value
 
 MAKE = KernelBuilder()

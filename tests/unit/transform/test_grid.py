@@ -39,7 +39,7 @@ from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule import grid
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
-from brickwork.transform.schedule.schedule import deserialise
+from brickwork.transform.schedule.text import Names
 from support.kernels import SUITE
 from support.lowering import argument_type, memory, nested
 from support.tensors import argument_type as types_of
@@ -421,8 +421,8 @@ def test_schedules_come_back(name):
     case = SUITE[name]
     program = lower(define(case.function), Signature(tuple(map(types_of, case.arguments(5))), device="cuda"))
     _, (scheduled,) = schedule_program(program, GPU)
-    loops = tuple(loop.node.index for loop in scheduled.analysis.model.loops)
-    assert deserialise(scheduled.schedule.serialise(), loops, scheduled.source.tensors) == scheduled.schedule
+    names = Names(scheduled.source)
+    assert names.read(names.text(scheduled.schedule)) == scheduled.schedule
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -15,8 +15,11 @@ from support.layouts import product_of_rows_by_columns, products_of_rows
 from support.lowering import memory
 from unit.transform.test_grid import agree, kernels, pieces_of
 
+TILED = {"bind(j, grid, 8)", "unroll(i, 4, jam)"}
+"""What lays the threads of a block over two loops."""
 
-def directives(function, *arguments):
+
+def verbs_of(function, *arguments):
     return [line for item in pieces_of(function, *arguments)[2] for line in str(item.schedule).splitlines()]
 
 
@@ -99,10 +102,10 @@ def without_tiles(monkeypatch):
 def test_turns_that_read_neighbours_are_written_out(monkeypatch):
     without_tiles(monkeypatch)
     w, k = memory(counting(2, 8)), memory(counting(5, 2, 8))
-    assert directives(timex, w, k, 0.5)[-1] == "unroll(u, 4)"
+    assert verbs_of(timex, w, k, 0.5)[-1] == "unroll(u, 4)"
     agree(timex, w, k, 0.5)
     a, b = memory(counting(5, 8)), memory(counting(8, 8))
-    assert "unroll(k, 4)" in directives(product, a, b)
+    assert "unroll(k, 4)" in verbs_of(product, a, b)
     agree(product, a, b)
 
 
@@ -110,7 +113,7 @@ def test_rows_under_a_condition_go_together_in_one_thread_alone(monkeypatch):
     """Tiles of threads need more registers there than they gain."""
     without_tiles(monkeypatch)
     a, b = memory(counting(5, 8)), memory(counting(8, 8))
-    assert directives(columns_from, a, b, 3)[0] == "jam(i, 4)"
+    assert verbs_of(columns_from, a, b, 3)[-1] == "unroll(i, 4, jam)"
     agree(columns_from, a, b, 3)
 
 
@@ -118,14 +121,14 @@ def test_what_is_added_to_elements_is_no_condition(monkeypatch):
     """It is added to none where there is nothing to add, which the host asks."""
     without_tiles(monkeypatch)
     a, b = memory(counting(5, 8)), memory(counting(8, 8))
-    assert directives(matrix_product, a, b)[0] == "tile(i, 4)"
+    assert TILED <= {*verbs_of(matrix_product, a, b)}
     agree(matrix_product, a, b)
 
 
 def test_rows_go_together_in_loops_in_another_order(monkeypatch):
     without_tiles(monkeypatch)
     a, b = memory(counting(5, 8)), memory(counting(8, 8))
-    assert directives(columns_first, a, b)[:2] == ["tile(i, 4)", "permute(i, j)"]
+    assert {*TILED, "reorder(i, j)"} <= {*verbs_of(columns_first, a, b)}
     agree(columns_first, a, b)
 
 
@@ -134,14 +137,14 @@ def test_rows_go_together_in_loops_in_another_order(monkeypatch):
 def test_register_tiles_agree(rows, length, monkeypatch):
     monkeypatch.setattr(register_tile, "BUSY", 1)
     w, k = memory(counting(2, length)), memory(counting(rows, 2, length))
-    assert directives(timex, w, k, 0.5)[0] == "tile(b, 2)"
-    assert "unroll(u, 16)" in directives(timex, w, k, 0.5)
+    assert {"bind(t, grid, 4)", "unroll(b, 2, jam)"} <= {*verbs_of(timex, w, k, 0.5)}
+    assert "unroll(u, 16)" in verbs_of(timex, w, k, 0.5)
     agree(timex, w, k, 0.5)
     a, b = memory(counting(rows, length)), memory(counting(length, 16))
-    assert directives(product, a, b)[0] == "tile(i, 4)"
-    assert "vectorise(j, 8)" in directives(product, a, b)
+    assert {"bind(j, grid, 4)", "unroll(i, 4, jam)"} <= {*verbs_of(product, a, b)}
+    assert "bind(j, lane, 8)" in verbs_of(product, a, b)
     agree(product, a, b)
-    assert directives(lags, memory(counting(length)))[:3] == ["parallel(lag)", "vectorise(lag, 16)", "unroll(t, 16)"]
+    assert verbs_of(lags, memory(counting(length)))[:3] == ["bind(lag, grid)", "bind(lag, lane, 16)", "unroll(t, 16)"]
     agree(lags, memory(counting(length)))
 
 
@@ -171,10 +174,10 @@ def test_where_offsets_may_need_64_bits_there_are_no_register_tiles():
 @pytest.mark.parametrize("rows", [1, 4, 7])
 def test_rows_that_lie_far_apart_are_read_by_tiles_of_threads(rows):
     x, w = memory(counting(2, rows, 8)), memory(counting(2, 5, 8))
-    assert directives(products_of_rows, x, w)[0] == "tile(i, 4)"
+    assert TILED <= {*verbs_of(products_of_rows, x, w)}
     agree(products_of_rows, x, w)
     x, w = memory(counting(rows, 8)), memory(counting(5, 8))
-    assert directives(product_of_rows_by_columns, x, w)[:2] == ["tile(i, 4)", "permute(i, j)"]
+    assert {*TILED, "reorder(i, j)"} <= {*verbs_of(product_of_rows_by_columns, x, w)}
     agree(product_of_rows_by_columns, x, w)
 
 
@@ -184,16 +187,16 @@ def test_few_turns_and_those_that_begin_anywhere_are_not():
         (bags, memory(counting(3, 8)), ids, starts),
         (triples, memory(counting(5, 3)), memory(counting(3, 8))),
     ):
-        assert not [line for line in directives(*case) if line.startswith("unroll")]
+        assert not [line for line in verbs_of(*case) if line.startswith("unroll")]
 
 
 @pytest.mark.parametrize("length", [1, 4, 7, 16])
 def test_lanes_slide_together_where_their_loops_are_as_long_as_they_are_many(length, monkeypatch):
     without_tiles(monkeypatch)
-    assert directives(lags, memory(counting(length)))[:3] == ["parallel(lag)", "vectorise(lag, 4)", "unroll(t, 8)"]
+    assert verbs_of(lags, memory(counting(length)))[:3] == ["bind(lag, grid)", "bind(lag, lane, 4)", "unroll(t, 8)"]
     agree(lags, memory(counting(length)))
 
 
 def test_lanes_over_a_short_window_do_not():
-    assert "parallel(t)" in directives(window, memory(counting(8)), memory(counting(3)))
-    assert "vectorise(t, 4)" not in directives(window, memory(counting(8)), memory(counting(3)))
+    assert "bind(t, grid)" in verbs_of(window, memory(counting(8)), memory(counting(3)))
+    assert "bind(t, lane, 4)" not in verbs_of(window, memory(counting(8)), memory(counting(3)))

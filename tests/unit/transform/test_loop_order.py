@@ -75,8 +75,14 @@ def schedule_of(function: Callable[..., None], *arguments: Memory | float, targe
 
 @pytest.mark.parametrize("product", ORDERS)
 def test_a_product_is_jammed_over_rows_and_has_lanes_along_columns(product: Callable[..., None]) -> None:
-    directives = {line for line in schedule_of(product, *arguments(5, 9, 3)) if not line.startswith("permute")}
-    assert directives == {"jam(i, 4, 2)", "parallel(i)", "chunk(j, 256)", "vectorise(j, 16)"}
+    verbs = [line for line in schedule_of(product, *arguments(5, 9, 3)) if not line.startswith("reorder")]
+    assert verbs == [
+        "split(j, 256)",
+        "bind(i, pool)",
+        "bind(j_chunk, pool)",
+        "bind(j, lane, 16)",
+        "unroll(i, 4, jam, 2)",
+    ]
 
 
 @pytest.mark.parametrize("product", ORDERS)
@@ -117,13 +123,13 @@ def test_an_accumulating_loop_of_any_length_has_lanes_of_its_own_along_memory() 
     given = counting(9, 1), counting(9, 9), counting(9, 1)
     y, a, x = given[0].data, given[1], given[2].data
     vectors = memory(y), a, memory(x)
-    assert schedule_of(triangular_dots, *vectors) == ["parallel(i)", "vectorise(k, 32)"]
+    assert schedule_of(triangular_dots, *vectors) == ["bind(i, pool)", "rfactor(k, lane, 32)"]
     agree(triangular_dots, *vectors)
 
 
 def test_lanes_that_would_begin_at_places_of_their_own_are_given_to_the_inner_loop() -> None:
     vectors = memory([0.0] * 3), memory([0, 2, 2, 7], INT64), memory([float(k) for k in range(7)])
-    assert schedule_of(ragged_sums, *vectors) == ["parallel(i)", "vectorise(k, 8)"]
+    assert schedule_of(ragged_sums, *vectors) == ["bind(i, pool)", "rfactor(k, lane, 8)"]
     agree(ragged_sums, *vectors)
 
 
@@ -139,7 +145,12 @@ def scaled_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
 
 def test_rows_run_in_jam_around_several_loops() -> None:
     given = arguments(6, 9, 3)
-    assert schedule_of(scaled_product, *given) == ["jam(i, 4, 2)", "parallel(i)", "vectorise(j, 8)", "vectorise(j, 16)"]
+    assert schedule_of(scaled_product, *given) == [
+        "bind(i, pool)",
+        "bind(j, lane, 8)",
+        "bind(j, lane, 16)",
+        "unroll(i, 4, jam, 2)",
+    ]
     agree(scaled_product, *given)
 
 
@@ -159,9 +170,9 @@ def steep_product(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
 
 def test_rows_run_in_jam_where_their_lengths_hardly_differ() -> None:
     given = arguments(6, 9, 3)
-    assert schedule_of(triangular_product, *given) == ["jam(i, 4)", "parallel(i)", "vectorise(j, 16)"]
+    assert schedule_of(triangular_product, *given) == ["bind(i, pool)", "bind(j, lane, 16)", "unroll(i, 4, jam)"]
     agree(triangular_product, *given)
-    assert schedule_of(steep_product, *given) == ["parallel(i)", "vectorise(j, 32)"]
+    assert schedule_of(steep_product, *given) == ["bind(i, pool)", "bind(j, lane, 32)"]
     agree(steep_product, *given)
 
 
@@ -183,10 +194,13 @@ def row_products_below(c: torch.Tensor, a: torch.Tensor) -> None:
 
 def test_rows_that_lanes_run_along_are_shared_as_far_as_registers_go() -> None:
     c, a, b = counting(7, 7), counting(7, 40), counting(7, 40)
-    square, below = ["parallel(i)", "parallel(j)", "vectorise(k, 32)"], ["parallel(i)", "vectorise(k, 32)"]
-    assert schedule_of(row_products, c, a, b) == ["jam(i, 2)", *square]
-    assert schedule_of(row_products, c, a, b, target=AVX512) == ["jam(i, 4, 2)", *square]
-    assert schedule_of(row_products_below, c, a, target=AVX512) == ["jam(i, 4)", *below]
+    square, below = (
+        ["bind(i, pool)", "bind(j, pool)", "rfactor(k, lane, 32)"],
+        ["bind(i, pool)", "rfactor(k, lane, 32)"],
+    )
+    assert schedule_of(row_products, c, a, b) == [*square, "unroll(i, 2, jam)"]
+    assert schedule_of(row_products, c, a, b, target=AVX512) == [*square, "unroll(i, 4, jam, 2)"]
+    assert schedule_of(row_products_below, c, a, target=AVX512) == [*below, "unroll(i, 4, jam)"]
     for target in (AVX2, AVX512):
         agree(row_products, c, a, b, target=target)
         agree(row_products_below, c, a, target=target)
@@ -202,7 +216,7 @@ def first_above(out: torch.Tensor, x: torch.Tensor, limit: float) -> None:
 
 def test_iterations_that_search_memory_do_not_share_lanes() -> None:
     given = memory([0.0] * 5), counting(5, 6), 1.0
-    assert schedule_of(first_above, *given) == ["parallel(i)"]
+    assert schedule_of(first_above, *given) == ["bind(i, pool)"]
     agree(first_above, *given)
 
 
@@ -220,7 +234,7 @@ def close_pairs(out: torch.Tensor, x: torch.Tensor) -> None:
 
 def test_a_sum_over_pairs_has_lanes_around_a_short_loop() -> None:
     given = memory([0.0]), counting(9, 3)
-    assert schedule_of(close_pairs, *given) == ["chunk(i, 256)", "vectorise(j, 32)"]
+    assert schedule_of(close_pairs, *given) == ["rfactor(i, pool, 256)", "rfactor(j, lane, 32)"]
     agree(close_pairs, *given)
 
 
@@ -240,7 +254,11 @@ def total_of_rows(out: torch.Tensor, x: torch.Tensor, skip: torch.Tensor) -> Non
 
 def test_rows_of_a_total_have_lanes_of_their_own() -> None:
     given = memory([0.0]), counting(5, 40), memory([k % 3 == 1 for k in range(5)], BOOL)
-    assert schedule_of(total_of_rows, *given) == ["chunk(i, 256)", "vectorise(j, 32)", "vectorise(j, 32)"]
+    assert schedule_of(total_of_rows, *given) == [
+        "rfactor(i, pool, 256)",
+        "rfactor(j, lane, 32)",
+        "rfactor(j, lane, 32)",
+    ]
     agree(total_of_rows, *given)
 
 
@@ -284,7 +302,11 @@ def diagonal_cleared(a: torch.Tensor) -> None:
 
 def test_elements_that_lie_apart_are_marked_without_lanes_in_long_pieces() -> None:
     x = memory([1.0, 2.0, 3.0])
-    assert schedule_of(marked_apart, x) == ["chunk(i, 524288)"]
-    assert schedule_of(diagonal_cleared, counting(3, 3)) == ["chunk(i, 524288)"]
-    assert schedule_of(marked_evenly, x) == ["chunk(i, 4096)", "vectorise(i, 8)"]
-    assert schedule_of(diagonal_read, counting(3, 3), x) == ["chunk(i, 4096)", "vectorise(i, 8)"]
+    assert schedule_of(marked_apart, x) == ["split(i, 524288)", "bind(i_chunk, pool)"]
+    assert schedule_of(diagonal_cleared, counting(3, 3)) == ["split(i, 524288)", "bind(i_chunk, pool)"]
+    assert schedule_of(marked_evenly, x) == ["split(i, 4096)", "bind(i_chunk, pool)", "bind(i, lane, 8)"]
+    assert schedule_of(diagonal_read, counting(3, 3), x) == [
+        "split(i, 4096)",
+        "bind(i_chunk, pool)",
+        "bind(i, lane, 8)",
+    ]

@@ -13,8 +13,9 @@ from brickwork.ir.walk import walk
 from brickwork.target.target import Target
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import schedule_kernel
-from brickwork.transform.schedule.apply import apply_schedule
-from brickwork.transform.schedule.schedule import Parallel, Schedule, Unroll, deserialise
+from brickwork.transform.schedule.schedule import Bind, Level, Schedule, Unroll
+from brickwork.transform.schedule.text import Names
+from brickwork.transform.verbs.apply import apply_schedule
 from support.causal import timex as conv
 from support.kernels_ir import KernelBuilder, apply, size, timex
 from support.lowering import memory, program_of
@@ -273,16 +274,16 @@ def test_both_versions_compute_the_same(d):
 
 def test_schedules_can_be_stored():
     schedule = schedule_kernel(timex(), AVX2).schedule
-    symbols = tuple(node.index for node in walk(timex().body) if isinstance(node, For))
-    assert deserialise(schedule.serialise(), symbols) == schedule
-    assert "vectorise(t, 16)" in str(schedule)
-    unrolled = Schedule((*schedule.directives, *(Unroll(index, 4) for index in symbols if index.name == "u")))
-    assert deserialise(unrolled.serialise(), symbols) == unrolled
+    names = Names(timex())
+    assert names.read(names.text(schedule)) == schedule
+    assert "bind(t, lane, 16)" in str(schedule)
+    unrolled = Schedule((*schedule.verbs, Unroll(names.loops["u"], 4)))
+    assert names.read(names.text(unrolled)) == unrolled
     assert "unroll(u, 4)" in str(unrolled)
 
 
 def test_loops_in_order_are_unrolled_as_the_schedule_says():
     kernel = timex()
-    directives = tuple(Unroll(node.index, 4) for node in walk(kernel.body) if isinstance(node, For))
-    found = apply_schedule(kernel.body, Schedule((*directives, Parallel(directives[0].loop))), analyse(kernel))
+    verbs = tuple(Unroll(node.index, 4) for node in walk(kernel.body) if isinstance(node, For))
+    found = apply_schedule(kernel.body, Schedule((Bind(verbs[0].loop, Level.POOL), *verbs)), analyse(kernel))
     assert [node.unrolled for node in walk(found) if isinstance(node, For)] == [1, 4, 4, 4]

@@ -29,8 +29,8 @@ def test_lanes_of_short_windows_are_those_of_the_loop_around(length):
     agree(frames, x, w, 3)
     (launch,) = [node for node in walk(program_of(frames, x, w, 3)) if isinstance(node, Launch)]
     scheduled = schedule_kernel(launch.kernel, AVX2)
-    assert "vectorise(v, 32)" in str(scheduled.schedule)
-    assert "vectorise(f, " in str(scheduled.short)
+    assert "rfactor(v, lane, 32)" in str(scheduled.schedule)
+    assert "bind(f, lane, " in str(scheduled.short)
     assert "if it has fewer than 16, in order, and f is vectorised by 16" in explain(scheduled).text()
 
 

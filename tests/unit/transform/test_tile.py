@@ -5,7 +5,7 @@ import torch
 
 from brickwork.ir.nodes import For, Role
 from brickwork.ir.walk import walk
-from brickwork.transform.schedule.schedule import deserialise
+from brickwork.transform.schedule.text import Names
 from support.layouts import columns, last_axis_first, transpose, transpose_and_add
 from support.lowering import memory
 from unit.transform.test_grid import agree, kernels, pieces_of
@@ -45,7 +45,7 @@ def test_permutes_of_three_axes(shape):
 
 def test_threads_lie_along_both_loops_and_take_several_of_each():
     _, pieces, (scheduled,) = pieces_of(last_axis_first, memory(numbers(2, 4, 4)))
-    assert "tile(j, 4)" in str(scheduled.schedule)
+    assert "bind(i, grid, 8)\nbind(i, lane, 4)\nunroll(j, 4, jam)" in str(scheduled.schedule)
     jammed, rest, single = kernels(pieces)
     for kernel, names, width in (
         (jammed, ["k", "j_block", "i"], 4),
@@ -56,14 +56,14 @@ def test_threads_lie_along_both_loops_and_take_several_of_each():
         assert [loop.index.name for loop in loops] == names
         assert {loop.role for loop in loops} == {Role.PARALLEL}
         assert (loops[-1].width, loops[-1].across) == (width, 8)
-    symbols = tuple(item.node.index for item in scheduled.analysis.model.loops)
-    assert deserialise(scheduled.schedule.serialise(), symbols) == scheduled.schedule
+    names = Names(scheduled.source)
+    assert names.read(names.text(scheduled.schedule)) == scheduled.schedule
 
 
 @pytest.mark.parametrize(("function", "more"), [(columns, (1,)), (copy, (memory(numbers(2, 2)),))])
 def test_what_runs_along_memory_in_one_loop_is_not_laid_in_tiles(function, more):
     _, _, (scheduled,) = pieces_of(function, memory(numbers(2, 2)), *more)
-    assert "tile" not in str(scheduled.schedule)
+    assert "jam" not in str(scheduled.schedule)
 
 
 def test_nests_that_could_fail_keep_their_order():

@@ -14,7 +14,7 @@ from brickwork.ir.nodes import For, Launch, Node, Program, Role
 from brickwork.ir.walk import rewrite, walk
 from brickwork.transform.pipeline import schedule_kernel
 from brickwork.transform.schedule.schedule import LANES_LIMIT
-from brickwork.transform.schedule.unroll_jam import unroll_jam
+from brickwork.transform.verbs.unroll_jam import unroll_jam
 from support.causal import timex
 from support.lowering import memory, nested, program_of
 from support.scheduling import AVX2, agree
@@ -42,7 +42,7 @@ def test_every_batch_size_is_computed_once(batch):
 def test_the_copies_share_one_accumulating_loop():
     (launch,) = [node for node in walk(program_of(timex, *inputs(4), 0.5)) if isinstance(node, Launch)]
     scheduled = schedule_kernel(launch.kernel, AVX2)
-    assert "jam(b, 4, 2)" in str(scheduled.schedule)
+    assert "unroll(b, 4, jam, 2)" in str(scheduled.schedule)
     jammed = [node for node in walk(scheduled.kernel.body) if isinstance(node, For) and node.index.name == "b_block"]
     accumulating = [
         node for each in jammed for node in walk(each.body) if isinstance(node, For) and node.index.name == "u"
@@ -145,7 +145,7 @@ def test_triangles_run_in_jam(size):
     a, b = memory(rows, FLOAT64), memory(rows[::-1], FLOAT64)
     for function, arguments in ((triangular_product, (a, b)), (upper_gram, (a,))):
         (launch,) = [node for node in walk(program_of(function, *arguments)) if isinstance(node, Launch)]
-        assert "jam(i, 4)" in str(schedule_kernel(launch.kernel, AVX2).schedule)
+        assert "unroll(i, 4, jam)" in str(schedule_kernel(launch.kernel, AVX2).schedule)
         agree(function, *arguments)
 
 
@@ -174,7 +174,7 @@ def test_windows_over_channels_run_in_jam_and_what_is_left_in_parallel(outs):
     agree(convolution, x, w)
     (launch,) = [node for node in walk(program_of(convolution, x, w)) if isinstance(node, Launch)]
     scheduled = schedule_kernel(launch.kernel, AVX2)
-    assert "jam(o, 4)" in str(scheduled.schedule)
+    assert "unroll(o, 4, jam)" in str(scheduled.schedule)
     outer = [node for node in walk(scheduled.kernel.body) if isinstance(node, For) and node.index.name == "b"]
     inner = [
         [item.index.name for item in node.body if isinstance(item, For)] for node in outer if node.role is Role.PARALLEL

@@ -35,7 +35,7 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.pipeline import ScheduledKernel, schedule_program
 from brickwork.transform.privatise_reductions import copied_version
-from brickwork.transform.schedule.schedule import Split
+from brickwork.transform.schedule.schedule import Level, Rfactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,8 @@ class _Sums:
             verdict = kernel.analysis.loops.get(loop.index)
             if verdict is not None and any(item.symbol.name == tensor.name for item in verdict.reductions):
                 shared = any(
-                    item.loop == loop.index for item in kernel.schedule.directives if not isinstance(item, Split)
+                    isinstance(verb, Rfactor) and verb.loop == loop.index and verb.level is not Level.GRID
+                    for verb in kernel.schedule.verbs
                 )
                 return f"partial sums of {name}" if shared else f"{name} in order"
             if kernel.schedule.copies(loop.index) and copied_version(loop.index) in kernel.choices:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from brickwork.analysis.contractions import Contraction, find_contraction, grouped
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
     Assign,
     Block,
@@ -43,7 +43,7 @@ from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
-from brickwork.transform.schedule.schedule import Contract, Directive, Schedule
+from brickwork.transform.schedule.schedule import Contract, Schedule, Verb, planned
 
 LEAST = 32
 """Rows, columns and terms of a sum for which tiles are worth it."""
@@ -87,7 +87,7 @@ class ContractionPlanner(GridPlanner):
 
     shape: Shape = Shape(64, 64)
 
-    def independent(self, loop: For, *, inside: bool) -> Iterator[Directive]:
+    def independent(self, loop: For, *, inside: bool) -> Iterator[Verb]:
         """Schedule a band of loops: contractions in tiles."""
         found = self.contracted(loop)
         if found is None:
@@ -154,7 +154,7 @@ def contraction_versions(
     """Yield schedules of a kernel's body that run its contractions in tiles, with what must hold for each."""
     for number, shape in enumerate(SHAPES.get(target.matrix, ())):
         planner = ContractionPlanner(analysis, target, lengths_in(block), shape=shape)
-        schedule = Schedule(tuple(planner.block(block)))
+        schedule = planned(planner.block(block))
         nests = [found for node in statements(block) if isinstance(node, For) and schedule.contraction(node.index) and (found := planner.contracted(node))]
         if not nests or any(map(_is_unknown(block), nests)):
             return

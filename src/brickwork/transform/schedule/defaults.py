@@ -31,11 +31,9 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.flatten import find_flat
 from brickwork.transform.privatise_reductions import may_privatise
 from brickwork.transform.schedule.cache_tile import find_tile
 from brickwork.transform.schedule.grid import grid_schedule
-from brickwork.transform.schedule.permute import permute
 from brickwork.transform.schedule.planner import (
     Planner,
     access_cost,
@@ -48,17 +46,20 @@ from brickwork.transform.schedule.planner import (
 from brickwork.transform.schedule.recurrence import chain
 from brickwork.transform.schedule.schedule import (
     LANES_LIMIT,
-    Chunk,
-    Copy,
-    Directive,
-    Flatten,
-    Jam,
-    Parallel,
-    Permute,
+    Bind,
+    Fuse,
+    Level,
+    Reorder,
+    Rfactor,
     Schedule,
-    Update,
-    Vectorise,
+    Split,
+    Unroll,
+    Verb,
+    chunk_of,
+    planned,
 )
+from brickwork.transform.verbs.fuse import find_flat
+from brickwork.transform.verbs.reorder import permute
 
 REDUCTION_LANES = 32
 """Lanes of an accumulating loop: the same on every machine, so that results are."""
@@ -86,7 +87,7 @@ JAMMED_ACCUMULATORS = 2
 
 @dataclass(frozen=True, slots=True)
 class _Processor(Planner):
-    """Chooses directives for processors; `flat` says that nests may be flattened."""
+    """Chooses verbs for processors; `flat` says that nests may be flattened."""
 
     target: Target
     flat: bool
@@ -94,7 +95,7 @@ class _Processor(Planner):
     """Loops that are known to be too short for lanes."""
     deepest: ClassVar[int] = 4
 
-    def block(self, block: Block) -> Iterator[Directive]:
+    def block(self, block: Block) -> Iterator[Verb]:
         for statement in block:
             match statement:
                 case For():
@@ -107,15 +108,15 @@ class _Processor(Planner):
                 case _:
                     pass
 
-    def nest(self, loop: For) -> Iterator[Directive]:
+    def nest(self, loop: For) -> Iterator[Verb]:
         """Schedule a loop that stands in no parallel one."""
         if self.analysis.loops[loop.index].independent:
             yield from self.updates(loop)
         flat = find_flat(loop, self.analysis) if self.flat else None
         if flat is not None:
-            yield Flatten(loop.index, flat.loops[1:])
-            yield Chunk(loop.index, LIGHT_CHUNK)
-            yield Vectorise(loop.index, self.width(loop))
+            yield Fuse(loop.index, flat.loops[1:])
+            yield from self.chunks(loop, LIGHT_CHUNK)
+            yield self.in_lanes(loop, self.width(loop))
         elif not self.analysis.loops[loop.index].independent:
             yield from self.copied(loop)
             yield from self.block(loop.body)
@@ -124,21 +125,21 @@ class _Processor(Planner):
         else:
             yield from self.independent(loop)
 
-    def updates(self, loop: For) -> Iterator[Directive]:
+    def updates(self, loop: For) -> Iterator[Verb]:
         """Make the updates indivisible on which iterations that run at once may meet: those of claimed loops."""
         for node in (loop, *statements(loop.body)):
             if isinstance(node, For) and self.analysis.loops[node.index].independent:
-                yield from (Update(node.index, tensor) for tensor in self.analysis.loops[node.index].updates)
+                yield from (Rfactor(node.index, None, tensor=item) for item in self.analysis.loops[node.index].updates)
 
-    def copied(self, loop: For) -> Iterator[Directive]:
+    def copied(self, loop: For) -> Iterator[Verb]:
         """Give pieces of a loop that only updates keep in order their own copies of what they update."""
         verdict = self.analysis.loops[loop.index]
         joined = all(may_privatise(tensor, update_operator(loop, tensor)) for tensor in verdict.updates)
         claimed = any(isinstance(node, For) and node.claimed for node in statements(loop))
         if joined and not claimed and not verdict.reductions:
-            yield from (Copy(loop.index, tensor) for tensor in verdict.updates)
+            yield from (Rfactor(loop.index, Level.POOL, tensor=tensor) for tensor in verdict.updates)
 
-    def independent(self, loop: For) -> Iterator[Directive]:
+    def independent(self, loop: For) -> Iterator[Verb]:
         band = [*self.band(loop)]
         chosen = self.lanes(band)
         if isinf(self.cost(loop, chosen)) or self.gains_nothing(loop, chosen):
@@ -146,28 +147,27 @@ class _Processor(Planner):
         rows = self.rows(band, chosen) if self.target.vector_bytes else 0
         if rows:
             yield self.jam(loop, rows)
-            yield from (Parallel(node.index) for node in self.rectangle(loop))
-            yield from (Vectorise(node.index, self.width(node)) for node in chosen)
+            yield from (Bind(node.index, Level.POOL) for node in self.rectangle(loop))
+            yield from (self.in_lanes(node, self.width(node)) for node in chosen)
             return
         if not chosen or chosen[0] not in band:
             shared = [node for node in chosen if self.sharing(band, node) is band[-1]]
             if shared:
                 yield self.jam(band[-1])
-            yield from (Parallel(node.index) for node in band)
+            yield from (Bind(node.index, Level.POOL) for node in band)
             for node in chosen:
                 width = self.width(node, JAMMED_ACCUMULATORS if node in shared else ACCUMULATORS)
-                yield Vectorise(node.index, width)
+                yield self.in_lanes(node, width)
             return
         fixed = [*self.rectangle(loop)]
         tile = find_tile(fixed, chosen[0], self.width(chosen[0]), self.analysis)
         if tile is not None:
-            yield tile
-            yield from (Parallel(node.index) for node in fixed)
-            yield Vectorise(tile.along, self.width(chosen[0]))
+            yield from tile
+            yield self.in_lanes(chosen[0], self.width(chosen[0]))
             return
         order = self.order(band, chosen[0])
         if order:
-            yield Permute(loop.index, order)
+            yield Reorder(order)
             band = [*self.band(permute(loop, order))]
         vector = next(node for node in band if node.index == chosen[0].index)
         sharing = self.sharing(band, vector)
@@ -175,11 +175,25 @@ class _Processor(Planner):
         if sharing:
             yield self.jam(sharing)
         outer = band[: band.index(vector)]
-        yield from (Parallel(node.index) for node in outer)
+        yield from (Bind(node.index, Level.POOL) for node in outer)
         if not {node.index for node in outer} & _read_in_bounds(vector):
-            yield Chunk(vector.index, self.chunk(vector))
+            yield from self.chunks(vector, self.chunk(vector))
         if not self.only_moves_apart(vector):
-            yield Vectorise(vector.index, width)
+            yield self.in_lanes(vector, width)
+
+    def in_lanes(self, loop: For, width: int) -> Verb:
+        """Run a loop in lanes, each with partial results of what it accumulates."""
+        if self.analysis.loops[loop.index].reductions:
+            return Rfactor(loop.index, Level.LANE, width)
+        return Bind(loop.index, Level.LANE, width)
+
+    def chunks(self, loop: For, size: int) -> Iterator[Verb]:
+        """Share chunks of a loop out among threads, each with partial results of what it accumulates."""
+        if self.analysis.loops[loop.index].reductions:
+            yield Rfactor(loop.index, Level.POOL, size)
+        else:
+            yield Split(loop.index, size)
+            yield Bind(chunk_of(loop.index), Level.POOL)
 
     def gains_nothing(self, loop: For, chosen: tuple[For, ...]) -> bool:
         """Whether lanes of a loop around others would touch elements that lie apart, and hide no long chain by that.
@@ -210,7 +224,7 @@ class _Processor(Planner):
         steady = not read_symbols(bounds) & changing
         return outer if steady and all(self.leans_little(node, outer) for node in inner) else None
 
-    def jam(self, loop: For, factor: int = JAMMED) -> Jam:
+    def jam(self, loop: For, factor: int = JAMMED) -> Verb:
         """Run iterations of a loop in jam; those of the rest too, but where that would be much code.
 
         That is where rows have ends of their own, and where they accumulate over several axes.
@@ -219,7 +233,7 @@ class _Processor(Planner):
         bounds = [bound for node in inside for bound in (node.start, node.stop)]
         accumulating = sum(bool(self.analysis.loops[node.index].reductions) for node in inside)
         much = loop.index in read_symbols(bounds) or accumulating > 1
-        return Jam(loop.index, factor, 0 if much or factor < JAMMED else factor // 2)
+        return Unroll(loop.index, factor, jam=True, then=0 if much or factor < JAMMED else factor // 2)
 
     def rows(self, band: list[For], chosen: tuple[For, ...]) -> int:
         """Return how many iterations of a nest's first loop run in jam, so that they share rows that lanes run along.
@@ -250,21 +264,21 @@ class _Processor(Planner):
             return ()
         return tuple(node.index for node in (*(node for node in fixed if node is not vector), vector))
 
-    def reduction(self, loop: For) -> Iterator[Directive]:
+    def reduction(self, loop: For) -> Iterator[Verb]:
         """Schedule a loop that accumulates: chunks are joined in order; lanes are its own, or those of loops inside."""
         symbols = {reduction.symbol for reduction in self.analysis.loops[loop.index].reductions}
-        yield Chunk(loop.index, self.chunk(loop))
+        yield from self.chunks(loop, self.chunk(loop))
         inner = loop
         while len(inner.body) == 1 and isinstance(inner.body[0], For) and self.accumulates(inner.body[0], symbols):
             inner = inner.body[0]
         if self.worth_lanes(inner):
-            yield Vectorise(inner.index, REDUCTION_LANES)
+            yield self.in_lanes(inner, REDUCTION_LANES)
             return
         chosen = (*self.inner_lanes(inner.body),)
         if chosen and self.cost(loop, (inner,)) < self.cost(loop, chosen):
-            yield Vectorise(inner.index, REDUCTION_LANES)
+            yield self.in_lanes(inner, REDUCTION_LANES)
         elif not isinf(self.cost(loop, chosen)):
-            yield from (Vectorise(node.index, self.width(node)) for node in chosen)
+            yield from (self.in_lanes(node, self.width(node)) for node in chosen)
 
     def worth_lanes(self, loop: For) -> bool:
         """Whether an accumulating loop is worth lanes of its own: it may be long, and holds none that may be."""
@@ -330,7 +344,7 @@ def default_schedule(
     """
     if target.grid:
         return grid_schedule(block, analysis, target, flat=flat, wide=flat)
-    return Schedule(tuple(_Processor(analysis, target, flat, short).block(block)))
+    return planned(_Processor(analysis, target, flat, short).block(block))
 
 
 def find_windows(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[For, ...]:

@@ -34,7 +34,6 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
-from brickwork.transform.flatten import find_flat
 from brickwork.transform.rectangle import is_rectangle
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
@@ -49,21 +48,18 @@ from brickwork.transform.schedule.planner import (
     varies_with,
 )
 from brickwork.transform.schedule.schedule import (
-    Blocks,
-    Directive,
-    Flatten,
-    Jam,
-    Parallel,
-    Partials,
-    Permute,
+    Bind,
+    Fuse,
+    Level,
+    Reorder,
+    Rfactor,
     Schedule,
-    Split,
-    Threads,
-    Tile,
     Unroll,
-    Vectorise,
+    Verb,
+    planned,
 )
-from brickwork.transform.schedule.tile import find_across, is_cheap
+from brickwork.transform.schedule.tile import find_across, is_cheap, tile_of
+from brickwork.transform.verbs.fuse import find_flat
 
 MOST_LANES = 8
 DRAWN_LANES = 4
@@ -83,6 +79,20 @@ SHORT = 32
 
 
 @dataclass(frozen=True, slots=True)
+class Tile:
+    """How a block of threads is laid over two loops of a nest: the innermost one and another.
+
+    A thread takes `factor` neighbouring iterations of `across`, and `lanes` of the innermost loop, over which `threads`
+    of the block are laid.
+    """
+
+    across: For
+    factor: int
+    lanes: int
+    threads: int = 8
+
+
+@dataclass(frozen=True, slots=True)
 class GridPlanner(Planner):
     """Chooses how the nests of a kernel are run on a grid. If not `flat` and `wide`, fewer conditions are needed."""
 
@@ -91,7 +101,7 @@ class GridPlanner(Planner):
     flat: bool = True
     wide: bool = True
 
-    def block(self, block: Block, *, inside: bool = False) -> Iterator[Directive]:
+    def block(self, block: Block, *, inside: bool = False) -> Iterator[Verb]:
         """Schedule the loops of a block that stands in no parallel loop; `inside` one that runs in order or not."""
         for statement in block:
             match statement:
@@ -104,19 +114,19 @@ class GridPlanner(Planner):
                 case _:
                     pass
 
-    def nest(self, loop: For, *, inside: bool) -> Iterator[Directive]:
+    def nest(self, loop: For, *, inside: bool) -> Iterator[Verb]:
         """Schedule a loop that stands in no parallel one."""
         verdict = self.analysis.loops[loop.index]
         if verdict.independent:
             yield from self.updates(loop)
         flat = find_flat(loop, self.analysis) if self.flat else None
         if flat is not None and verdict.reductions:
-            yield Flatten(loop.index, flat.loops[1:])
+            yield Fuse(loop.index, flat.loops[1:])
             last = _last(loop, flat.loops[-1])
-            yield Partials(loop.index, LIGHT_PIECE)
+            yield Rfactor(loop.index, Level.BLOCK, LIGHT_PIECE)
             yield from self.shared(loop, self.width(last))
         elif flat is not None:
-            yield Flatten(loop.index, flat.loops[1:])
+            yield Fuse(loop.index, flat.loops[1:])
             yield from self.threads(loop, self.width(_last(loop, flat.loops[-1])))
         elif not verdict.independent:
             yield from self.block(loop.body, inside=True)
@@ -127,7 +137,7 @@ class GridPlanner(Planner):
 
     # ------------------------------------------------------------ independent loops
 
-    def independent(self, loop: For, *, inside: bool) -> Iterator[Directive]:
+    def independent(self, loop: For, *, inside: bool) -> Iterator[Verb]:
         """Schedule a band of loops: its iterations are for threads, or for blocks of them."""
         band = [*self.rectangle(loop)]
         if inside and _is_short(band):
@@ -135,15 +145,15 @@ class GridPlanner(Planner):
         chosen = self.lanes(band)
         shares = chosen and chosen[0] not in band and self.fills_blocks(band[-1], chosen)
         if shares and not self.meets_again(band, chosen):
-            yield from (Blocks(node.index) for node in band)
+            yield from (Bind(node.index, Level.BLOCK) for node in band)
             for node in chosen:
                 yield from self.shared(node, self.width(node))
             yield from self.split(band[-1])
             return
-        yield from self.spread(loop, band)
+        yield from self.spread(band)
 
-    def spread(self, loop: For, band: list[For]) -> Iterator[Directive]:
-        """Give the iterations of a band, which begins with `loop`, to threads."""
+    def spread(self, band: list[For]) -> Iterator[Verb]:
+        """Give the iterations of a band to threads."""
         innermost = self.innermost(band)
         # What an iteration does depends on a condition: neighbours do not go together.
         apart = any(is_rectangle(node, self.analysis) for node in band)
@@ -157,15 +167,16 @@ class GridPlanner(Planner):
         # Where a condition stands around what accumulates, tiles of threads need more registers than they gain.
         tiled = jammed and across is None and not any(isinstance(node, If) for node in walk(band[-1].body))
         if across is not None:
-            yield Tile(loop.index, across.index, min(width, JAMMED))
+            yield from self.tile(band, order, Tile(across, min(width, JAMMED), width))
         elif rows is not None or tiled:
-            yield Tile(loop.index, (rows or order[0]).index, JAMMED)
-        if order != band:
-            yield Permute(loop.index, tuple(node.index for node in order))
-        if jammed and not tiled:
-            yield Jam(order[0].index, JAMMED)
-        yield from (Parallel(node.index) for node in order[:-1])
-        yield from self.threads(innermost, width)
+            yield from self.tile(band, order, Tile(rows or order[0], JAMMED, width))
+        else:
+            if order != band:
+                yield Reorder(tuple(node.index for node in order))
+            if jammed:
+                yield Unroll(order[0].index, JAMMED, jam=True)
+            yield from (Bind(node.index, Level.GRID) for node in order[:-1])
+            yield from self.threads(innermost, width)
         together = jammed or rows is not None
         if width > 1 or together:
             yield from self.unrolled(band[-1], UNROLLED_TOGETHER if together else UNROLLED)
@@ -175,13 +186,24 @@ class GridPlanner(Planner):
             yield from (item for each in outer for item in self.split(self.loop_of(each)))
         yield from self.steps(band[-1])
 
+    def tile(self, band: Sequence[For], order: Sequence[For], tile: Tile) -> Iterator[Verb]:
+        """Lay the threads of a block over the last loop of an order and the one of a tile, which stands around it."""
+        last = order[-1]
+        nest = [*(node for node in order[:-1] if node is not tile.across), tile.across, last]
+        if nest != [*band]:
+            yield Reorder(tuple(node.index for node in nest))
+        yield from (Bind(node.index, Level.GRID) for node in nest[:-1])
+        yield from self.threads(last, tile.lanes, tile.threads)
+        if tile.factor > 1:
+            yield Unroll(tile.across.index, tile.factor, jam=True)
+
     def adds_together(self, innermost: For) -> bool:
         """Whether neighbouring iterations update the same element, which a warp of them does once for all."""
         met = self.analysis.loops[innermost.index].updates
         stores = (item for item in self.inside(innermost) if item.store and item.tensor in met)
         return any(not varies_with(item, innermost.index) for item in stores)
 
-    def steps(self, last: For) -> Iterator[Directive]:
+    def steps(self, last: For) -> Iterator[Verb]:
         """Write steps of recurrences out, so that a thread asks for what later ones read before it needs that."""
         stored = {node.tensor for node in walk(last.body) if isinstance(node, Store)}
         for loop in (node for node in walk(last.body) if isinstance(node, For)):
@@ -265,19 +287,19 @@ class GridPlanner(Planner):
         reads = [item for item in self.inside(innermost) if not item.store and varies_with(item, innermost.index)]
         return sharing if any(not is_cheap(item, (innermost,)) for item in reads) else None
 
-    def split(self, last: For) -> Iterator[Directive]:
+    def split(self, last: For) -> Iterator[Verb]:
         """Name the loop in a band that accumulates, if there is one and no other."""
         inner = [node for node in straight(last.body) if isinstance(node, For)]
         if len(inner) == 1 and not any(isinstance(node, Check | Random) for node in walk(last.body)):
             verdict = self.analysis.loops[inner[0].index]
             if verdict.independent and verdict.reductions:
-                yield Split(inner[0].index)
+                yield Rfactor(inner[0].index, Level.GRID)
 
-    def loop_of(self, directive: Directive) -> For:
-        """Return the loop that a directive is about."""
-        return next(item.node for item in self.analysis.model.loops if item.node.index == directive.loop)
+    def loop_of(self, verb: Verb) -> For:
+        """Return the loop that a verb is about."""
+        return next(item.node for item in self.analysis.model.loops if item.node.index == verb.loop)
 
-    def unrolled(self, last: For, turns: int) -> Iterator[Directive]:
+    def unrolled(self, last: For, turns: int) -> Iterator[Verb]:
         """Write turns of accumulating loops out where they read neighbours, which a thread then reads at once."""
         for node in walk(last.body):
             if isinstance(node, For) and self.analysis.loops[node.index].reductions and self.reads_neighbours(node):
@@ -295,17 +317,18 @@ class GridPlanner(Planner):
         reads = (item for item in self.inside(loop) if not item.store and item.tensor.type.contiguous)
         return any(read.axes and access_cost(read, {loop.index}) == NEIGHBOUR for read in reads)
 
-    def threads(self, loop: For, width: int) -> Iterator[Directive]:
-        """Give each iteration, or `width` neighbours, to a thread."""
-        yield Parallel(loop.index)
+    def threads(self, loop: For, width: int, beside: int = 0) -> Iterator[Verb]:
+        """Give each iteration, or `width` neighbours, to a thread; `beside` as in `Bind`."""
+        yield Bind(loop.index, Level.GRID, beside=beside)
         if width > 1:
-            yield Vectorise(loop.index, width)
+            yield Bind(loop.index, Level.LANE, width)
 
-    def shared(self, loop: For, width: int) -> Iterator[Directive]:
+    def shared(self, loop: For, width: int) -> Iterator[Verb]:
         """Share iterations, or groups of `width` neighbours, out among the threads of a block."""
-        yield Threads(loop.index)
+        adds = bool(self.analysis.loops[loop.index].reductions)
+        yield Rfactor(loop.index, Level.THREAD) if adds else Bind(loop.index, Level.THREAD)
         if width > 1 and isinstance(loop.start, Constant) and int(loop.start.value) % width == 0:
-            yield Vectorise(loop.index, width)
+            yield Rfactor(loop.index, Level.LANE, width) if adds else Bind(loop.index, Level.LANE, width)
 
     def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
         """Whether loops inside of a band can be shared out among the threads of a block."""
@@ -393,7 +416,7 @@ class GridPlanner(Planner):
 
     # ------------------------------------------------------------ accumulating loops
 
-    def reduction(self, loop: For) -> Iterator[Directive]:
+    def reduction(self, loop: For) -> Iterator[Verb]:
         """Schedule a loop that accumulates and stands in no parallel one."""
         symbols = {reduction.symbol for reduction in self.analysis.loops[loop.index].reductions}
         chain = [loop]
@@ -405,7 +428,7 @@ class GridPlanner(Planner):
         if not runs_in_lockstep((loop,), frozenset({shared.index})):
             yield from self.block(loop.body, inside=True)
             return
-        yield Partials(loop.index, LIGHT_PIECE if shared is loop else 1)
+        yield Rfactor(loop.index, Level.BLOCK, LIGHT_PIECE if shared is loop else 1)
         yield from self.shared(shared, self.width(shared))
 
 
@@ -414,14 +437,15 @@ def grid_schedule(
 ) -> Schedule:
     """Return the schedule of a kernel's body on a grid; if `flat`, nests over whole tensors are run as one loop."""
     planner = GridPlanner(analysis, target, lengths_in(block), flat, wide)
-    return Schedule(tuple(planner.block(block)))
+    return planned(planner.block(block))
 
 
 def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tuple[Expression, ...]:
     """Return what must hold so that the lanes of a schedule's loops read and write aligned neighbours."""
     found: dict[Expression, None] = {}
-    tiles = {item.across: item.factor for item in schedule.directives if isinstance(item, Tile)}
-    for loop in (node for node in statements(block) if isinstance(node, For)):
+    loops = [node for node in statements(block) if isinstance(node, For)]
+    tiles = {index: factor for loop in loops for index, factor in tile_of(loop, schedule).items()}
+    for loop in loops:
         width = max(schedule.width(loop.index), tiles.get(loop.index, 0))
         for access in analysis.accesses:
             kind = access.tensor.type

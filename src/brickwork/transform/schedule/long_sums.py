@@ -22,7 +22,7 @@ from brickwork.transform.schedule.grid import JAMMED, GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import NEIGHBOUR, access_cost, varies_with
 from brickwork.transform.schedule.register_tile import outermost
-from brickwork.transform.schedule.schedule import Blocks, Directive, Jam, Permute, Schedule
+from brickwork.transform.schedule.schedule import Bind, Level, Reorder, Schedule, Unroll, Verb, planned
 
 FEW = 1 << 16
 """Iterations of a nest that are too few for threads with one each, or with a tile."""
@@ -34,7 +34,7 @@ LONG = 256
 class SumPlanner(GridPlanner):
     """Shares long sums out, one after the other, and schedules the rest as a `GridPlanner` does."""
 
-    def independent(self, loop: For, *, inside: bool) -> Iterator[Directive]:
+    def independent(self, loop: For, *, inside: bool) -> Iterator[Verb]:
         """Schedule a band of loops: if its iterations are sums of what they share, those are for blocks of threads."""
         band = [*self.rectangle(loop)]
         summing = self.summing(band)
@@ -44,9 +44,9 @@ class SumPlanner(GridPlanner):
         together = self.together(band, summing)
         order = [*(node for node in band if node is not together), together]
         if order != band:
-            yield Permute(loop.index, tuple(node.index for node in order))
-        yield from (Blocks(node.index) for node in order)
-        yield Jam(together.index, JAMMED)
+            yield Reorder(tuple(node.index for node in order))
+        yield from (Bind(node.index, Level.BLOCK) for node in order)
+        yield Unroll(together.index, JAMMED, jam=True)
         yield from self.shared(summing, self.width(summing))
 
     def summing(self, band: list[For]) -> For | None:
@@ -69,7 +69,7 @@ class SumPlanner(GridPlanner):
 
 def sum_schedule(block: Block, analysis: Analysis, target: Target, plain: Schedule) -> Schedule | None:
     """Return the schedule of a kernel's body that shares long sums out, where that is another one than `plain`."""
-    schedule = Schedule(tuple(SumPlanner(analysis, target, lengths_in(block)).block(block)))
+    schedule = planned(SumPlanner(analysis, target, lengths_in(block)).block(block))
     return None if schedule == plain else schedule
 
 

@@ -32,7 +32,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
-from brickwork.transform.schedule.schedule import Directive, Update
+from brickwork.transform.schedule.schedule import Rfactor, Verb
 
 LONG_OPERATORS = frozenset(
     {
@@ -95,11 +95,11 @@ class Planner:
             fixed.add(node.index)
             yield node
 
-    def updates(self, loop: For) -> Iterator[Directive]:
+    def updates(self, loop: For) -> Iterator[Verb]:
         """Make the updates in a nest indivisible that iterations may meet on."""
         for node in statements(loop):
             if isinstance(node, For):
-                yield from (Update(node.index, tensor) for tensor in self.analysis.loops[node.index].updates)
+                yield from (Rfactor(node.index, None, tensor=item) for item in self.analysis.loops[node.index].updates)
 
     @legality
     def accumulates(self, loop: For, symbols: set[Symbol]) -> bool:

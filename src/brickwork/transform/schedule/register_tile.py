@@ -24,17 +24,11 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.rectangle import is_rectangle
-from brickwork.transform.schedule.grid import GridPlanner
+from brickwork.transform.schedule.grid import GridPlanner, Tile
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.planner import trip_count
-from brickwork.transform.schedule.schedule import (
-    Directive,
-    Parallel,
-    Permute,
-    Schedule,
-    Tile,
-    Unroll,
-)
+from brickwork.transform.schedule.schedule import Schedule, Unroll, Verb, planned
+from brickwork.transform.schedule.tile import tile_of
 
 UNROLLED = 16
 """Iterations of an accumulating loop that are written out."""
@@ -69,21 +63,19 @@ DEEPEST = 4
 class TilePlanner(GridPlanner):
     """Chooses register tiles where a nest is worth them, and for the rest what a `GridPlanner` chooses."""
 
-    def spread(self, loop: For, band: list[For]) -> Iterator[Directive]:
+    def spread(self, band: list[For]) -> Iterator[Verb]:
         """Give tiles of a band to threads, or its iterations."""
         innermost = self.innermost(band)
         sharing = self.sharing(band, innermost)
         shape = self.shape(band, innermost, sharing)
         if shape is None:
-            yield from GridPlanner.spread(self, loop, band)
+            yield from GridPlanner.spread(self, band)
             return
         order = [*(node for node in band if node is not innermost), innermost]
         if len(order) > 1:
-            yield Tile(loop.index, (sharing or order[-2]).index, shape.rows, shape.threads)
-        if order != band:
-            yield Permute(loop.index, tuple(node.index for node in order))
-        yield from (Parallel(node.index) for node in order[:-1])
-        yield from self.threads(innermost, shape.lanes)
+            yield from self.tile(band, order, Tile(sharing or order[-2], shape.rows, shape.lanes, shape.threads))
+        else:
+            yield from self.threads(innermost, shape.lanes)
         yield from (Unroll(node.index, UNROLLED) for node in self.accumulating(band[-1]))
         if sharing is None:
             yield from self.split(band[-1])
@@ -122,7 +114,7 @@ class TilePlanner(GridPlanner):
 
 def tile_schedule(block: Block, analysis: Analysis, target: Target, plain: Schedule) -> Schedule | None:
     """Return the schedule of a kernel's body with register tiles, where that is another one than `plain`."""
-    schedule = Schedule(tuple(TilePlanner(analysis, target, lengths_in(block)).block(block)))
+    schedule = planned(TilePlanner(analysis, target, lengths_in(block)).block(block))
     return None if schedule == plain else schedule
 
 
@@ -142,11 +134,10 @@ def tile_conditions(block: Block, schedule: Schedule) -> tuple[Expression, ...] 
         bounds = [bound for node in band for bound in (node.start, node.stop)]
         if read_symbols(bounds) & inner:
             return None
-        tile = schedule.tile(nest.index)
-        taken = max(schedule.width(node.index) for node in band) * (tile.factor if tile else 1)
+        taken = max(schedule.width(node.index) for node in band) * max(tile_of(nest, schedule).values(), default=1)
         total = reduce(build.mul, (build.sub(node.stop, node.start) for node in band))
         for node in loops:
-            if schedule.split(node.index) and node not in unrolled:
+            if schedule.pieces(node.index) and node not in unrolled:
                 taken, total = taken * DEEPEST, build.mul(total, build.sub(node.stop, node.start))
         found[build.apply("ge", total, build.integer(taken * BUSY))] = None
         found.update(dict.fromkeys(_whole_rows(unrolled)))

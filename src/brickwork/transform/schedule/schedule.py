@@ -1,45 +1,57 @@
-"""A schedule: how the loops of a kernel are run, as data that can be compared, printed and stored.
+"""A schedule: how the loops of a kernel are run, as a list of verbs that can be compared, printed and stored.
 
-Loops are named by their indices. How a schedule is chosen is in `defaults.py`, how it is carried out in `apply.py`.
+Each verb changes the loops that those before it have made. Loops are named by their indices. A split leaves two loops:
+the one over its chunks (`chunk_of`) and the one in a chunk, which keeps the index. What a verb does, and where it is
+legal, is in its file in `transform/verbs/`; which are chosen by default in `defaults.py` and `grid.py`.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import TypeAlias
 
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Symbol, Tensor
 from brickwork.records import dataclass
 
 LANES_LIMIT = 64
 """Most lanes of a loop: a mask is an integer of as many bits."""
+CHUNK_NUMBERS = 1_000_000
+"""Added to the number of a loop's index to number the index of its chunks."""
+
+
+ATOMIC = "atomic"
+"""In place of a level: updates of the tensor itself, each in one indivisible step."""
+
+
+class Level(Enum):
+    """Who runs the iterations of a loop. A processor has a pool of threads and lanes; a GPU has the others, and lanes.
+
+    Iterations bound to a grid are a thread's each, to a block those of all its threads in lockstep.
+    """
+
+    POOL = "pool"
+    GRID = "grid"
+    BLOCK = "block"
+    THREAD = "thread"
+    LANE = "lane"
 
 
 @dataclass(frozen=True, slots=True)
-class Parallel:
-    """Share a loop's iterations out among threads."""
+class Split:
+    """Cut a loop into chunks of `size` iterations.
 
-    loop: Symbol
-
-
-@dataclass(frozen=True, slots=True)
-class Vectorise:
-    """Run `width` iterations of a loop at once, one in each lane."""
-
-    loop: Symbol
-    width: int
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Cut a loop into pieces of `size` iterations, which are shared out among threads."""
+    Where the loop `scaled`, which is split as well, has fewer iterations than one of its chunks, chunks have more.
+    """
 
     loop: Symbol
     size: int
+    scaled: Symbol | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Flatten:
+class Fuse:
     """Run a nest (`loop` and, in it, the `inner` ones) as one loop, which is then called by the index of `loop`."""
 
     loop: Symbol
@@ -47,100 +59,57 @@ class Flatten:
 
 
 @dataclass(frozen=True, slots=True)
-class Jam:
-    """Run `factor` iterations of a loop together, so that they share what they read; of the rest `then`, if not 0."""
+class Reorder:
+    """Run a perfect nest of loops in this order, outermost first."""
+
+    order: tuple[Symbol, ...]
+
+    @property
+    def loop(self) -> Symbol:
+        """The loop that is outermost then."""
+        return self.order[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Run the iterations of a loop at a level: `width` at once in lanes.
+
+    On a grid, `beside` threads of a block are laid over this loop and the others over the loop around it; 0 leaves
+    that to its length.
+    """
 
     loop: Symbol
-    factor: int
-    then: int = 0
+    level: Level
+    width: int = 0
+    beside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Unroll:
-    """Write `factor` iterations of a loop in order out one after the other, a power of two."""
+    """Write `factor` iterations of a loop out, one after the other; if `jam`, loops inside of them become one.
 
-    loop: Symbol
-    factor: int
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """Give each iteration of a loop to a block of threads."""
-
-    loop: Symbol
-
-
-@dataclass(frozen=True, slots=True)
-class Threads:
-    """Share a loop's iterations out among the threads of a block."""
-
-    loop: Symbol
-
-
-@dataclass(frozen=True, slots=True)
-class Partials:
-    """Cut a loop that accumulates into pieces of at least `least` iterations, each for a block of threads."""
-
-    loop: Symbol
-    least: int
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Share pieces of a loop that accumulates out, too, where there are few of the iterations around it."""
-
-    loop: Symbol
-
-
-@dataclass(frozen=True, slots=True)
-class Permute:
-    """Run a nest of loops, of which `loop` is the outermost, in the given order."""
-
-    loop: Symbol
-    order: tuple[Symbol, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Lay the threads of a block over the innermost loop of a nest, of which `loop` is the outermost, and `across`.
-
-    Each thread takes `factor` neighbouring iterations of `across`; `threads` of them lie along the innermost loop.
+    Of the iterations that are left over, `then` run together, if that is not 0.
     """
 
     loop: Symbol
-    across: Symbol
     factor: int
-    threads: int = 8
+    jam: bool = False
+    then: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class CacheTile:
-    """Run a nest, of which `loop` is the outermost, tile by tile: caches keep what neighbouring iterations share.
+class Rfactor:
+    """Make partial results of what a loop accumulates at a level, and join them: in a fixed order, or atomically.
 
-    A tile has `length` iterations of `across` and, innermost, `breadth` iterations of `along`. Tiles run in parallel.
+    Without a `tensor`, of its reductions: `size` is the number of lanes, of iterations in a chunk for the pool, or of
+    the fewest in a piece for a block. With one, of its elements: by copies for the pool, or, without a level, by atomic
+    updates of the tensor itself.
     """
 
     loop: Symbol
-    across: Symbol
-    length: int
-    along: Symbol
-    breadth: int
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Make the updates of a tensor's elements in a loop indivisible, so that iterations may meet on an element."""
-
-    loop: Symbol
-    tensor: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """Run pieces of a loop at once, each with a copy of its own of a tensor that the loop updates."""
-
-    loop: Symbol
-    tensor: Tensor
+    level: Level | None
+    size: int = 0
+    tensor: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,227 +129,151 @@ class Contract:
     staged: int
 
 
-Directive: TypeAlias = (
-    Parallel
-    | Vectorise
-    | Chunk
-    | Flatten
-    | Jam
-    | Unroll
-    | Blocks
-    | Threads
-    | Partials
-    | Split
-    | Permute
-    | Tile
-    | CacheTile
-    | Update
-    | Copy
-    | Contract
-)
+Verb: TypeAlias = Split | Fuse | Reorder | Bind | Unroll | Rfactor | Contract
+
+
+def chunk_of(loop: Symbol) -> Symbol:
+    """Return the index of the loop over the chunks of a loop."""
+    return Symbol(f"{loop.name}_chunk", loop.number + CHUNK_NUMBERS, INT64)
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The directives, at most one of each kind for a loop; loops that are not named run in order."""
+    """The verbs, in the order in which they are carried out; loops that none names run in order."""
 
-    directives: tuple[Directive, ...] = ()
+    verbs: tuple[Verb, ...] = ()
 
     def __str__(self) -> str:
-        """Return one directive a line."""
-        return "\n".join(_spell(directive) for directive in self.directives)
+        """Return one verb a line, with loops by name."""
+        return "\n".join(spell(verb, lambda item: item.name) for verb in self.verbs)
 
-    def serialise(self) -> str:
-        """Return the schedule as JSON; loops and tensors are named by name and number."""
-        return json.dumps([_fields(directive) for directive in self.directives])
+    def bound(self, loop: Symbol, level: Level) -> Bind | Rfactor | None:
+        """Return the verb that runs a loop at a level, or makes partial results of it there."""
+        return next(
+            (
+                verb
+                for verb in self.verbs
+                if isinstance(verb, Bind | Rfactor) and verb.loop == loop and verb.level is level
+                if isinstance(verb, Bind) or verb.tensor is None
+            ),
+            None,
+        )
 
     def parallel(self, loop: Symbol) -> bool:
         """Whether a loop's iterations are shared out one by one."""
-        return Parallel(loop) in self.directives
+        return any(isinstance(self.bound(loop, level), Bind) for level in (Level.POOL, Level.GRID))
 
     def width(self, loop: Symbol) -> int:
         """Return the number of lanes of a loop, or 0."""
-        return next((item.width for item in self.directives if isinstance(item, Vectorise) and item.loop == loop), 0)
-
-    def flat(self, loop: Symbol) -> tuple[Symbol, ...]:
-        """Return the loops that are run as one with a loop, itself first; empty if it stays as it is."""
-        found = (item for item in self.directives if isinstance(item, Flatten) and item.loop == loop)
-        return next(((item.loop, *item.inner) for item in found), ())
+        verb = self.bound(loop, Level.LANE)
+        return 0 if verb is None else verb.width if isinstance(verb, Bind) else verb.size
 
     def blocks(self, loop: Symbol) -> bool:
         """Whether each iteration of a loop is for a block of threads."""
-        return Blocks(loop) in self.directives
+        return isinstance(self.bound(loop, Level.BLOCK), Bind)
 
     def threads(self, loop: Symbol) -> bool:
         """Whether a loop is shared out among the threads of a block."""
-        return Threads(loop) in self.directives
+        return self.bound(loop, Level.THREAD) is not None
 
     def partials(self, loop: Symbol) -> int:
-        """Return the least number of iterations for a block of threads, or 0."""
-        return next((item.least for item in self.directives if isinstance(item, Partials) and item.loop == loop), 0)
+        """Return the least number of iterations of a piece for a block of threads, or 0."""
+        verb = self.bound(loop, Level.BLOCK)
+        return verb.size if isinstance(verb, Rfactor) else 0
 
-    def split(self, loop: Symbol) -> bool:
-        """Whether pieces of an accumulating loop may be shared out, too."""
-        return Split(loop) in self.directives
+    def pieces(self, loop: Symbol) -> bool:
+        """Whether pieces of an accumulating loop may be shared out on a grid, too."""
+        return isinstance(self.bound(loop, Level.GRID), Rfactor)
 
-    def order(self, loop: Symbol) -> tuple[Symbol, ...]:
-        """Return the order in which the nest that begins with a loop is run; empty if it stays as it is."""
-        return next((item.order for item in self.directives if isinstance(item, Permute) and item.loop == loop), ())
+    def split(self, loop: Symbol) -> Split | None:
+        """Return how a loop is cut into chunks, if it is."""
+        return next((verb for verb in self.verbs if isinstance(verb, Split) and verb.loop == loop), None)
 
-    def tile(self, loop: Symbol) -> Tile | None:
-        """Return how the nest that begins with a loop is laid over a block of threads, if it is."""
-        return next((item for item in self.directives if isinstance(item, Tile) and item.loop == loop), None)
+    def tiled(self, loop: Symbol) -> int:
+        """Return the iterations of a loop in a tile: of one whose chunks stand further out; 0 if there are none."""
+        split, chunk = self.split(loop), chunk_of(loop)
+        moved = any(isinstance(verb, Reorder) and chunk in verb.order for verb in self.verbs)
+        return split.size if split is not None and moved else 0
 
-    def cache_tile(self, loop: Symbol) -> CacheTile | None:
-        """Return how the nest that begins with a loop is cut into tiles for caches, if it is."""
-        return next((item for item in self.directives if isinstance(item, CacheTile) and item.loop == loop), None)
+    def chunk(self, loop: Symbol) -> int:
+        """Return the number of iterations in a chunk that a thread of the pool takes at a time, or 0."""
+        verb, split = self.bound(loop, Level.POOL), self.split(loop)
+        if isinstance(verb, Rfactor):
+            return verb.size
+        return split.size if split is not None and self.parallel(chunk_of(loop)) and not self.tiled(loop) else 0
+
+    def flat(self, loop: Symbol) -> tuple[Symbol, ...]:
+        """Return the loops that are run as one with a loop, itself first; empty if it stays as it is."""
+        found = (item for item in self.verbs if isinstance(item, Fuse) and item.loop == loop)
+        return next(((item.loop, *item.inner) for item in found), ())
+
+    def beside(self, loop: Symbol) -> int:
+        """Return how many threads of a block are laid over a loop, and others over the loop around it; or 0."""
+        verb = self.bound(loop, Level.GRID)
+        return verb.beside if isinstance(verb, Bind) else 0
 
     def contraction(self, loop: Symbol) -> Contract | None:
         """Return how the nest that begins with a loop is run as tiles of a contraction, if it is."""
-        return next((item for item in self.directives if isinstance(item, Contract) and item.loop == loop), None)
+        return next((item for item in self.verbs if isinstance(item, Contract) and item.loop == loop), None)
 
     def updates(self, loop: Symbol) -> frozenset[Tensor]:
         """Return the tensors that a loop updates indivisibly."""
-        return frozenset(item.tensor for item in self.directives if isinstance(item, Update) and item.loop == loop)
+        return self._factored(loop, None)
 
     def copies(self, loop: Symbol) -> frozenset[Tensor]:
         """Return the tensors of which pieces of a loop have copies."""
-        return frozenset(item.tensor for item in self.directives if isinstance(item, Copy) and item.loop == loop)
+        return self._factored(loop, Level.POOL)
+
+    def _factored(self, loop: Symbol, level: Level | None) -> frozenset[Tensor]:
+        found = (verb for verb in self.verbs if isinstance(verb, Rfactor) and verb.loop == loop and verb.level is level)
+        return frozenset(verb.tensor for verb in found if verb.tensor is not None)
 
     def jam(self, loop: Symbol) -> tuple[int, ...]:
         """Return the numbers of iterations that run together: of all, and of the rest; empty if none do."""
-        found = (item for item in self.directives if isinstance(item, Jam) and item.loop == loop)
+        found = (item for item in self.verbs if isinstance(item, Unroll) and item.loop == loop and item.jam)
         return next(((item.factor, item.then) if item.then else (item.factor,) for item in found), ())
 
     def unrolled(self, loop: Symbol) -> int:
-        """Return the number of iterations that are written out one after the other; 1 if the loop stays as it is."""
-        return next((item.factor for item in self.directives if isinstance(item, Unroll) and item.loop == loop), 1)
-
-    def chunk(self, loop: Symbol) -> int:
-        """Return the number of iterations in a piece, or 0."""
-        return next((item.size for item in self.directives if isinstance(item, Chunk) and item.loop == loop), 0)
+        """Return the number of iterations in order that are written out; 1 if the loop stays as it is."""
+        found = (item for item in self.verbs if isinstance(item, Unroll) and item.loop == loop and not item.jam)
+        return next((item.factor for item in found), 1)
 
 
-def deserialise(text: str, loops: tuple[Symbol, ...], tensors: tuple[Tensor, ...] = ()) -> Schedule:
-    """Return the schedule that `serialise` wrote, for a kernel with these loop indices and tensors."""
-    named, told = {_name(loop): loop for loop in loops}, {_name(tensor): tensor for tensor in tensors}
-    directives: list[Directive] = []
-    for kind, name, *values in json.loads(text):
-        loop = named[name]
-        match kind:
-            case "parallel":
-                directives.append(Parallel(loop))
-            case "vectorise":
-                directives.append(Vectorise(loop, int(values[0])))
-            case "chunk":
-                directives.append(Chunk(loop, int(values[0])))
-            case "jam":
-                directives.append(Jam(loop, *map(int, values)))
-            case "unroll":
-                directives.append(Unroll(loop, int(values[0])))
-            case "blocks":
-                directives.append(Blocks(loop))
-            case "threads":
-                directives.append(Threads(loop))
-            case "partials":
-                directives.append(Partials(loop, int(values[0])))
-            case "split":
-                directives.append(Split(loop))
-            case "permute":
-                directives.append(Permute(loop, tuple(named[value] for value in values)))
-            case "tile":
-                directives.append(Tile(loop, named[values[0]], *map(int, values[1:])))
-            case "cache_tile":
-                across, length, along, breadth = values
-                directives.append(CacheTile(loop, named[across], int(length), named[along], int(breadth)))
-            case "contract":
-                rows, columns = ([named[value] for value in group] for group in values[:2])
-                directives.append(Contract(loop, tuple(rows), tuple(columns), named[values[2]], *map(int, values[3:])))
-            case "update":
-                directives.append(Update(loop, told[values[0]]))
-            case "copy":
-                directives.append(Copy(loop, told[values[0]]))
-            case "flatten":
-                directives.append(Flatten(loop, tuple(named[value] for value in values)))
-            case _:
-                raise ValueError(f"there is no directive {kind!r}")
-    return Schedule(tuple(directives))
+def planned(verbs: Iterable[Verb]) -> Schedule:
+    """Return a schedule of verbs that planners name nest by nest, in an order in which they can be carried out.
+
+    First what makes and moves loops, then where they run; what writes iterations out is last, as that renames loops.
+    """
+    return Schedule(tuple(sorted(verbs, key=_turn)))
 
 
-def _name(item: Symbol | Tensor) -> str:
-    return f"{item.name}#{item.number}"
+def _turn(verb: Verb) -> int:
+    match verb:
+        case Unroll(jam=jam):
+            return 3 if jam else 2
+        case Bind() | Rfactor() if not (isinstance(verb, Rfactor) and verb.level is None):
+            return 1
+        case _:
+            return 0
 
 
-def _fields(directive: Directive) -> tuple[str | int | list[str], ...]:
-    match directive:
-        case Parallel(loop):
-            return ("parallel", _name(loop))
-        case Vectorise(loop, width):
-            return ("vectorise", _name(loop), width)
-        case Chunk(loop, size):
-            return ("chunk", _name(loop), size)
-        case Jam(loop, factor, then):
-            return ("jam", _name(loop), factor, then) if then else ("jam", _name(loop), factor)
-        case Unroll(loop, factor):
-            return ("unroll", _name(loop), factor)
-        case Flatten(loop, inner):
-            return ("flatten", _name(loop), *map(_name, inner))
-        case Blocks(loop):
-            return ("blocks", _name(loop))
-        case Threads(loop):
-            return ("threads", _name(loop))
-        case Partials(loop, least):
-            return ("partials", _name(loop), least)
-        case Split(loop):
-            return ("split", _name(loop))
-        case Permute(loop, order):
-            return ("permute", _name(loop), *map(_name, order))
-        case Tile(loop, across, factor, threads):
-            return ("tile", _name(loop), _name(across), factor, threads)
-        case CacheTile(loop, across, length, along, breadth):
-            return ("cache_tile", _name(loop), _name(across), length, _name(along), breadth)
-        case Contract(loop, rows, columns, depth):
-            groups = ([*map(_name, group)] for group in (rows, columns))
-            shape = directive.height, directive.width, directive.staged
-            return ("contract", _name(loop), *groups, _name(depth), *shape)
-        case Update(loop, tensor):
-            return ("update", _name(loop), _name(tensor))
-        case Copy(loop, tensor):
-            return ("copy", _name(loop), _name(tensor))
-
-
-def _spell(directive: Directive) -> str:
-    match directive:
-        case Parallel(loop):
-            return f"parallel({loop.name})"
-        case Vectorise(loop, width):
-            return f"vectorise({loop.name}, {width})"
-        case Chunk(loop, size):
-            return f"chunk({loop.name}, {size})"
-        case Jam(loop, factor, then):
-            return f"jam({loop.name}, {factor}{f', {then}' if then else ''})"
-        case Unroll(loop, factor):
-            return f"unroll({loop.name}, {factor})"
-        case Flatten(loop, inner):
-            return f"flatten({', '.join(symbol.name for symbol in (loop, *inner))})"
-        case Blocks(loop):
-            return f"blocks({loop.name})"
-        case Threads(loop):
-            return f"threads({loop.name})"
-        case Partials(loop, least):
-            return f"partials({loop.name}, {least})"
-        case Split(loop):
-            return f"split({loop.name})"
-        case Permute(_, order):
-            return f"permute({', '.join(symbol.name for symbol in order)})"
-        case Tile(_, across, factor):
-            return f"tile({across.name}, {factor})"
-        case CacheTile(_, across, length, along, breadth):
-            return f"cache_tile({across.name}, {length}, {along.name}, {breadth})"
+def spell(verb: Verb, name: Callable[[Symbol | Tensor], str]) -> str:
+    """Return a verb as users write it (`text.py` reads it); `name` says what loops and tensors are called."""
+    match verb:
+        case Split(loop, size, scaled):
+            parts = [name(loop), size, *(() if scaled is None else (name(scaled),))]
+        case Fuse(loop, inner):
+            parts = [*map(name, (loop, *inner))]
+        case Reorder(order):
+            parts = [*map(name, order)]
+        case Bind(loop, level, width, beside):
+            parts = [name(loop), level.value, *((width or beside,) if width or beside else ())]
+        case Unroll(loop, factor, jam, then):
+            parts = [name(loop), factor, *(("jam",) if jam else ()), *((then,) if then else ())]
+        case Rfactor(loop, level, size, tensor):
+            last = (name(tensor),) if tensor is not None else (size,) if size else ()
+            parts = [name(loop), ATOMIC if level is None else level.value, *last]
         case Contract(_, rows, columns, depth, height, width, staged):
-            groups = (" x ".join(symbol.name for symbol in group) for group in (rows, columns))
-            return f"contract({', '.join(groups)}, {depth.name}, {height} x {width} x {staged})"
-        case Update(loop, tensor):
-            return f"update({loop.name}, {tensor.name})"
-        case Copy(loop, tensor):
-            return f"copy({loop.name}, {tensor.name})"
+            parts = [" x ".join(map(name, group)) for group in (rows, columns)]
+            parts += [name(depth), f"{height} x {width} x {staged}"]
+    return f"{type(verb).__name__.lower()}({', '.join(map(str, parts))})"

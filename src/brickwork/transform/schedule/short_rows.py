@@ -23,7 +23,7 @@ from brickwork.transform.schedule.grid import SHORT, GridPlanner
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.planner import access_cost, varies_with
 from brickwork.transform.schedule.register_tile import outermost
-from brickwork.transform.schedule.schedule import Directive, Schedule, Split
+from brickwork.transform.schedule.schedule import Level, Rfactor, Schedule, Verb, planned
 
 SHORT_APART = 16
 """The same where each thread reads a row of its own: of 8, it is 4 x as fast as a block, of 31 a quarter as fast."""
@@ -45,10 +45,14 @@ class ShortPlanner(GridPlanner):
         reads = [item for item in self.inside(row) if not item.store and varies_with(item, row.index)]
         return SHORT if all(map(_is_near, reads)) else SHORT_APART
 
-    def split(self, last: For) -> Iterator[Directive]:
+    def split(self, last: For) -> Iterator[Verb]:
         """Name the loop in a band that accumulates, if it is one that pieces can be made of."""
         found = GridPlanner.split(self, last)
-        return (item for item in found if not (isinstance(item, Split) and item.loop in self.short))
+        return (item for item in found if not (_is_in_pieces(item) and item.loop in self.short))
+
+
+def _is_in_pieces(verb: Verb) -> bool:
+    return isinstance(verb, Rfactor) and verb.level is Level.GRID
 
 
 def _is_near(access: Access) -> bool:
@@ -69,7 +73,7 @@ def short_schedule(
     rows = [row for row in dict.fromkeys(found) if row.length is not None or row.around is not None]
     short = frozenset(row.loop.index for row in rows)
     planner = ShortPlanner(analysis, target, lengths, flat=wide, wide=wide, short=short)
-    schedule = Schedule(tuple(planner.block(block)))
+    schedule = planned(planner.block(block))
     if not rows or schedule == plain:
         return None
     return schedule, tuple(dict.fromkeys(_is_short(row, planner) for row in rows))

@@ -17,7 +17,7 @@ from brickwork.target.cuda import cuda_target
 from brickwork.transform.autodiff import reverse
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.pipeline import schedule_kernel, schedule_program
-from brickwork.transform.schedule.schedule import Blocks, Split, Threads, Vectorise
+from brickwork.transform.schedule.schedule import Bind, Level, Rfactor
 from support.gradients import check_gradients, derived, kernel_of, numbers
 from support.pairs import in_turn
 from support.tensors import to_memory
@@ -289,7 +289,8 @@ def test_rows_are_reductions_without_a_tape(function: Callable[..., Any]) -> Non
 
 def test_rows_belong_to_blocks_of_threads_on_a_grid() -> None:
     scheduled, (kernel,) = schedule_program(derived(greatest, (numbers(3, 4), 0.0)), cuda_target((9, 0)))
-    assert {type(item) for item in kernel.schedule.directives} == {Blocks, Threads, Vectorise, Split}
+    levels = {item.level for item in kernel.schedule.verbs if isinstance(item, Bind | Rfactor)}
+    assert levels == {Level.BLOCK, Level.THREAD, Level.LANE, Level.GRID}
     arguments = (numbers(3, 4), 0.0, torch.ones(3, dtype=torch.float64))
     assert gradient(scheduled, *arguments) == gradient(derived(greatest, arguments[:2]), *arguments)
 

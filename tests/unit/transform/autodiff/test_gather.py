@@ -24,7 +24,7 @@ from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather import gather
 from brickwork.transform.derive import Backward, derive
 from brickwork.transform.pipeline import schedule_kernel
-from brickwork.transform.schedule.schedule import Tile, Vectorise
+from brickwork.transform.schedule.schedule import Bind, Level, Unroll
 from brickwork.transform.scratch import Names
 from support import scatters
 from support.lowering import memory, program_of, strides
@@ -306,7 +306,7 @@ def test_few_weights_have_lanes_along_what_is_summed(grid: bool) -> None:
     program = gathered(program)
     schedule = schedule_kernel(kernel_of(program), cuda_target((9, 0)) if grid else AVX2).schedule
     few = [node for node in kernel_of(program).body if isinstance(node, If)]
-    lanes = {item.loop for item in schedule.directives if isinstance(item, Vectorise)}
+    lanes = {item.loop for item in schedule.verbs if schedule.width(item.loop)}
     inside = [
         [{loop.index.name for loop in walk(part) if isinstance(loop, For) and loop.index in lanes} for part in parts]
         for parts in ((node.then, node.otherwise) for node in few)
@@ -360,8 +360,8 @@ def test_sizes_of_tensors_that_are_not_read_are_known() -> None:
 def test_what_slides_along_memory_has_lanes_on_a_grid_where_its_loops_grow() -> None:
     program = gathered(program_of(scatters.causal, *SHAPES["causal"]))
     schedule = schedule_kernel(kernel_of(program), cuda_target((9, 0))).schedule
-    wide = [item.loop.name for item in schedule.directives if isinstance(item, Vectorise)]
-    tiled = [item.across.name for item in schedule.directives if isinstance(item, Tile)]
+    wide = [item.loop.name for item in schedule.verbs if isinstance(item, Bind) and item.level is Level.LANE]
+    tiled = [item.loop.name for item in schedule.verbs if isinstance(item, Unroll) and item.jam]
     assert wide == ["wb_1", "u"]
     assert tiled == ["b"]
 

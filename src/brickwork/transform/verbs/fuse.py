@@ -15,10 +15,23 @@ from brickwork.analysis.formula import Comparison
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.nodes import FLAT_ACCESS, Block, Expression, For, Load, Node, Read, Store, Symbol
-from brickwork.ir.walk import rewrite, walk
+from brickwork.ir.nodes import FLAT_ACCESS, Block, Expression, For, Load, Node, Read, Statement, Store, Symbol
+from brickwork.ir.walk import rewrite, rewrite_statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.schedule.schedule import Fuse
+from brickwork.transform.verbs.context import Context
+
+
+def apply(block: Block, verb: Fuse, context: Context) -> Block:  # noqa: ARG001  # as of all verbs
+    """Return the block with a nest as one loop."""
+
+    def visit(statement: Statement) -> Block:
+        if isinstance(statement, For) and statement.index == verb.loop:
+            return (flatten(statement, (verb.loop, *verb.inner)),)
+        return (statement,)
+
+    return rewrite_statements(block, visit)
 
 
 @dataclass(frozen=True, slots=True)

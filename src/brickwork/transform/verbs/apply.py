@@ -1,0 +1,126 @@
+"""Carries out a schedule, verb by verb.
+
+Of an innermost loop that stands in another and is shared out, or accumulates in lanes, a version in order is kept for
+few iterations: setting out would take longer than they do. Which one runs depends on the length alone.
+
+    vector for i in range(a, b): s += x[i]   ->   if b - a < SHORT: vector of one lane for i in range(a, b): s += x[i]
+                                                  else: vector for i in range(a, b): s += x[i]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.nodes import Block, Constant, For, If, Role, Statement, Symbol, While
+from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
+from brickwork.transform.schedule.contract import contract
+from brickwork.transform.schedule.planner import is_apart
+from brickwork.transform.schedule.schedule import (
+    CHUNK_NUMBERS,
+    Bind,
+    Contract,
+    Fuse,
+    Reorder,
+    Rfactor,
+    Schedule,
+    Split,
+    Unroll,
+    Verb,
+)
+from brickwork.transform.verbs import bind, fuse, reorder, rfactor, split, unroll
+from brickwork.transform.verbs.context import Context
+
+SHORT = 8
+"""Fewer iterations than these run in order where a loop is begun many times."""
+SHORT_APART = 32
+"""The same where lanes read elements that lie apart, which processors do one by one."""
+
+
+def apply_schedule(
+    block: Block, schedule: Schedule, analysis: Analysis, long: frozenset[Symbol] = frozenset()
+) -> Block:
+    """Return the block with its loops run as the schedule says; of the `long` loops there is no version in order."""
+    highest = max((symbol.number for symbol in assigned_symbols(block)), default=0)
+    context = Context(schedule, analysis, count(highest + 2 * CHUNK_NUMBERS))
+    met = set(long)
+    for verb in schedule.verbs:
+        if isinstance(verb, Split | Bind | Rfactor) and verb.loop not in met:
+            met.add(verb.loop)
+            if verb.loop in _often_short(block, schedule, analysis):
+                block = _unless_short(block, verb.loop, analysis)
+        block = apply(block, verb, context)
+    return block
+
+
+def apply(block: Block, verb: Verb, context: Context) -> Block:
+    """Return the block as a verb leaves it."""
+    match verb:
+        case Split():
+            return split.apply(block, verb, context)
+        case Fuse():
+            return fuse.apply(block, verb, context)
+        case Reorder():
+            return reorder.apply(block, verb, context)
+        case Bind():
+            return bind.apply(block, verb, context)
+        case Rfactor():
+            return rfactor.apply(block, verb, context)
+        case Unroll():
+            return unroll.apply(block, verb, context)
+        case Contract():
+            return _contracted(block, verb, context)
+
+
+def _contracted(block: Block, verb: Contract, context: Context) -> Block:
+    def visit(statement: Statement) -> Block:
+        if isinstance(statement, For) and statement.index == verb.loop:
+            return contract(statement, verb, context.analysis, context.numbers)
+        return (statement,)
+
+    return rewrite_statements(block, visit)
+
+
+def _often_short(block: Block, schedule: Schedule, analysis: Analysis) -> frozenset[Symbol]:
+    """Return the indices of the innermost loops that others run again and again, and that may then be short."""
+    around = [node for node in statements(block) if isinstance(node, For | While)]
+    shared = {
+        item.index
+        for node in around
+        if isinstance(node, For) and schedule.parallel(node.index)
+        for item in statements(node.body)
+        if isinstance(item, For)
+    }
+    inside = {item.index: item for node in around for item in statements(node.body) if isinstance(item, For)}
+    slow = {
+        index
+        for index in inside
+        if (schedule.width(index) >= SHORT and analysis.loops[index].reductions and not schedule.threads(index))
+        or (schedule.chunk(index) and schedule.width(index) > 1 and index not in shared)
+    }
+    return frozenset(index for index in slow if not schedule.flat(index) and _may_be_short(inside[index]))
+
+
+def _may_be_short(loop: For) -> bool:
+    """Whether a loop is an innermost one whose length is no constant."""
+    bounds = (loop.start, loop.stop)
+    if all(isinstance(bound, Constant) for bound in bounds):
+        return False
+    return not any(isinstance(node, For | While) for node in statements(loop.body))
+
+
+def _unless_short(block: Block, index: Symbol, analysis: Analysis) -> Block:
+    """Return the block with a version of a loop in one lane for few iterations."""
+    ends = (access for access in analysis.accesses if access.loops and access.loops[-1].node.index == index)
+    least = SHORT_APART if any(is_apart(access) for access in ends) else SHORT
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or statement.index != index:
+            return (statement,)
+        few = build.apply("lt", build.sub(statement.stop, statement.start), build.integer(least))
+        short = replace(statement, role=Role.VECTOR, reductions=analysis.loops[index].reductions)
+        return (If(condition=few, then=(short,), otherwise=(statement,), loc=statement.loc),)
+
+    return rewrite_statements(block, visit)

@@ -1,0 +1,63 @@
+"""Makes partial results of what a loop accumulates, and joins them in a fixed order; or makes updates indivisible.
+
+    for i in range(n): s += x[i]   ->   s of chunks of iterations by the pool, of pieces by blocks of a grid, of lanes
+
+The partial results are joined in the order of the iterations, so results depend on sizes alone. The order of a sum of
+floats is another one than the source's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import gcd
+
+from brickwork.analysis.atomic_updates import with_updates
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Assign, Block, For, Role, Statement, Symbol
+from brickwork.ir.walk import rewrite_statements
+from brickwork.transform.schedule.schedule import Level, Rfactor
+from brickwork.transform.verbs.bind import bound
+from brickwork.transform.verbs.context import Context
+from brickwork.transform.verbs.split import chunks
+
+MOST_PIECES = 1024
+"""Most pieces that an accumulating loop is cut into for the blocks of a grid."""
+PIECE_UNIT = 1024
+"""Iterations of which a piece is a multiple, if the least piece is: pieces of aligned data are aligned then."""
+
+
+def apply(block: Block, verb: Rfactor, context: Context) -> Block:
+    """Return the block with partial results of a loop."""
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or statement.index != verb.loop:
+            return (statement,)
+        if verb.tensor is not None:
+            return (with_updates(statement, {verb.tensor}),)
+        return _factored(statement, verb, context)
+
+    return rewrite_statements(block, visit)
+
+
+def _factored(loop: For, verb: Rfactor, context: Context) -> Block:
+    """Return what a loop becomes whose reductions have partial results at a level."""
+    reductions = context.verdict(loop.index).reductions
+    match verb.level:
+        case Level.POOL if loop.role is Role.SEQUENTIAL:
+            return (replace(chunks(loop, build.integer(verb.size)), role=Role.PARALLEL, reductions=reductions),)
+        case Level.BLOCK:
+            size = Symbol(f"{loop.index.name}_size", next(context.numbers), INT64)
+            unit = gcd(PIECE_UNIT, verb.size)
+            length, most = build.sub(loop.stop, loop.start), MOST_PIECES * unit
+            even = build.apply("floordiv", build.add(length, build.integer(most - 1)), build.integer(most))
+            least = build.apply("maximum", even, build.integer(verb.size // unit))
+            step = build.mul(build.read(size), build.integer(unit)) if unit > 1 else build.read(size)
+            pieces = replace(chunks(loop, step), role=Role.BLOCK, reductions=reductions)
+            return (Assign(symbol=size, value=least, loc=loop.loc), pieces)
+        case Level.GRID:
+            return (replace(loop, reductions=reductions),)
+        case Level.THREAD | Level.LANE:
+            return (bound(loop, verb.level, verb.size, context),)
+        case _:
+            return (loop,)

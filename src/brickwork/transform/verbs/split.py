@@ -1,0 +1,50 @@
+"""Splits a loop into the loop over its chunks and the one over the iterations of a chunk.
+
+for i in range(a, b): body   ->   for c in range((b - a + S - 1) // S):
+                                      for i in range(a + c*S, min(a + c*S + S, b)): body
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from brickwork.ir import build
+from brickwork.ir.nodes import Block, Expression, For, Role, Statement, Symbol
+from brickwork.ir.walk import rewrite_statements, statements
+from brickwork.transform.schedule.schedule import Split, chunk_of
+from brickwork.transform.verbs.context import Context
+
+
+def apply(block: Block, verb: Split, context: Context) -> Block:
+    """Return the block with a loop in chunks."""
+    size = build.integer(verb.size)
+    if verb.scaled is not None and (beside := context.schedule.split(verb.scaled)) is not None:
+        size = build.mul(_times(_loop(block, verb.scaled), beside.size), size)
+
+    def visit(statement: Statement) -> Block:
+        if isinstance(statement, For) and statement.index == verb.loop and statement.role is Role.SEQUENTIAL:
+            return (chunks(statement, size),)
+        return (statement,)
+
+    return rewrite_statements(block, visit)
+
+
+def chunks(loop: For, size: Expression) -> For:
+    """Return the loop over the chunks of a loop, which has the loop inside."""
+    chunk = chunk_of(loop.index)
+    length = build.sub(loop.stop, loop.start)
+    count = build.apply("floordiv", build.add(length, build.sub(size, build.integer(1))), size)
+    start = build.add(loop.start, build.mul(build.read(chunk), size))
+    stop = build.apply("minimum", build.add(start, size), loop.stop)
+    inner = replace(loop, start=start, stop=stop, reductions=())
+    return For(index=chunk, start=build.integer(0), stop=count, body=(inner,), loc=loop.loc)
+
+
+def _times(loop: For, size: int) -> Expression:
+    """Return how often a loop would fit a chunk of so many iterations, at least once."""
+    rows = build.apply("maximum", build.sub(loop.stop, loop.start), build.integer(1))
+    return build.apply("maximum", build.apply("floordiv", build.integer(size), rows), build.integer(1))
+
+
+def _loop(block: Block, index: Symbol) -> For:
+    return next(node for node in statements(block) if isinstance(node, For) and node.index == index)
