@@ -10,7 +10,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import torch
 from torch.compiler import is_dynamo_compiling
@@ -38,6 +38,7 @@ from brickwork.pytorch.random_keys import draw_key, with_key
 from brickwork.pytorch.register import DEFAULT, Registration, family_name, forget_traces, register
 from brickwork.pytorch.schema import KEY, OUT, checked_name, derive, own_name
 from brickwork.pytorch.specialise import Specialiser, Tools, complete, place_of
+from brickwork.pytorch.stages import BACKWARD, DEVICE_STAGES, Stage
 from brickwork.pytorch.stats import Specialisation, Stats
 from brickwork.pytorch.tensor_devices import at_default_device, device_of, made_like_arguments
 from brickwork.pytorch.user_backward import UserBackward
@@ -49,37 +50,14 @@ from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
 from brickwork.target.cpu import host_target
 from brickwork.target.target import Target
 from brickwork.transform.derivation import Defined
+from brickwork.transform.schedule.text import refuse_unreadable
 
 if TYPE_CHECKING:
     from brickwork.pytorch.python_host import PythonHost
 
-Stage: TypeAlias = Literal[
-    "ir",
-    "schedule",
-    "llvm",
-    "asm",
-    "device",
-    "ptx",
-    "sass",
-    "resources",
-    "backward ir",
-    "backward schedule",
-    "backward llvm",
-    "backward asm",
-    "backward device",
-    "backward ptx",
-    "backward sass",
-    "backward resources",
-]
-"""What `Op.inspect` shows, of the operator and of its gradient; the last four of each for GPUs."""
-
-BACKWARD = "backward "
-
 _any_requires_grad: Callable[..., bool] = private("_C._any_requires_grad")
 _is_grad_enabled = torch.is_grad_enabled
 
-DEVICE_STAGES = ("ptx", "sass", "resources")
-"""Those that are made of a kernel when they are looked at."""
 DEVICE = "device"
 """The argument of `warmup`, `inspect` and `explain` that names a device, unless the operator has one of that name."""
 
@@ -88,15 +66,22 @@ class Op(Handle):
     """An operator made from a Python function. Calls go to `torch.ops.<namespace>.<name>`."""
 
     def __init__(
-        self, name: str, function: Callable[..., Any], *, rounding: Rounding = SOURCE, fuse: bool = True
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        rounding: Rounding = SOURCE,
+        fuse: bool = True,
+        schedule: str = "",
     ) -> None:
         """Derive the operator `name` (`ns::name`) from a function and register it."""
         functools.update_wrapper(self, function)
-        self._rounding = rounding
+        self._rounding, self._schedule = rounding, schedule
         with surprises(Attempt(operator=name, loc=start_of(function), function=function)):
             self.definition: Definition = define(function)
+            refuse_unreadable(schedule, self.definition)
         sources = (self.definition.source, *self.definition.helpers.values())
-        parts = (self.definition.fingerprint, f"{rounding} fuse={fuse}")
+        parts = (self.definition.fingerprint, f"{rounding} fuse={fuse}", *((schedule,) if schedule else ()))
         super().__init__(name, parts, tells_all=is_described(sources))
         self._schema = derive(name.partition("::")[2], self.definition)
         self._specialisations: list[Specialisation] = []
@@ -293,7 +278,10 @@ class Op(Handle):
         return room.PythonHost(self.name, self.definition, self._schema, tools)
 
     def _compile(self, definition: Defined, signature: Signature, gpu: Target | None) -> Compilation:
-        return compile_operator(definition, signature, gpu or _target(), rounding=self._rounding, host=_target())
+        schedule = self._schedule if definition is self.definition else ""
+        return compile_operator(
+            definition, signature, gpu or _target(), rounding=self._rounding, host=_target(), schedule=schedule
+        )
 
     def _note(self, signature: Signature, overload: str, made: Compilation) -> None:
         text = signature_text(signature)
@@ -536,10 +524,16 @@ class Op(Handle):
 def op(name: Callable[..., Any], /) -> Op: ...
 @overload
 def op(
-    name: str | None = None, /, *, fast_math: bool = False, fused: bool = True, fuse: bool = True
+    name: str | None = None, /, *, fast_math: bool = False, fused: bool = True, fuse: bool = True, schedule: str = ""
 ) -> Callable[[Callable[..., Any]], Op]: ...
 def op(
-    name: str | Callable[..., Any] | None = None, /, *, fast_math: bool = False, fused: bool = True, fuse: bool = True
+    name: str | Callable[..., Any] | None = None,
+    /,
+    *,
+    fast_math: bool = False,
+    fused: bool = True,
+    fuse: bool = True,
+    schedule: str = "",
 ) -> Op | Callable[[Callable[..., Any]], Op]:
     """Make a PyTorch operator of a Python function with loops: `@bw.op` or `@bw.op("ns::name")`.
 
@@ -551,12 +545,15 @@ def op(
         fused: Let a product and a sum become one operation, which rounds once. False forbids it: each operation rounds
             by itself, as in Python, also in gradients, and Inductor calls the operator.
         fuse: Let Inductor make a pointwise operator a part of its own kernels, instead of calling it.
+        schedule: How processors run the loops, for experts: a verb a line, such as `bind(i, pool)`. Nests that it does
+            not name, gradients and GPUs keep what is chosen for them. `inspect("schedule", ...)` prints the schedule.
 
     Returns:
         The operator, which is called as the function is. Code is made at the first call with new argument types.
 
     Raises:
-        CompileError: The function breaks a rule of the language; the message shows the line and what to write instead.
+        CompileError: The function breaks a rule of the language, or the schedule cannot be read; the message shows the
+            line and what to write instead. A schedule that is illegal is refused at the first call.
     """
     if callable(name):
         with OwnFramesHidden():
@@ -569,7 +566,8 @@ def op(
 
     def decorate(function: Callable[..., Any]) -> Op:
         with OwnFramesHidden():
-            return Op(chosen or own_name(function), function, rounding=Rounding(fast_math, fused), fuse=fuse)
+            rounding = Rounding(fast_math, fused)
+            return Op(chosen or own_name(function), function, rounding=rounding, fuse=fuse, schedule=schedule)
 
     return decorate
 

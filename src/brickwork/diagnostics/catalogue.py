@@ -125,6 +125,13 @@ CATALOGUE: dict[str, Rule] = {
         " iterations that do, and the element. A plain `range` is always right: it runs in parallel where independence"
         " is proved, and in order elsewhere.",
     ),
+    "BW202": Rule(
+        "a schedule that is illegal",
+        "`schedule=` says how processors run loops, a verb a line. Each verb must be legal where it stands: loops that"
+        " are bound to threads or lanes have independent iterations, a nest keeps the order of iterations that meet on"
+        " an element, and what is accumulated has partial results by `rfactor` alone. The message names the verb and"
+        " what is in its way. Loops are called as in the source, and `i:2` is the second loop over an `i`.",
+    ),
     "BW301": Rule(
         "an argument of the wrong type",
         "The operator was called with something that it cannot be compiled for: an element type or layout that"

@@ -51,10 +51,12 @@ def compile_operator(
     *,
     rounding: Rounding = SOURCE,
     host: Target | None = None,
+    schedule: str = "",
 ) -> Compilation:
     """Return the code of an operator for a signature, from the cache or made now.
 
     For a GPU, `host` is the processor that launches; the code holds PTX, and no driver is asked (`device_code.py`).
+    `schedule` is the user's for processors.
     """
     host = host or target
     start = time.perf_counter()
@@ -64,16 +66,18 @@ def compile_operator(
     def make(edited: Mapping[str, str] | None = None) -> Entry:
         log(f"compiles {definition.name}{text}: {'it is overridden' if edited else 'not in the cache'}")
         with _uncollected():
-            build = _device_stages().build if target.grid else _stages().build
-            machines = (target, host) if target.grid else (target,)
-            made = build(definition, signature, *machines, rounding=rounding, edited=edited)
+            if target.grid:
+                made = _device_stages().build(definition, signature, target, host, rounding=rounding, edited=edited)
+            else:
+                build = _stages().build
+                made = build(definition, signature, target, rounding=rounding, schedule=schedule, edited=edited)
             return to_entry(cast("Artifact", made))
 
     edited = edited_stages(name, definition.name)
     if edited:
         entry, cached = make(edited), False
     else:
-        parts = ("operator", definition.fingerprint, definition.name, f"{text} {rounding}")
+        parts = ("operator", definition.fingerprint, definition.name, f"{text} {rounding}", schedule)
         more = (host.identity, libdevice_identity()) if target.grid else ()
         entry, cached = cache.obtain(cache.key_of((*parts, *more, *environment_key(target))), make)
     artifact = from_entry(entry)

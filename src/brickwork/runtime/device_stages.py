@@ -65,7 +65,7 @@ def emit(
     verify_program(program)
     program, kernels = schedule_program(program, target)
     pieces = steps.reach("pieces", print_program(program))
-    steps.reach("schedule", "\n".join((*(str(each.schedule) for each in kernels), pieces)))
+    steps.reach("schedule", "\n".join((*(each.text for each in kernels), pieces)))
     launches = [node.kernel for node in statements(program.body) if isinstance(node, Launch)]
     failures: list[FailureSite] = []
     modules: dict[str, str] = {}

@@ -13,7 +13,7 @@ from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.kernel import emit_kernel
 from brickwork.codegen.llvm import compile_in_parts
 from brickwork.codegen.rounding import SOURCE, Rounding
-from brickwork.diagnostics.location import with_files
+from brickwork.diagnostics.location import NOWHERE, Location, with_files
 from brickwork.frontend.definition import Definition
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Program
@@ -40,14 +40,23 @@ def build(
     target: Target,
     *,
     rounding: Rounding = SOURCE,
+    schedule: str = "",
     edited: Mapping[str, str] | None = None,
 ) -> Artifact:
-    """Run all stages for the CPU; those for GPUs are in `device_stages.py`. `edited` stages stand in for ours."""
+    """Run all stages for the CPU; those for GPUs are in `device_stages.py`.
+
+    `schedule` is the user's, and `edited` stages stand in for ours.
+    """
     steps = StageFiles(edited or {})
     with surprises(attempt_of(definition, signature, (target,), steps, rounding=rounding)):
         program = program_of(definition, signature, steps)
         artifact, kernels = emit(
-            program, target, Module(rounding=rounding), steps, default_dtype=required_default(definition, signature)
+            program,
+            target,
+            Module(rounding=rounding),
+            steps,
+            default_dtype=required_default(definition, signature),
+            given=(schedule, definition.loc),
         )
         return explained(definition, signature, program, artifact, kernels)
 
@@ -65,16 +74,22 @@ def required_default(definition: Defined, signature: Signature) -> DType | None:
 
 
 def emit(
-    program: Program, target: Target, module: Module, steps: StageFiles, *, default_dtype: DType | None = None
+    program: Program,
+    target: Target,
+    module: Module,
+    steps: StageFiles,
+    *,
+    default_dtype: DType | None = None,
+    given: tuple[str, Location] = ("", NOWHERE),
 ) -> tuple[Artifact, list[ScheduledKernel]]:
-    """Run the stages after the IR; `default_dtype` as in `emit_entry`.
+    """Run the stages after the IR; `default_dtype` as in `emit_entry`. `given` is the user's schedule, and its place.
 
     Passes rely on the rules of the IR without asking, so they are verified first (1.5 ms of timex's 230 ms).
     """
     verify_program(program)
-    program, scheduled = schedule_program(program, target)
+    program, scheduled = schedule_program(program, target, *given)
     kernels = [*scheduled]
-    texts = [text for each in kernels for text in (str(each.schedule), print_kernel(each.kernel))]
+    texts = [text for each in kernels for text in (each.text, print_kernel(each.kernel))]
     steps.reach("schedule", "\n".join(texts))
     functions = {each.kernel.name: emit_kernel(module, each.kernel, target).removeprefix("@") for each in kernels}
     description = emit_entry(module, program, functions, target, default_dtype=default_dtype)

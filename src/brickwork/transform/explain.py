@@ -44,7 +44,7 @@ from brickwork.transform.privatise_reductions import copied_version
 from brickwork.transform.register_lists import goes_over, list_version
 from brickwork.transform.replicate_reductions import copies_version
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
-from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.schedule.schedule import Rfactor, Schedule
 from brickwork.transform.spelling import spelled
 from brickwork.transform.split_reductions import split_version
 from brickwork.transform.wavefront import diagonals
@@ -60,6 +60,7 @@ def explain(scheduled: ScheduledKernel) -> Explanation:
 
 def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
     yield Line(f"kernel {scheduled.kernel.name}")
+    yield from map(Line, _by_user(scheduled))
     fast = _versions(scheduled)
     if scheduled.guards and scheduled.careful is not None:
         schedule, analysis = scheduled.careful
@@ -68,6 +69,17 @@ def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
     else:
         yield from fast
     yield from map(Line, _access_lines(scheduled))
+
+
+def _by_user(scheduled: ScheduledKernel) -> Iterator[str]:
+    """Yield which loops a user's schedule is for, and that it changes the order of sums, if it does."""
+    loops = [item.node.index for item in scheduled.analysis.model.loops if item.node.index in scheduled.given]
+    if loops:
+        names = ", ".join(dict.fromkeys(f"'{index.name}'" for index in loops))
+        yield f"  the loops over {names} run as the schedule says that the operator was given"
+    sums = [verb.loop for verb in scheduled.schedule.verbs if isinstance(verb, Rfactor) and verb.level is not None]
+    if any(index in scheduled.given for index in sums):
+        yield "  its `rfactor` makes partial results: sums of floats may differ from the source's in the last digits"
 
 
 def _versions(scheduled: ScheduledKernel) -> tuple[Part, ...]:
@@ -344,6 +356,8 @@ def _how(loop: Loop, view: _View) -> _Way | None:
     if width := schedule.width(index):
         parts.append(f"vectorised by {width}")
         roles.append(Role.VECTOR.value)
+    if (turns := schedule.unrolled(index)) > 1:
+        parts.append(f"in order, {turns} iterations written out at a time")
     if owner is not None:
         names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
         parts.append(f"as one loop over {names}")

@@ -21,12 +21,13 @@ from brickwork.analysis.races import Facts, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.effects import effects
-from brickwork.ir.nodes import For, Kernel, Statement, Symbol
+from brickwork.ir.nodes import For, Kernel, Symbol
 from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.loop_order import Nest, best_order
-from brickwork.transform.verbs.reorder import permute
+from brickwork.transform.schedule.schedule import Reorder
+from brickwork.transform.verbs.reorder import is_nest, reordered, unordered
 
 
 def may_interchange(kernel: Kernel) -> bool:
@@ -35,14 +36,48 @@ def may_interchange(kernel: Kernel) -> bool:
 
 
 @legality
-def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> Kernel:
-    """Return the kernel with its nests in the order that is best for the target; `analysis` is of this kernel."""
+def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> tuple[Kernel, tuple[Reorder, ...]]:
+    """Return the kernel with its nests in the order that is best for the target, and how it came to be.
+
+    `analysis` is of this kernel.
+    """
     if kernel.may_alias:
-        return kernel
+        return kernel, ()
     facts = Facts(analysis.model, Solver(), analysis.bounds)
     chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), _inner(kernel), grid)
-    body = rewrite_statements(kernel.body, chooser.statement)
-    return kernel if body == kernel.body else replace(kernel, body=body)
+    found = (chooser.order(node) for node in statements(kernel.body) if isinstance(node, For))
+    orders = tuple(Reorder(order) for order in found if order)
+    body = kernel.body
+    for each in orders:
+        body = rewrite_statements(body, lambda item, each=each: (reordered(item, each),))
+    return (replace(kernel, body=body) if orders else kernel), orders
+
+
+@hazard
+def immovable(kernel: Kernel, analysis: Analysis, verb: Reorder) -> str | None:
+    """Return why a nest of a kernel cannot be run in a user's order, if it cannot; `analysis` is of this kernel."""
+    heads = [node for node in statements(kernel.body) if isinstance(node, For) and is_nest(node, verb)]
+    if not heads:
+        return "these loops do not stand directly in one another, and in nothing else"
+    facts = Facts(analysis.model, Solver(), analysis.bounds)
+    chooser = _Chooser(facts, analysis, live_after_loops(kernel.body), frozenset(), grid=False)
+    return next((why for head in heads if (why := _why_not(head, verb.order, chooser))), None)
+
+
+@hazard
+def _why_not(head: For, order: tuple[Symbol, ...], chooser: _Chooser) -> str | None:
+    """Return why the nest that begins with a loop cannot be run in an order."""
+    if why := unordered(head, order):
+        return why
+    band = [node for node in (head, *statements(head.body)) if isinstance(node, For) and node.index in order]
+    if not chooser.is_pure(band):
+        return "an iteration may fail or end early, or leaves a variable for others"
+    free = chooser.free(band)
+    stays = [node.index for node in band if node.index not in free]
+    if stays != [index for index in order if index not in free]:
+        names = " and ".join(f"'{index.name}'" for index in stays)
+        return f"iterations of {names} may meet on an element, and keep their order"
+    return None
 
 
 def _inner(kernel: Kernel) -> frozenset[Symbol]:
@@ -70,16 +105,17 @@ class _Chooser:
     inside: frozenset[Symbol]
     grid: bool
 
-    def statement(self, statement: Statement) -> tuple[Statement, ...]:
-        """Return a nest in its best order."""
-        if not isinstance(statement, For) or statement.index in self.inside:
-            return (statement,)
-        band = _band(statement)
+    @legality
+    def order(self, loop: For) -> tuple[Symbol, ...]:
+        """Return the best order of the nest that begins with a loop; empty if it has that, or cannot have it."""
+        if loop.index in self.inside:
+            return ()
+        band = _band(loop)
         if len(band) < 2 or not self.is_pure(band):
-            return (statement,)
+            return ()
         nest = Nest(band, self.free(band), tuple(self.accesses(band)))
         order = best_order(nest, grid=self.grid)
-        return (statement,) if order == nest.order else (permute(statement, order),)
+        return () if order == nest.order else order
 
     @legality
     def is_pure(self, band: Sequence[For]) -> bool:

@@ -31,6 +31,7 @@ from functools import cache
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
+from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir import build
 from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Launch, Node, Program, Symbol, Tensor
 from brickwork.ir.walk import rewrite, statements, walk
@@ -41,6 +42,7 @@ from brickwork.transform.canonical.form import canonical
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
 from brickwork.transform.explanation import GUARDS
+from brickwork.transform.given import Given, completed, given_for, in_order_where_short, rearranged, touched_by
 from brickwork.transform.guard import careful_body, conjunction, fast_body, guards, with_guard
 from brickwork.transform.hoist_bounds import hoist_bounds
 from brickwork.transform.hoist_checks import hoist_checks
@@ -61,8 +63,9 @@ from brickwork.transform.schedule.defaults import default_schedule, few_iteratio
 from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
-from brickwork.transform.schedule.schedule import Schedule
+from brickwork.transform.schedule.schedule import Schedule, Verb
 from brickwork.transform.schedule.short_rows import short_schedule
+from brickwork.transform.schedule.text import Names
 from brickwork.transform.scratch import names_of
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
@@ -91,8 +94,9 @@ class ScheduledKernel:
     The facts are those of `source`, the kernel before it was guarded and scheduled. `grid`: it is for a grid. `short`
     is the schedule where windows are short, if that is another. `persistent` are the blocks that run loops in order.
     Where all of `guards` hold, the first of the `versions` runs whose conditions do; else the `careful` one, in which
-    other loops are independent. `choices` are the names of all versions of loops in the program, `computed` the sizes
-    that the host computes.
+    other loops are independent. `moved` are the verbs that moved loops before the analysis, `given` the loops that a
+    user's schedule is for, and `text` is the whole schedule, with loops named as in the program. `choices` are the
+    names of all versions of loops in the program, `computed` the sizes that the host computes.
     """
 
     kernel: Kernel
@@ -105,6 +109,9 @@ class ScheduledKernel:
     guards: tuple[Expression, ...] = ()
     versions: tuple[Version, ...] = ()
     careful: tuple[Schedule, Analysis] | None = None
+    moved: tuple[Verb, ...] = ()
+    given: frozenset[Symbol] = frozenset()
+    text: str = ""
     choices: frozenset[str] = frozenset()
     computed: Mapping[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
 
@@ -115,15 +122,17 @@ def schedule_kernel(
     known: ArgumentFacts | None = None,
     scratch: frozenset[Tensor] = frozenset(),
     before: Preconditions = NOTHING,
+    given: Given | None = None,
 ) -> ScheduledKernel:
     """Return the kernel as it is to run on `target`; raises RaceError for a refuted `prange`.
 
     `known` is what is known of its arguments for a grid; `scratch` are the tensors that nothing else uses. What is in
-    `before` is checked before each launch.
+    `before` is checked before each launch. `given` is a user's schedule; raises ScheduleError where it is illegal.
     """
+    given = None if target.grid or kernel.may_alias else given
     written = kernel = note_places(kernel)
     as_written = cache(lambda: analyse(written))
-    kernel, analysis, rests = _rewritten(written, as_written, target, scratch)
+    kernel, analysis, rests, moved = _rewritten(written, as_written, target, scratch, given)
     analysis = take_claims(kernel, analysis)
     analysis = find_updates(kernel, analysis, claimed=not target.grid)
     fixed, less = guards(analysis), known if target.grid else None
@@ -133,13 +142,15 @@ def schedule_kernel(
         kernel = replace(kernel, body=unswitch_nests(rectangle(sink(kernel.body, analysis), analysis), analysis))
     elif not kernel.may_alias:
         kernel = unswitch(kernel, analysis)
-    schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
+    schedule = _chosen(kernel, analysis, target, None if given is None else given.without(moved))
     windows = () if target.grid else find_windows(kernel.body, analysis, schedule)
     body = _in_order(kernel, analysis, schedule, target)
     fast = _fast(body, analysis, schedule, target, fixed, windows)
     short = None
     if windows:
-        short = default_schedule(kernel.body, analysis, target, short=frozenset(each.index for each in windows))
+        few_at_most = frozenset(each.index for each in windows)
+        short = default_schedule(kernel.body, analysis, target, short=few_at_most)
+        short = short if given is None else in_order_where_short(schedule, few_at_most)
         few = conjunction(few_iterations(windows))
         fast = with_guard(few, _fast(body, analysis, short, target, fixed), fast)
     conditions = _conditions(kernel, analysis, target, schedule, known)
@@ -162,8 +173,14 @@ def schedule_kernel(
     else:
         careful, slow = _careful(kernel, analysis, target)
     final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS))
-    rest = (tuple(held), tuple(versions), slow)
+    rest = (tuple(held), tuple(versions), slow, moved, touched_by(kernel.body, given))
     return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, body.all, *rest)
+
+
+def _chosen(kernel: Kernel, analysis: Analysis, target: Target, given: Given | None) -> Schedule:
+    """Return the schedule of a kernel: the default one, or the user's for the nests that it names."""
+    schedule = Schedule() if kernel.may_alias else default_schedule(kernel.body, analysis, target)
+    return schedule if given is None else completed(kernel, analysis, schedule, given)
 
 
 def _narrow(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ...]:
@@ -246,19 +263,29 @@ def _is_easy(kernel: Kernel, plain: Schedule, known: ArgumentFacts | None) -> bo
 
 
 def _rewritten(
-    kernel: Kernel, as_written: Callable[[], Analysis], target: Target, scratch: frozenset[Tensor]
-) -> tuple[Kernel, Analysis, tuple[Analysis, ...]]:
+    kernel: Kernel,
+    as_written: Callable[[], Analysis],
+    target: Target,
+    scratch: frozenset[Tensor],
+    given: Given | None,
+) -> tuple[Kernel, Analysis, tuple[Analysis, ...], tuple[Verb, ...]]:
     """Return the kernel with its loops rewritten, its analysis, and the analyses that what was done rests on.
 
     What they prove is worth nothing where their guards do not hold. `as_written` gives the given kernel's analysis.
+    Last come the verbs that moved loops: a user's, or else the compiler's own.
     """
     rests: list[Analysis] = []
+    moved: tuple[Verb, ...] = ()
     source, found = kernel, None
     if scratch.intersection(kernel.tensors):
         source, found = privatise(kernel, as_written(), scratch, grid=target.grid)
         rests += [as_written()] if source is not kernel else []
-    if may_distribute(source) or may_interchange(source):
-        source, found, more = reordered(source, found or as_written(), target)
+    if given is not None:
+        before = found or as_written()
+        source, moved = rearranged(source, before, given)
+        rests, found = ([*rests, before], None) if moved else (rests, before)
+    elif may_distribute(source) or may_interchange(source):
+        source, found, more, moved = reordered(source, found or as_written(), target)
         rests += more
     analysis_of = cache(lambda: analyse(source)) if found is None else lambda: found
     rewritten = promote(source, apart_in(analysis_of))
@@ -271,21 +298,24 @@ def _rewritten(
         skewed, after = wavefront(*hoist_bounds(rewritten, analysis))
         rests += [analysis] if skewed is not rewritten else []
         rewritten, analysis = skewed, after
-    return rewritten, analysis, tuple(rests)
+    return rewritten, analysis, tuple(rests), moved
 
 
 def reordered(
     kernel: Kernel, analysis: Analysis, target: Target
-) -> tuple[Kernel, Analysis | None, tuple[Analysis, ...]]:
-    """Return the kernel with its loops cut and exchanged, its analysis where that was made, and what this rests on."""
+) -> tuple[Kernel, Analysis | None, tuple[Analysis, ...], tuple[Verb, ...]]:
+    """Return the kernel with its loops cut and exchanged, its analysis where that was made, and what this rests on.
+
+    Last come the verbs that exchanged loops.
+    """
     rests: list[Analysis] = []
     if (cut_up := distribute(kernel, analysis, grid=target.grid)) is not kernel:
         rests.append(analysis)
         kernel, analysis = cut_up, analyse(cut_up)
-    exchanged = interchange(kernel, analysis, grid=target.grid)
-    if exchanged is kernel:
-        return kernel, analysis, tuple(rests)
-    return exchanged, None, (*rests, analysis)
+    exchanged, moved = interchange(kernel, analysis, grid=target.grid)
+    if not moved:
+        return kernel, analysis, tuple(rests), ()
+    return exchanged, None, (*rests, analysis), moved
 
 
 def _assuming_less(analysis: Analysis, known: ArgumentFacts | None, before: Preconditions) -> Analysis:
@@ -339,12 +369,16 @@ def _fast(
     return specialise(applied if target.grid else with_interiors(hoist_checks(applied)), fixed)
 
 
-def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[ScheduledKernel, ...]]:
+def schedule_program(
+    program: Program, target: Target, given: str = "", loc: Location = NOWHERE
+) -> tuple[Program, tuple[ScheduledKernel, ...]]:
     """Return the program as it is to run on `target`, and its kernels as they were scheduled, for explanations.
 
-    Every kernel to emit is one that a launch in the program names.
+    Every kernel to emit is one that a launch in the program names. `given` is a user's schedule, of the operator at a
+    place.
     """
     program = canonical(program, sizes=True)
+    by_user = given_for(program, given, loc)
     computed = {node.symbol: node.value for node in program.body if isinstance(node, Assign)}
     nodes = ((place, node) for place, statement in enumerate(program.body) for node in walk(statement))
     kernels = [(place, node.kernel) for place, node in nodes if isinstance(node, Launch)]
@@ -352,10 +386,18 @@ def schedule_program(program: Program, target: Target) -> tuple[Program, tuple[S
     scratch = scratch_of(program)
     scheduled = {
         kernel.name: schedule_kernel(
-            kernel, target, known, scratch, preconditions_of(program.body[:place], kernel.body)
+            kernel,
+            target,
+            known,
+            scratch,
+            preconditions_of(program.body[:place], kernel.body),
+            by_user.get(kernel.name),
         )
         for place, kernel in kernels
     }
+    names = Names(*(kernel for _, kernel in kernels))
+    whole = {name: Schedule((*item.moved, *item.schedule.verbs)) for name, item in scheduled.items()}
+    scheduled = {name: replace(item, text=names.text(whole[name])) for name, item in scheduled.items()}
     if target.grid:
         program = outline_kernels(program, {name: item.kernel for name, item in scheduled.items()}, known)
         choices = _choices(program)

@@ -14,6 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
+from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.errors import CompileError
+from brickwork.frontend.definition import Definition
 from brickwork.ir.nodes import For, Kernel, Symbol, Tensor
 from brickwork.ir.walk import statements
 from brickwork.transform.schedule.schedule import (
@@ -45,6 +48,10 @@ FORMS = {
 _LINE = re.compile(r"(\w+)\s*\((.*)\)")
 
 
+class ScheduleError(CompileError):
+    """A schedule that a user has given cannot be read, or is illegal."""
+
+
 class UnreadableError(ValueError):
     """A line of a schedule that says nothing; the message says why, and what to write instead."""
 
@@ -53,6 +60,19 @@ def lines_of(text: str) -> list[str]:
     """Return the verbs of a text: one a line, or several with `;` between them; what follows a `#` is a comment."""
     parts = (part.strip() for line in text.splitlines() for part in line.partition("#")[0].split(";"))
     return [part for part in parts if part]
+
+
+def refuse_unreadable(text: str, definition: Definition) -> None:
+    """Refuse a schedule that is none, or that has no loops in compiled code, when the operator is defined."""
+    try:
+        for line in lines_of(text):
+            word_of(line)
+    except UnreadableError as error:
+        raise ScheduleError(Diagnostic(code="BW202", message=f"{error}", loc=definition.loc)) from None
+    if lines_of(text) and definition.host == "python":
+        message = f"a schedule is for operators with a native host part: this one's runs in Python, {definition.reason}"
+        help_text = "keep the host part to shapes, numbers and allocations, or leave the schedule out"
+        raise ScheduleError(Diagnostic(code="BW202", message=message, loc=definition.loc, help=help_text))
 
 
 def word_of(line: str) -> tuple[str, list[str]]:
@@ -64,14 +84,14 @@ def word_of(line: str) -> tuple[str, list[str]]:
 
 
 class Names:
-    """What the loops and the tensors of a kernel are called in the text of its schedule."""
+    """What the loops and the tensors of a program's kernels are called in the text of a schedule."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, *kernels: Kernel) -> None:
         """Number the loops over indices of one name."""
         self.loops: dict[str, Symbol] = {}
-        self.tensors: Mapping[str, Tensor] = {item.name: item for item in kernel.tensors}
+        self.tensors: Mapping[str, Tensor] = {item.name: item for kernel in kernels for item in kernel.tensors}
         self.nodes: dict[Symbol, For] = {}
-        for node in statements(kernel.body):
+        for node in (node for kernel in kernels for node in statements(kernel.body)):
             if isinstance(node, For):
                 self.nodes.setdefault(node.index, node)
         often = Counter(index.name for index in self.nodes)
@@ -94,11 +114,6 @@ class Names:
     def read(self, text: str) -> Schedule:
         """Return the schedule of a text."""
         return Schedule(tuple(self.verb(line) for line in lines_of(text)))
-
-    def knows(self, line: str) -> bool:
-        """Whether a line names a loop of this kernel."""
-        _, parts = word_of(line)
-        return any(part in self.loops or self._alike(part) for item in parts for part in item.split(" x "))
 
     def verb(self, line: str) -> Verb:
         """Return the verb of a line."""

@@ -15,12 +15,14 @@ from brickwork.analysis.formula import Comparison
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.nodes import FLAT_ACCESS, Block, Expression, For, Load, Node, Read, Statement, Store, Symbol
+from brickwork.ir.nodes import FLAT_ACCESS, Block, Expression, For, Load, Node, Read, Role, Statement, Store, Symbol
 from brickwork.ir.walk import rewrite, rewrite_statements, walk
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.schedule import Fuse
+from brickwork.transform.verbs.bind import GONE
 from brickwork.transform.verbs.context import Context
+from brickwork.transform.verbs.places import places
 
 
 def apply(block: Block, verb: Fuse, context: Context) -> Block:  # noqa: ARG001  # as of all verbs
@@ -40,6 +42,23 @@ class Flat:
 
     loops: tuple[Symbol, ...]
     conditions: tuple[Expression, ...]
+
+
+@hazard
+def refusal(block: Block, verb: Fuse, context: Context) -> str | None:
+    """Return why a nest cannot be run as one loop, if it cannot."""
+    found = [*places(block, verb.loop)]
+    if not found:
+        return GONE
+    nest = (verb.loop, *verb.inner)
+    if any(node.role is not Role.SEQUENTIAL for place in found for node in (place.loop, *place.inside)):
+        return "a loop of the nest is bound already: fuse it before"
+    flat = next((find_flat(place.loop, context.analysis) for place in found), None)
+    if flat is None:
+        return "it is no nest over all elements of contiguous tensors, each of which is accessed by just these indices"
+    if flat.loops != nest:
+        return f"the nest has these loops: {', '.join(index.name for index in flat.loops)}"
+    return None
 
 
 @legality

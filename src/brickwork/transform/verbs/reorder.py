@@ -4,23 +4,48 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from brickwork.ir.nodes import Block, For, Statement, Symbol
-from brickwork.ir.walk import rewrite_statements
+from brickwork.ir.nodes import Block, For, Role, Statement, Symbol
+from brickwork.ir.walk import read_symbols, rewrite_statements, statements
+from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import Reorder
 from brickwork.transform.verbs.context import Context
 
 
 def apply(block: Block, verb: Reorder, context: Context) -> Block:  # noqa: ARG001  # as of all verbs
     """Return the block with its nests of these loops in this order."""
+    return rewrite_statements(block, lambda statement: (reordered(statement, verb),))
 
-    def visit(statement: Statement) -> Block:
-        return (
-            (permute(statement, verb.order),)
-            if isinstance(statement, For) and is_nest(statement, verb)
-            else (statement,)
-        )
 
-    return rewrite_statements(block, visit)
+def reordered(statement: Statement, verb: Reorder) -> Statement:
+    """Return a nest of these loops in this order, and any other statement as it is."""
+    return permute(statement, verb.order) if isinstance(statement, For) and is_nest(statement, verb) else statement
+
+
+@hazard
+def refusal(block: Block, verb: Reorder, context: Context) -> str | None:
+    """Return why loops cannot change places after the program was analysed: as independent loops always may.
+
+    Where one of a nest is not, `interchange.py` asks before.
+    """
+    heads = [node for node in statements(block) if isinstance(node, For) and is_nest(node, verb)]
+    if not heads:
+        return "these loops do not stand directly in one another, and in nothing else"
+    if any(not context.verdict(index).independent or context.verdict(index).reductions for index in verb.order):
+        return "a loop of the nest is not independent"
+    return next((why for head in heads if (why := unordered(head, verb.order))), None)
+
+
+@hazard
+def unordered(head: For, order: tuple[Symbol, ...]) -> str | None:
+    """Return why loops of a nest cannot stand in an order whatever they do: a bound needs the index of another."""
+    nest = {node.index: node for node in (head, *statements(head.body)) if isinstance(node, For)}
+    if any(nest[index].role is not Role.SEQUENTIAL for index in order):
+        return "a loop of the nest is bound already: reorder it before"
+    for place, index in enumerate(order):
+        for later in order[place + 1 :]:
+            if later in read_symbols((nest[index].start, nest[index].stop)):
+                return f"the bounds of '{index.name}' need '{later.name}', which must stand around it"
+    return None
 
 
 def is_nest(loop: For, verb: Reorder) -> bool:

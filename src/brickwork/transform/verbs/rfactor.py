@@ -12,13 +12,16 @@ from dataclasses import replace
 from math import gcd
 
 from brickwork.analysis.atomic_updates import with_updates
+from brickwork.analysis.verdicts import LoopVerdict
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Assign, Block, For, Role, Statement, Symbol
+from brickwork.ir.nodes import Assign, Block, For, Role, Statement, Symbol, Tensor
 from brickwork.ir.walk import rewrite_statements
+from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import Level, Rfactor
-from brickwork.transform.verbs.bind import bound
+from brickwork.transform.verbs.bind import bound, misplaced
 from brickwork.transform.verbs.context import Context
+from brickwork.transform.verbs.places import places
 from brickwork.transform.verbs.split import chunks
 
 MOST_PIECES = 1024
@@ -38,6 +41,39 @@ def apply(block: Block, verb: Rfactor, context: Context) -> Block:
         return _factored(statement, verb, context)
 
     return rewrite_statements(block, visit)
+
+
+@hazard
+def refusal(block: Block, verb: Rfactor, context: Context) -> str | None:
+    """Return why a processor cannot make partial results of what a loop accumulates, if it cannot."""
+    verdict = context.verdict(verb.loop)
+    if verb.tensor is not None:
+        return _not_updated(verb, verb.tensor, verdict)
+    if not verdict.independent:
+        return f"its iterations depend on one another: {verdict.conflict.sentence if verdict.conflict else ''}"
+    if not verdict.reductions:
+        return (
+            f"it accumulates nothing: write bind({verb.loop.name}, {verb.level.value if verb.level else 'pool'}, ...)"
+        )
+    if verb.level is None:
+        return "a variable cannot be updated atomically, only elements of a tensor"
+    if why := misplaced(block, verb.loop, verb.level, verb.size):
+        return why
+    if verb.level is Level.POOL and any(place.shared for place in places(block, verb.loop)):
+        return "chunks are joined where no other loop runs in parallel"
+    return None
+
+
+@hazard
+def _not_updated(verb: Rfactor, tensor: Tensor, verdict: LoopVerdict) -> str | None:
+    """Return why updates of a tensor cannot be made indivisible, or go to copies of it."""
+    if tensor not in verdict.updates:
+        return f"its iterations do not only update '{tensor.name}' where they may meet"
+    if verb.level is None:
+        return None if verdict.independent else "a processor updates atomically in loops that are claimed (bw.prange)"
+    if verdict.independent:
+        return "there is no order to keep in a loop that is claimed: write atomic in place of pool"
+    return None
 
 
 def _factored(loop: For, verb: Rfactor, context: Context) -> Block:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from brickwork.analysis.polynomial import UnknownAtom
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, Role, Statement, Symbol
 from brickwork.ir.walk import rewrite_statements, statements
+from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import Split, chunk_of
+from brickwork.transform.verbs.bind import GONE
 from brickwork.transform.verbs.context import Context
+from brickwork.transform.verbs.places import places
 
 
 def apply(block: Block, verb: Split, context: Context) -> Block:
@@ -27,6 +31,26 @@ def apply(block: Block, verb: Split, context: Context) -> Block:
         return (statement,)
 
     return rewrite_statements(block, visit)
+
+
+@hazard
+def refusal(block: Block, verb: Split, context: Context) -> str | None:
+    """Return why a loop cannot be cut into chunks, if it cannot."""
+    found = [*places(block, verb.loop)]
+    if not found:
+        return GONE
+    if any(place.loop.role is not Role.SEQUENTIAL for place in found):
+        return "it is bound already: split it before"
+    if verb.loop not in context.analysis.loops or any(places(block, chunk_of(verb.loop))):
+        return "it is split already, and a loop is split once"
+    around = next(item for item in context.analysis.model.loops if item.node.index == verb.loop)
+    if around.leaves:
+        return "a 'break' may end it early"
+    if any(isinstance(atom, UnknownAtom) for end in (around.start, around.stop) for atom in end.atoms()):
+        return "it ends, or begins, where data say, so that its length may be no integer"
+    if verb.scaled is not None and not (context.schedule.split(verb.scaled) and any(places(block, verb.scaled))):
+        return f"'{verb.scaled.name}' is not split after it"
+    return None
 
 
 def chunks(loop: For, size: Expression) -> For:

@@ -12,12 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from brickwork.ir.nodes import Block, For, Node, Role, Statement, Symbol
+from brickwork.ir.nodes import Block, Break, Continue, For, Node, Role, Statement, Symbol
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, statements
+from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Unroll
+from brickwork.transform.verbs.bind import GONE
 from brickwork.transform.verbs.context import Context
+from brickwork.transform.verbs.places import Place, places
 from brickwork.transform.verbs.unroll_jam import may_jam, unroll_jam
 
+MOST = 64
+"""Most iterations that a user may have written out: more code than that is a slip, not a schedule."""
 SHARED = frozenset({Role.PARALLEL, Role.BLOCK})
 """The roles of loops whose iterations are shared out, so that a part of a nest may have loops of its own for them."""
 
@@ -39,6 +44,39 @@ def apply(block: Block, verb: Unroll, context: Context) -> Block:
         return (replace(statement, unrolled=verb.factor) if statement.role is Role.SEQUENTIAL else statement,)
 
     return rewrite_statements(block, visit)
+
+
+@hazard
+def refusal(block: Block, verb: Unroll, context: Context) -> str | None:
+    """Return why iterations of a loop cannot be written out, if they cannot."""
+    found = [*places(block, verb.loop)]
+    if not found:
+        return GONE
+    if not 2 <= verb.factor <= MOST or verb.factor & (verb.factor - 1):
+        return f"the number of iterations is a power of two, and from 2 to {MOST}"
+    if not verb.jam:
+        return next(map(_in_turn, found), None)
+    if verb.then >= verb.factor:
+        return f"of fewer than {verb.factor} iterations that are left over, {verb.then} cannot run together"
+    verdict = context.verdict(verb.loop)
+    if not verdict.independent or verdict.reductions:
+        why = verdict.conflict.sentence if verdict.conflict else "it accumulates"
+        return f"its iterations depend on one another, and keep their order: {why}"
+    if not all(may_jam(place.loop.body) for place in found):
+        return "an iteration may fail or end early, or has a list of its own"
+    if any(place.loop.role is Role.VECTOR for place in found):
+        return "it runs in lanes"
+    return None
+
+
+@hazard
+def _in_turn(place: Place) -> str | None:
+    """Return why iterations of a loop in order cannot be written out."""
+    if place.loop.role is not Role.SEQUENTIAL:
+        return "it is bound, and has no iterations in order"
+    if any(isinstance(node, Break | Continue) for node in statements(place.loop.body)):
+        return "an iteration may end early"
+    return None
 
 
 def _around(block: Block, jammed: Symbol) -> frozenset[Symbol]:
