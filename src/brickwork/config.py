@@ -65,6 +65,13 @@ class Config:
         "`interpret`: operators defined under it run in the checking interpreter, which finds races on real data.",
         choices=("", "interpret"),
     )
+    line_info: int = _field(
+        0,
+        "BRICKWORK_LINE_INFO",
+        "1: code for GPUs says which lines of Python it was made of, as profilers show it.",
+        affects_code=True,
+        choices=(0, 1),
+    )
     dump_dir: str = _field(
         "", "BRICKWORK_DUMP", "Folder that takes each stage of each specialisation as text; empty: none."
     )

@@ -90,7 +90,8 @@ class FakeLibrary:
 
     def cuLinkCreate_v2(self, count: Any, options: Any, values: Any, out: Any) -> int:
         """Play the driver's function."""
-        assert [*options] == [3, 4, 5, 6]
+        self.line_info = [*options] == [3, 4, 5, 6, 13] and values[4] == 1
+        assert self.line_info or [*options] == [3, 4, 5, 6]
         ctypes.memmove(values[2], self.log + b"\0", len(self.log) + 1)
         out._obj.value = 0x77
         self.calls.append("cuLinkCreate")

@@ -50,6 +50,8 @@ class Module:
     functions: list[str] = field(default_factory=list[str])
     failures: list[FailureSite] = field(default_factory=list[FailureSite])
     rounding: Rounding = SOURCE
+    lines: bool = False
+    """Whether device kernels say which lines they were made of."""
     _names: int = 0
     _shared: dict[str, str] = field(default_factory=dict[str, str])
     """The names of strings and of metadata nodes, by their text."""
@@ -115,6 +117,8 @@ class FunctionWriter:
         self._counter = 0
         self.block = "start"
         self.terminated = False
+        self.note = ""
+        """What stands behind each instruction: the line that it was made of."""
 
     def fresh(self, stem: str = "v") -> str:
         """Return a new local name without the sigil."""
@@ -132,12 +136,12 @@ class FunctionWriter:
     def exactly(self, text: str) -> str:
         """Append an instruction that rounds as IEEE 754 says, whatever the operator allows."""
         name = f"%{self.fresh()}"
-        self._lines.append(f"  {name} = {text}")
+        self._lines.append(f"  {name} = {text}{self.note}")
         return name
 
     def effect(self, text: str) -> None:
         """Append an instruction without a result."""
-        self._lines.append(f"  {text}")
+        self._lines.append(f"  {text}{self.note}")
 
     def once(self, text: str) -> str:
         """Write an instruction at the function's start, once for each text; return its result's name.
@@ -181,7 +185,7 @@ class FunctionWriter:
     def terminate(self, text: str) -> None:
         """End the block with any terminator; nothing is written if it has ended already."""
         if not self.terminated:
-            self._lines.append(f"  {text}")
+            self._lines.append(f"  {text}{self.note}")
         self.terminated = True
 
     @contextmanager

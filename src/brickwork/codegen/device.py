@@ -15,6 +15,7 @@ from brickwork.codegen.emitter_state import Frame, Slot, State, Team, parameter
 from brickwork.codegen.failures import begin_failure_path, emit_failure_path, weights
 from brickwork.codegen.grid import TEAMS, WARP, Form, Grid, grid_of
 from brickwork.codegen.lane_values import Uniform, scalar_type
+from brickwork.codegen.line_information import kernel_lines
 from brickwork.codegen.narrowing import NarrowingWriter
 from brickwork.codegen.statements import emit_block
 from brickwork.codegen.thread_iterations import (
@@ -28,6 +29,7 @@ from brickwork.codegen.thread_iterations import (
 )
 from brickwork.codegen.variables import bound_symbols, varying_symbols
 from brickwork.codegen.vectors import emit_lanes, lane_state
+from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
@@ -52,7 +54,11 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         header += f' "nvvm.minctasm"="{grid.least_blocks}"'
     if grid.tile is not None:
         header += f' "{SHARED_BYTES}"="{grid.tile.shared_bytes}"'
+    lines = kernel_lines(module, name, _place(kernel)) if module.lines else None
+    if lines is not None:
+        header += f" {lines.header}"
     writer = NarrowingWriter(module, name, "ptx_kernel void", _parameters(kernel, layout, grid), header)
+    writer.note = "" if lines is None else lines.note(_place(kernel))
     state = State(
         module=module,
         target=target,
@@ -65,6 +71,7 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         stored=frozenset(node.tensor for node in statements(kernel.body) if isinstance(node, Store)),
         parallel=True,
         failure=begin_failure_path(writer),
+        lines=lines,
     )
     _learn(state)
     match grid.form:
@@ -80,6 +87,11 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         emit_failure_path(state, state.failure)
     writer.close()
     return name
+
+
+def _place(kernel: Kernel) -> Location:
+    """Return the first place in the user's source that a kernel was made of."""
+    return next((node.loc for node in statements(kernel.body) if node.loc is not NOWHERE), NOWHERE)
 
 
 def _parameters(kernel: Kernel, layout: ContextLayout, grid: Grid) -> tuple[tuple[str, str], ...]:

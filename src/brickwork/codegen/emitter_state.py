@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import ContextLayout
 from brickwork.codegen.lane_values import Value
+from brickwork.codegen.line_information import KernelLines
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Kernel, Load, Symbol, Tensor
 from brickwork.records import dataclass
@@ -118,6 +119,8 @@ class State:
     """Whether this code runs on torch's threads, or on those of a grid, already."""
     failure: FailurePath | None = None
     """For device kernels."""
+    lines: KernelLines | None = None
+    """For device kernels whose lines are noted."""
     neighbours: frozenset[Symbol | Tensor] | None = None
     """Variables and locals that may differ between neighbouring threads, whose iterations of a loop are neighbours."""
     apart: bool = False

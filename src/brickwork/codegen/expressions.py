@@ -17,6 +17,13 @@ from brickwork.ir.walk import walk
 
 def emit_expression(state: State, expression: Expression) -> Value:
     """Emit an expression; return its value."""
+    if state.lines is None:
+        return _emit(state, expression)
+    with state.lines.at(state.writer, expression.loc):
+        return _emit(state, expression)
+
+
+def _emit(state: State, expression: Expression) -> Value:
     match expression:
         case Constant():
             return Uniform(constant(expression.value, expression.dtype), expression.dtype)

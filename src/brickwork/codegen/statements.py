@@ -79,7 +79,15 @@ def _checks(block: Block, number: int) -> Iterator[Check]:
 
 
 def emit_statement(state: State, statement: Statement) -> None:
-    """Emit one statement."""
+    """Emit one statement, with its line where lines are noted."""
+    if state.lines is None:
+        _emit(state, statement)
+        return
+    with state.lines.at(state.writer, statement.loc):
+        _emit(state, statement)
+
+
+def _emit(state: State, statement: Statement) -> None:
     match statement:
         case Assign():
             assign(state, statement.symbol, emit_expression(state, statement.value))

@@ -25,6 +25,8 @@ LIBRARY_NAMES = {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}
 
 _LOG_BYTES = 16384
 _INFO_LOG, _INFO_LOG_BYTES, _ERROR_LOG, _ERROR_LOG_BYTES = 3, 4, 5, 6
+_LINE_INFO = 13
+"""The option CU_JIT_GENERATE_LINE_INFO."""
 _INPUT_PTX = 1
 _PORTABLE, _DEVICE_MAP = 1, 2
 _RELAXED = 2
@@ -173,14 +175,18 @@ class Driver:
     def assemble(self, ptx: str, gpu: str) -> bytes:
         """Return the machine code of a PTX module for the device of the current context; `gpu` names it in errors."""
         information, errors = ctypes.create_string_buffer(_LOG_BYTES), ctypes.create_string_buffer(_LOG_BYTES)
-        names = (_INFO_LOG, _INFO_LOG_BYTES, _ERROR_LOG, _ERROR_LOG_BYTES)
-        options = (ctypes.c_int * len(names))(*names)
-        values = (ctypes.c_void_p * len(names))(
-            ctypes.addressof(information), _LOG_BYTES, ctypes.addressof(errors), _LOG_BYTES
-        )
+        given = {
+            _INFO_LOG: ctypes.addressof(information),
+            _INFO_LOG_BYTES: _LOG_BYTES,
+            _ERROR_LOG: ctypes.addressof(errors),
+            _ERROR_LOG_BYTES: _LOG_BYTES,
+            **({_LINE_INFO: 1} if "\t.loc\t" in ptx else {}),
+        }
+        options = (ctypes.c_int * len(given))(*given)
+        values = (ctypes.c_void_p * len(given))(*given.values())
         linker, data = ctypes.c_void_p(), ptx.encode() + b"\0"
         code, size = ctypes.c_void_p(), ctypes.c_size_t()
-        self._call("cuLinkCreate_v2", ctypes.c_uint(len(names)), options, values, ctypes.byref(linker))
+        self._call("cuLinkCreate_v2", ctypes.c_uint(len(given)), options, values, ctypes.byref(linker))
         try:
             none = (ctypes.c_uint(0), None, None)
             kind, length = ctypes.c_int(_INPUT_PTX), ctypes.c_size_t(len(data))

@@ -13,6 +13,7 @@ from brickwork.codegen.entry import emit_entry
 from brickwork.codegen.llvm import compile_module
 from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.codegen.support import kernel_cell
+from brickwork.config import config
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Launch, Program
 from brickwork.ir.signature import Signature
@@ -70,7 +71,7 @@ def emit(
     failures: list[FailureSite] = []
     modules: dict[str, str] = {}
     for kernel in launches:
-        module = Module(failures=failures, rounding=rounding)
+        module = Module(failures=failures, rounding=rounding, lines=bool(config.line_info))
         name = emit_device_kernel(module, kernel, target)
         modules[name] = module.text()
     text = steps.reach("device", joined(modules, ";"))

@@ -59,6 +59,15 @@ def test_ptx_becomes_machine_code_in_the_current_context():
     assert library.calls[-1] == "cuLinkDestroy"
 
 
+def test_lines_are_kept_in_machine_code_where_ptx_has_them():
+    library = FakeLibrary()
+    nvidia = Driver(library)
+    for more, kept in (("", False), ("\t.loc\t1 3 0\n", True)):
+        with nvidia.using(0x1000):
+            nvidia.assemble(PTX + more, "GPU 0")
+        assert library.line_info is kept
+
+
 def test_what_the_driver_refuses_is_told_with_driver_ptx_gpu_and_log():
     library = FakeLibrary(version=12010, log=b"ptxas fatal: Unsupported .version 8.8")
     nvidia = Driver(library)
