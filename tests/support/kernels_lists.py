@@ -1,9 +1,11 @@
-"""Kernels of the suite with lists: of an iteration, of a turn of a loop that runs in order, and of any length."""
+"""Kernels of the suite with lists, of an iteration, of a turn or of any length, and with values that have parts."""
 
 # Elements are read as numbers, which torch's annotations do not know.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 
@@ -99,4 +101,38 @@ def rows_of_a_nested_list(x: torch.Tensor) -> torch.Tensor:
         table[i % 2][3] = x[i, 0]
         for j in range(72):
             out[i] += x[i, j] * table[0][j] - table[1][j]
+    return out
+
+
+@dataclass(frozen=True)
+class Complex:
+    """A complex number."""
+
+    re: float
+    im: float
+
+    def __mul__(self, other: Complex) -> Complex:
+        return Complex(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
+
+    def __add__(self, other: Complex) -> Complex:
+        return Complex(self.re + other.re, self.im + other.im)
+
+    @property
+    def squared(self) -> float:
+        return self.re * self.re + self.im * self.im
+
+
+@case(lambda n: (floats(n), floats(6)))
+def escapes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape[0], y.shape[0], dtype=x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(y.shape[0]):
+            c = Complex(x[i], y[j])
+            z = c
+            for k in range(8):
+                if z.squared > 4.0:
+                    z = Complex(k, z.im)
+                    break
+                z = z * z + c
+            out[i, j] = z.re
     return out

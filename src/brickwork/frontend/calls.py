@@ -68,7 +68,7 @@ def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Locatio
     if name in {"sum", "any", "all"}:
         _arity(arguments, 1, 2 if name == "sum" else 1, name, loc)
         return _folded(state, name, arguments, loc)
-    if name in {"tuple", "list"} and len(arguments) == 1 and isinstance(arguments[0], Items):
+    if name in {"tuple", "list", "iter"} and len(arguments) == 1 and isinstance(arguments[0], Items):
         return arguments[0]
     if name == "range":
         advice = "for a list of numbers write `[i for i in range(n)]`; for a test, `low <= i < high`"

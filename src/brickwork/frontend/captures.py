@@ -17,10 +17,13 @@ from typing import cast
 
 from brickwork.frontend.environment import MISSING, constant_items, helper, intrinsic, is_number, torch_dtype
 from brickwork.frontend.source import SourceFunction, bound_values
+from brickwork.frontend.value_classes import attributes_of, is_value
 from brickwork.records import dataclass
 
 _ITEMS_PER_CALL = 64
 """Items of lists that are compared at a call, on average."""
+_MOST_ATTRIBUTES = 256
+"""How many captured values and attributes of such are looked at: objects may hold one another in a circle."""
 _ERRORS = (AttributeError, RuntimeError, TypeError, ValueError)
 """What comparing with another value may raise, such as a tensor, and looking where there is none any more."""
 
@@ -126,7 +129,7 @@ def _has_name(value: object) -> bool:
     """Whether a value is written, or has a name that nothing else in any process has."""
     if value is None or is_number(value) or isinstance(value, str | types.ModuleType) or torch_dtype(value):
         return True
-    if constant_items(value) is not None or intrinsic(value) is not None:
+    if constant_items(value) is not None or intrinsic(value) is not None or is_value(value):
         return True
     return isinstance(value, type) and "<" not in value.__qualname__
 
@@ -136,17 +139,17 @@ def _probes(source: SourceFunction) -> Iterator[Probe]:
     inner = {item.name for item in source.inner.values()}
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     bound = bound_values(source.function)
-    for name, value in source.captured.items():
-        is_value = is_number(value) or isinstance(value, str) or constant_items(value) is not None
-        if bound_values(value) or name in inner or not (is_value or helper(value)):
+    for name, value, around in _attributes(source.captured):
+        is_fixed = is_number(value) or isinstance(value, str) or constant_items(value) is not None
+        if bound_values(value) or name in inner or not (is_fixed or helper(value)):
             continue
         owner, _, key = name.rpartition(".")
-        module = source.captured.get(owner)
+        module = source.captured.get(owner, around)
         if isinstance(module, types.ModuleType):
             yield _probe(name, vars(module), key, "", value)
             continue
         root, _, path = name.partition(".")
-        if path and not (is_value and _is_stored(module, key)):
+        if path and not (is_fixed and _is_stored(module, key)):
             continue
         if root in bound:
             if path:
@@ -155,6 +158,16 @@ def _probes(source: SourceFunction) -> Iterator[Probe]:
             yield _probe(name, cells[root], root, path, value)
         elif root in function.__globals__:
             yield _probe(name, function.__globals__, root, path, value)
+
+
+def _attributes(captured: Mapping[str, object]) -> Iterator[tuple[str, object, object]]:
+    """Yield captured values and the attributes of those with parts, by dotted names, with what they belong to."""
+    waiting: list[tuple[str, object, object]] = [(name, value, None) for name, value in captured.items()]
+    for name, value, around in waiting:
+        yield name, value, around
+        if is_value(value) and len(waiting) < _MOST_ATTRIBUTES:
+            known = attributes_of(value).items()
+            waiting += [(f"{name}.{key}", item, value) for key, item in known if f"{name}.{key}" not in captured]
 
 
 def _is_stored(owner: object, name: str) -> bool:

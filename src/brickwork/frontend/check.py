@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Container, Iterator
+from typing import Any
 
-from brickwork.diagnostics.diagnostic import Diagnostic
+from brickwork.diagnostics.diagnostic import Diagnostic, in_order
+from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, called_formula, helper, intrinsic, is_tensor, resolve
 from brickwork.frontend.inner_functions import with_inner
@@ -23,10 +25,12 @@ from brickwork.frontend.rules import (
     REFUSED_EXPRESSIONS,
     REFUSED_STATEMENTS,
     SUPPORTED,
+    unsupported,
 )
 from brickwork.frontend.source import SourceFunction, parse
 from brickwork.frontend.stores import object_name, root
 from brickwork.frontend.syntax import all_nodes
+from brickwork.frontend.value_methods import Values, classes_in, constructors, methods_of, names_in, parsed_method
 
 _METHODS = frozenset({*dir(list)} - {"copy"})
 """The methods of lists."""
@@ -162,7 +166,9 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
     raised = {id(node) for statement in inside if isinstance(statement, ast.Raise) for node in all_nodes(statement)}
     calls = {id(node): node for statement in inside for node in all_nodes(statement) if isinstance(node, ast.Call)}
     in_heads = set(map(id, _in_heads(source.node)))
-    for node in (each for number, each in calls.items() if number not in raised):
+    asked = {id(node.func) for node in calls.values() if isinstance(node.func, ast.Call)}
+    """Such as `type(self)` in `type(self)(x, y)`."""
+    for node in (each for number, each in calls.items() if number not in raised | asked):
         name = intrinsic(resolve(node.func, source.captured, local)) or ""
         if name.startswith("builtins.") and name.removeprefix("builtins.") not in BUILTINS:
             message = f"`{name.removeprefix('builtins.')}` cannot be compiled"
@@ -226,12 +232,76 @@ def inner_returns(source: SourceFunction) -> Iterator[Diagnostic]:
         yield Diagnostic(code="BW012", message="`return` inside a loop", loc=loc, help=advice)
 
 
-def find_helpers(source: SourceFunction) -> tuple[dict[types.FunctionType, SourceFunction], list[Diagnostic]]:
-    """Return the Python functions that the body calls, and those that they call, with what is wrong in them."""
+def find_helpers(
+    source: SourceFunction,
+) -> tuple[dict[types.FunctionType, SourceFunction], Values, list[Diagnostic]]:
+    """Return the Python functions that the body calls, and those that they call, with what is wrong in them.
+
+    Between them are the values with parts, whose methods are among the functions.
+    """
     found: dict[types.FunctionType, SourceFunction] = {}
     wrong: list[Diagnostic] = []
     _collect(source, found, wrong, (source,), None)
-    return found, wrong
+    kinds: dict[type[Any], bool] = {}
+    while True:
+        before = len(found), len(kinds)
+        sources = (source, *found.values())
+        for kind in [kind for each in sources for kind in classes_in(each)]:
+            if kind not in kinds:
+                kinds[kind] = _add_class(kind, found)
+        used = [kind for kind, holds in kinds.items() if holds]
+        names = frozenset(name for each in sources for name in names_in(each)) if used else frozenset[str]()
+        for kind in used:
+            for function in methods_of(kind, names):
+                if function not in found:
+                    _add_method(function, kind, found)
+        if before == (len(found), len(kinds)):
+            methods = frozenset(inner.name for inner in found.values() if inner.is_method)
+            return found, Values(frozenset(used), methods), wrong
+
+
+def _add_class(kind: type[Any], found: dict[types.FunctionType, SourceFunction]) -> bool:
+    """Add the constructor of a class; return whether its instances are values with parts."""
+    made = constructors(kind)
+    if made is None or made[1]:
+        return False
+    for inner in made[0].values():
+        if not _is_plain(inner):
+            return False
+    for function, inner in made[0].items():
+        found[function] = inner
+        _collect(inner, found, [], (inner,), None)
+    return True
+
+
+def why_left_out(function: types.FunctionType, call_site: Location) -> CompileError:
+    """Return why a method that is called is not among the helpers."""
+    inner, wrong = with_inner(parse(function, lambdas=True))
+    found = [*wrong, *refusals(inner, call_site), *uncompiled_calls(inner)]
+    return (
+        CompileError(in_order(found))
+        if found
+        else unsupported(
+            f"`{function.__name__}` is a method that the operator did not see when it was decorated",
+            call_site,
+            "define it in its class before the operator, under its own name",
+        )
+    )
+
+
+def _is_plain(source: SourceFunction) -> bool:
+    return not any(refusals(source)) and not any(uncompiled_calls(source))
+
+
+def _add_method(function: types.FunctionType, kind: type[Any], found: dict[types.FunctionType, SourceFunction]) -> None:
+    """Add a method and what it calls; one that is refused is left out: it may not be meant where its name stands."""
+    try:
+        inner, wrong = parsed_method(function, kind)
+    except CompileError:
+        return
+    if not wrong and _is_plain(inner):
+        found[function] = inner
+        _collect(inner, found, wrong, (inner,), None)
 
 
 def _parsed(source: SourceFunction, called: types.FunctionType) -> tuple[SourceFunction, list[Diagnostic]]:

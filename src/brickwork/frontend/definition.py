@@ -39,6 +39,8 @@ from brickwork.frontend.shape_annotations import with_shapes
 from brickwork.frontend.source import SourceFunction, parse
 from brickwork.frontend.stores import stored_names, stored_parameters
 from brickwork.frontend.syntax import all_nodes
+from brickwork.frontend.value_classes import described, is_value
+from brickwork.frontend.value_methods import NO_VALUES, Values
 from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.records import dataclass
 
@@ -68,6 +70,8 @@ class Definition:
     """Whether native code makes tensors, results that are numbers too, whose dtype the source does not name."""
     rates: frozenset[str] = frozenset()
     """The int parameters that places are multiplied or divided by: a GPU has code for each small value."""
+    values: Values = NO_VALUES
+    """The classes of the values with parts that the function and its helpers may have."""
 
     @property
     def name(self) -> str:
@@ -101,22 +105,22 @@ def define(function: Callable[..., object]) -> Definition:
     parameters, wrong = declare(source)
     wrong.extend(misused)
     wrong.extend(refusals(source))
-    helpers, wrong_helpers = find_helpers(source)
+    helpers, values, wrong_helpers = find_helpers(source)
     wrong.extend(wrong_helpers)
     tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
     lists = frozenset(item.name for item in parameters if item.kind == "list[tensor]")
     arrays = list_names(source.node, source.captured, source.local, stored_names(source, helpers))
-    splitter = Splitter(source, tensors, lists, arrays)
+    splitter = Splitter(source, tensors, lists, arrays, values)
     split = splitter.split()
     if split.reason and (moved := with_tensors_moved(source, split.lifted)) is not None:
-        again = Splitter(moved, tensors, lists, arrays)
+        again = Splitter(moved, tensors, lists, arrays, values)
         if not (found := again.split()).reason:
             source, splitter, split = moved, again, found
     wrong.extend(splitter.without_formula())
     mutated = stored_parameters(source, helpers) & (tensors | lists)
-    reason = split.reason or foreign_helper(source, helpers)
+    reason = split.reason or foreign_helper(source, helpers, values)
     if reason:
-        splitter = PythonSplitter(source, tensors, lists, helpers, reason)
+        splitter = PythonSplitter(source, tensors, lists, helpers, reason, values)
         split = splitter.split()
         flow = follow(source, helpers, split.lifted)
         mutated = flow.mutated & (tensors | lists)
@@ -141,6 +145,7 @@ def define(function: Callable[..., object]) -> Definition:
         reason=split.reason,
         fingerprint=_fingerprint((source, *helpers.values())),
         helpers=helpers,
+        values=values,
         split=split,
         reads_default_dtype=not reason and reads_default_dtype(source, split),
         rates=rates(source, parameters),
@@ -203,5 +208,7 @@ def _describe(found: object) -> str:
     items = constant_items(found)
     if items is not None or isinstance(found, int | float | bool | str):
         return repr(items if items is not None else found)
+    if is_value(found):
+        return repr(described(found))
     name = getattr(found, "__qualname__", getattr(found, "__name__", type(found).__qualname__))
     return f"{getattr(found, '__module__', '')}.{name}"

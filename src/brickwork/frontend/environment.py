@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import math
 import sys
 import types
@@ -69,6 +70,8 @@ def intrinsic(value: object) -> str | None:
     module = getattr(value, "__module__", None)
     if name in LANGUAGE and isinstance(module, str) and module.split(".")[0] == "brickwork":
         return f"brickwork.{name}"
+    if value is dataclasses.replace:
+        return "dataclasses.replace"
     torch, home = sys.modules.get("torch"), str(module)
     if home.startswith("torch._ops.") and home != "torch._ops.aten":
         return None  # an operator of somebody's: `torch.ops.mine.sin` may be anything

@@ -15,7 +15,7 @@ from dataclasses import replace
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import load
 from brickwork.frontend.lowering_state import State
-from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.frontend.typing import Operand, Value, View, with_parts
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Expression
 
@@ -29,17 +29,13 @@ def settle(state: State, found: Operand, loc: Location) -> Operand:
             return settle(state, load(state, found, loc), loc)
         case View():
             return View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
-        case Items():
-            return Items(tuple(settle(state, item, loc) for item in found.items), found.site)
         case _:
-            return found
+            return with_parts(found, lambda item: settle(state, item, loc))
 
 
 def kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
     """Return an operand with the values that it had at a position of the block, where they may have changed since."""
     match item:
-        case Items():
-            return Items(tuple(kept(state, one, position, loc) for one in item.items), item.site)
         case View() if item.is_element:
             element = load(state, item, loc)
             same = not _is_stale(state, element.expression, position)
@@ -49,7 +45,7 @@ def kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
         case Value():
             return kept_value(state, item, position)
         case _:
-            return item
+            return with_parts(item, lambda one: kept(state, one, position, loc))
 
 
 def kept_value(state: State, item: Value, position: int) -> Value:

@@ -4,39 +4,56 @@ from __future__ import annotations
 
 import ast
 import difflib
-import enum
 import types
 from collections.abc import Sequence
 from functools import partial
 
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.arithmetic import BINARY, COMPARE, binary, compare, meet, unary
+from brickwork.frontend.arithmetic import BINARY, binary, unary
 from brickwork.frontend.calls import call
-from brickwork.frontend.environment import (
-    MISSING,
-    constant_items,
-    helper,
-    intrinsic,
-    is_number,
-    is_tensor,
-    resolve,
-    torch_dtype,
-)
+from brickwork.frontend.captured_operands import captured_operand
+from brickwork.frontend.comparisons import link
+from brickwork.frontend.environment import MISSING, constant_items, helper, intrinsic, resolve
 from brickwork.frontend.evaluation_order import kept
 from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.indexing import advice_for, attribute, index, load, method, scalar
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, dimensions, truth
+from brickwork.frontend.merging import Branch, is_speculative, merge, merge_operands
+from brickwork.frontend.parts import (
+    as_record,
+    binary_operand,
+    call_method,
+    construct,
+    item_of,
+    items_of,
+    special,
+    truth_of,
+)
+from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
 from brickwork.frontend.tuple_indexing import looked_up, pick
-from brickwork.frontend.typing import Absent, ElementType, Items, Nothing, Opaque, Operand, Value, View, is_none, join
-from brickwork.ir.build import apply, cast, constant, logical_not, read, select
-from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
-from brickwork.ir.effects import effects
-from brickwork.ir.nodes import Assign, Constant, Expression, If, Statement
-from brickwork.ir.walk import walk
+from brickwork.frontend.typing import (
+    Absent,
+    Items,
+    Nothing,
+    Opaque,
+    Operand,
+    Record,
+    Value,
+    View,
+    is_none,
+    parts_of,
+    with_parts,
+)
+from brickwork.frontend.value_calls import call_on_values, is_instance
+from brickwork.frontend.value_classes import UNARY_METHODS
+from brickwork.frontend.value_classes import method as method_of
+from brickwork.ir.build import apply, constant, logical_not
+from brickwork.ir.dtypes import BOOL
+from brickwork.ir.nodes import Constant, Expression, Statement
 from brickwork.language.math import FOLDED, METHODS, POWER_MODULO
 
 
@@ -66,7 +83,7 @@ def operand(state: State, frame: Frame, node: ast.expr) -> Operand:
         case ast.BinOp():
             return _binary(state, frame, node, loc)
         case ast.UnaryOp():
-            return unary(state, node.op, value(state, frame, node.operand), loc)
+            return _unary(state, frame, node, loc)
         case ast.BoolOp():
             return _logic(state, frame, node, loc)
         case ast.Compare():
@@ -97,55 +114,13 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return logical_not(condition(state, frame, node.operand), loc)
     found = operand(state, frame, node)
+    if isinstance(found, Record):
+        return truth_of(state, frame, found, node)
     if isinstance(found, View) and found.rank and found.tensor not in state.lists:
         name = found.tensor.name
         advice = f"index it; whether an optional one is there asks `{name} is not None`"
         raise error("BW102", f"`{name}` is a tensor here, not a condition", loc, advice)
     return constant(False, BOOL, loc) if is_none(found) else truth(scalar(state, found, loc), loc)
-
-
-def captured_operand(found: object, name: str, loc: Location) -> Operand:
-    """Return a literal or a captured value."""
-    items = constant_items(found)
-    if items is not None:
-        return Items(tuple(captured_operand(item, name, loc) for item in items))
-    if is_number(found):
-        return _number(found, loc)
-    dtype = torch_dtype(found)
-    if dtype in DTYPES:
-        return ElementType(DTYPES[dtype])
-    if found is None or isinstance(found, str):
-        return Opaque("None") if found is None else Opaque("a text", found)
-    if is_tensor(found):
-        raise error("BW006", f"`{name}` is a captured tensor", loc, "pass it as an argument")
-    message = f"`{name}` is of type {type(found).__name__}, which cannot be compiled in"
-    raise error("BW006", message, loc, _instead_of_object(found, name))
-
-
-def _instead_of_object(found: object, name: str) -> str:
-    """Return what to write for an object that is captured, or for a literal that is no number."""
-    if isinstance(found, complex):
-        return "compute with the real and the imaginary part"
-    numbers = [key for key, item in vars(found).items() if is_number(item)] if hasattr(found, "__dict__") else []
-    if isinstance(found, enum.Enum):
-        return f"write the number that it stands for, `{name}.value`"
-    if numbers and not isinstance(found, type | types.ModuleType):
-        return f"write the attributes that are numbers, such as `{name}.{numbers[0]}`"
-    if callable(found):
-        return f"call it here: `{name}(...)`"
-    return "capture numbers and functions; pass the rest as arguments"
-
-
-def _number(found: object, loc: Location) -> Value:
-    if isinstance(found, bool):
-        return Value(constant(found, BOOL, loc))
-    if isinstance(found, int):
-        if not -(1 << 63) <= found < 1 << 63:
-            raise error("BW003", f"{found} does not fit in 64 bits", loc, "write it as a float")
-        return Value(constant(found, INT64, loc), weak=True, given=True)
-    if isinstance(found, float):
-        return Value(constant(found, FLOAT64, loc), weak=True, given=True)
-    return Value(constant(0, INT64))
 
 
 def _name(state: State, frame: Frame, node: ast.Name, loc: Location) -> Operand:
@@ -165,6 +140,8 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
     owner = operand(state, frame, node.value)
     if isinstance(owner, View):
         return attribute(owner, node.attr, loc)
+    if isinstance(owner, Record):
+        return attribute_of(state, frame, owner, node)
     items = isinstance(owner, Items)
     advice = f"index it: `{ast.unparse(node.value)}[0]`" if items else advice_for(owner, "use a number or a tensor")
     raise error("BW003", f"`.{node.attr}` of {describe(owner)} is not part of the language", loc, advice)
@@ -203,6 +180,10 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
     owner = kept(state, owner, position, loc)
     if isinstance(owner, View):
         return index(state, owner, indices, loc)
+    if isinstance(owner, Record):
+        if not owner.is_tuple or method_of(owner.kind, "__getitem__") is not None:
+            return item_of(state, frame, owner, node, indices)
+        owner = Items(owner.parts)
     if isinstance(owner, Items):
         if len(indices) != 1:
             raise error("BW103", "a tuple takes one index", loc, "write `w[i][j]`")
@@ -246,17 +227,25 @@ def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Va
 
 
 def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Operand:
-    name = BINARY.get(type(node.op))
-    if name is None:
-        raise error("BW003", "`@` is not part of the language", loc, "write the loops of the product")
-    left, right = ordered(state, frame, node.left, node.right)
+    sides = _ordered_operands(state, frame, node.left, node.right)
+    name = BINARY.get(type(node.op), "matmul")
+    if any(isinstance(side, Record) for side in sides) or name == "matmul":
+        return binary_operand(state, frame, name, sides, node)
+    left, right = scalar(state, sides[0], frame.loc(node.left)), scalar(state, sides[1], frame.loc(node.right))
     return binary(state, name, left, right, loc)
 
 
-def ordered(state: State, frame: Frame, first: ast.expr, second: ast.expr) -> tuple[Value, Value]:
-    """Return two scalars; the first keeps its value if evaluating the second changes what it reads."""
-    left, right = _ordered_operands(state, frame, first, second)
-    return scalar(state, left, frame.loc(first)), scalar(state, right, frame.loc(second))
+def _unary(state: State, frame: Frame, node: ast.UnaryOp, loc: Location) -> Operand:
+    found = operand(state, frame, node.operand)
+    if isinstance(found, Record) and isinstance(node.op, ast.Not):
+        return Value(logical_not(truth_of(state, frame, found, node.operand), loc))
+    if isinstance(found, Record):
+        name = UNARY_METHODS[type(node.op)]
+        result = special(state, frame, found, name, node)
+        if result is None:
+            raise error("BW101", f"{describe(found)} has no `{name}`", loc, f"define it in `{found.kind.__name__}`")
+        return result
+    return unary(state, node.op, scalar(state, found, frame.loc(node.operand)), loc)
 
 
 def _ordered_operands(state: State, frame: Frame, first: ast.expr, second: ast.expr) -> tuple[Operand, Operand]:
@@ -275,6 +264,7 @@ def operands(state: State, frame: Frame, nodes: Sequence[ast.expr]) -> tuple[Ope
         position = len(state.block)
         starred = isinstance(node, ast.Starred)
         latest = operand(state, frame, node.value if starred else node)
+        latest = items_of(state, frame, latest, node) if starred else latest
         found = [kept(state, item, position, frame.loc(node)) for item in found]
         if not starred:
             found.append(latest)
@@ -286,9 +276,6 @@ def operands(state: State, frame: Frame, nodes: Sequence[ast.expr]) -> tuple[Ope
     return tuple(found)
 
 
-Branch = tuple[list[Statement], Value]
-
-
 def _branch(state: State, frame: Frame, node: ast.expr, *, as_bool: bool = False) -> Branch:
     """Lower an expression into a block of its own."""
     block: list[Statement] = []
@@ -296,82 +283,6 @@ def _branch(state: State, frame: Frame, node: ast.expr, *, as_bool: bool = False
         if as_bool:
             return block, Value(condition(state, frame, node))
         return block, value(state, frame, node)
-
-
-def is_speculative(branch: Branch) -> bool:
-    """Return whether a branch can be evaluated where Python would not: no statement, no access, no long work."""
-    block, result = branch
-    return not block and len([*walk(result.expression)]) <= 24 and effects(result.expression).plain
-
-
-def merge(state: State, test: Expression, then: Branch, otherwise: Branch, loc: Location) -> Value:
-    """Return the value of the branch that `test` chooses."""
-    kind = meet(then[1], otherwise[1], loc)
-    values = [cast(branch[1].expression, kind.dtype, loc) for branch in (then, otherwise)]
-    if is_speculative(then) and is_speculative(otherwise):
-        result = select(test, values[0], values[1], loc)
-        if all(item in state.nonnegative or _is_natural(item) for item in values):
-            state.nonnegative.add(result)
-        return Value(result, kind.weak)
-    symbol = state.symbol("choice", kind.dtype)
-    blocks = [
-        (*branch[0], Assign(symbol=symbol, value=item, loc=loc))
-        for branch, item in zip((then, otherwise), values, strict=True)
-    ]
-    state.emit(If(condition=test, then=blocks[0], otherwise=blocks[1], loc=loc))
-    state.invariant.add(symbol)
-    return Value(read(symbol, loc), kind.weak)
-
-
-def merge_operands(
-    state: State,
-    test: Expression,
-    then: tuple[list[Statement], Operand | None],
-    otherwise: tuple[list[Statement], Operand | None],
-    loc: Location,
-) -> Operand | None:
-    """Return the operand of the branch that `test` chooses; both must be of one kind."""
-    left, right = then[1], otherwise[1]
-    if isinstance(left, Value) and isinstance(right, Value):
-        return merge(state, test, (then[0], left), (otherwise[0], right), loc)
-    if isinstance(left, Items) and isinstance(right, Items) and len(left.items) == len(right.items):
-        return _merge_items(state, test, (then[0], left), (otherwise[0], right), loc)
-    if left == right:
-        state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
-        return left
-    message = f"one branch returns {describe(left)}, the other {describe(right)}"
-    advice = "return the same kind of value from each branch"
-    if left is None or right is None:
-        advice = "return a value on every path: end the function with a `return` that has one"
-    elif is_none(left) or is_none(right):
-        advice = "use a number in place of None, and a flag that says whether it counts"
-    raise error("BW101", message, loc, advice)
-
-
-def _merge_items(
-    state: State,
-    test: Expression,
-    then: tuple[list[Statement], Items],
-    otherwise: tuple[list[Statement], Items],
-    loc: Location,
-) -> Items:
-    results: list[Operand] = []
-    for left, right in zip(then[1].items, otherwise[1].items, strict=True):
-        one, other = scalar(state, left, loc), scalar(state, right, loc)
-        kind = join(one.type, other.type)
-        if kind is None:
-            raise error("BW101", f"{one.type} and {other.type} do not mix", loc, "write int(...) around the uint64 one")
-        symbol = state.symbol("choice", kind.dtype)
-        for block, item in ((then[0], one), (otherwise[0], other)):
-            block.append(Assign(symbol=symbol, value=cast(item.expression, kind.dtype, loc), loc=loc))
-        state.invariant.add(symbol)
-        results.append(Value(read(symbol, loc), kind.weak))
-    state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
-    return Items(tuple(results))
-
-
-def _is_natural(expression: Expression) -> bool:
-    return isinstance(expression, Constant) and expression.value >= 0
 
 
 def _conditional(state: State, frame: Frame, node: ast.IfExp, loc: Location) -> Operand:
@@ -420,23 +331,25 @@ def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bo
 def _comparison(state: State, frame: Frame, node: ast.Compare, loc: Location) -> Operand:
     """Lower a chain of comparisons; each operand is evaluated at most once."""
     if len(node.ops) == 1:
-        return _compare_one(state, frame, node, loc)
+        return _compare_one(state, frame, node)
     left = _fixed(state, operand(state, frame, node.left), loc)
-    return _chain(state, frame, left, list(zip(node.ops, node.comparators, strict=True)), loc)
+    return _chain(state, frame, left, node)
 
 
-def _chain(state: State, frame: Frame, left: Operand, links: list[tuple[ast.cmpop, ast.expr]], loc: Location) -> Value:
-    operator, right_node = links[0]
+def _chain(state: State, frame: Frame, left: Operand, node: ast.Compare) -> Value:
+    """Lower a chain whose first operand is there; the rest of it is a chain, too."""
+    operator, right_node, loc = node.ops[0], node.comparators[0], frame.loc(node)
     position = len(state.block)
     right = operand(state, frame, right_node)
     left = kept(state, left, position, loc)
-    if len(links) == 1:
-        return _link(state, operator, left, right, loc)
+    if len(node.ops) == 1:
+        return link(state, frame, node, operator, (left, right))
     right = _fixed(state, right, loc)
-    first = _link(state, operator, left, right, loc)
+    first = link(state, frame, node, operator, (left, right))
     block: list[Statement] = []
     with state.perhaps(block):
-        rest = _chain(state, frame, right, links[1:], loc)
+        rest = ast.copy_location(ast.Compare(right_node, node.ops[1:], node.comparators[1:]), node)
+        rest = _chain(state, frame, right, rest)
     if is_speculative((block, rest)):
         return Value(apply("logical_and", first.expression, rest.expression, loc=loc))
     return merge(state, first.expression, (block, rest), ([], Value(constant(False, BOOL, loc))), loc)
@@ -445,79 +358,16 @@ def _chain(state: State, frame: Frame, left: Operand, links: list[tuple[ast.cmpo
 def _fixed(state: State, item: Operand, loc: Location) -> Operand:
     """Return an operand that is used twice, with the value that it has now; tuples item by item."""
     match item:
-        case Items():
-            return Items(tuple(_fixed(state, one, loc) for one in item.items))
         case View() if item.is_element:
             return _fixed(state, load(state, item, loc), loc)
         case Value():
             return Value(state.fix(item.expression), item.weak)
         case _:
-            return item
+            return with_parts(item, lambda one: _fixed(state, one, loc), keep_sites=False)
 
 
-def _compare_one(state: State, frame: Frame, node: ast.Compare, loc: Location) -> Operand:
-    left, right = _ordered_operands(state, frame, node.left, node.comparators[0])
-    return _link(state, node.ops[0], left, right, loc)
-
-
-def _link(state: State, operator: ast.cmpop, left: Operand, right: Operand, loc: Location) -> Value:
-    """Return one comparison, of numbers, tuples, element types or None."""
-    if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
-        equal = isinstance(operator, ast.Eq | ast.Is)
-        if is_none(left) or is_none(right):
-            return Value(constant((is_none(left) and is_none(right)) is equal, BOOL, loc))
-        if isinstance(left, ElementType | Opaque) and isinstance(right, ElementType | Opaque):
-            return Value(constant((left == right) is equal, BOOL, loc))
-        if isinstance(left, Items) and isinstance(right, Items):
-            same = _equal_items(state, left, right, loc)
-            return Value(same if equal else logical_not(same, loc))
-    if isinstance(operator, ast.In | ast.NotIn):
-        return _contained(state, left, right, loc, present=isinstance(operator, ast.In))
-    if isinstance(left, Items) and isinstance(right, Items):
-        return Value(_ordered_items(state, COMPARE[type(operator)], left.items, right.items, loc))
-    one, other = scalar(state, left, loc), scalar(state, right, loc)
-    name = COMPARE.get(type(operator))
-    if name is None:
-        raise error("BW003", "`is` is not part of the language", loc, "compare with ==")
-    return compare(name, one, other, loc)
-
-
-def _contained(state: State, item: Operand, items: Operand, loc: Location, *, present: bool) -> Value:
-    """Return whether a number or text is one of a tuple's."""
-    if not isinstance(items, Items):
-        raise error("BW003", f"`in` takes a tuple, not {describe(items)}", loc, "compare with ==, or write a loop")
-    wanted = load(state, item, loc) if isinstance(item, View) and item.is_element else item
-    found: Expression = constant(False, BOOL, loc)
-    for one in items.items:
-        equal = _link(state, ast.Eq(), wanted, one, loc).expression
-        found = apply("logical_or", found, equal, loc=loc)
-    return Value(found if present else logical_not(found, loc))
-
-
-def _ordered_items(
-    state: State, name: str, left: Sequence[Operand], right: Sequence[Operand], loc: Location
-) -> Expression:
-    """Return how two tuples of numbers compare: as their first items that differ do."""
-    if not left or not right:
-        lengths = {"lt": len(left) < len(right), "le": len(left) <= len(right)}
-        lengths |= {"gt": len(left) > len(right), "ge": len(left) >= len(right)}
-        return constant(lengths[name], BOOL, loc)
-    one, other = scalar(state, left[0], loc), scalar(state, right[0], loc)
-    rest = _ordered_items(state, name, left[1:], right[1:], loc)
-    equal = compare("eq", one, other, loc).expression
-    return select(equal, rest, compare(name, one, other, loc).expression, loc)
-
-
-def _equal_items(state: State, left: Items, right: Items, loc: Location) -> Expression:
-    """Return whether two tuples, such as shapes, are equal."""
-    result: Expression = constant(len(left.items) == len(right.items), BOOL, loc)
-    for one, other in zip(left.items, right.items, strict=False):
-        if isinstance(one, Items) and isinstance(other, Items):
-            link = _equal_items(state, one, other, loc)
-        else:
-            link = compare("eq", scalar(state, one, loc), scalar(state, other, loc), loc).expression
-        result = apply("logical_and", result, link, loc=loc)
-    return result
+def _compare_one(state: State, frame: Frame, node: ast.Compare) -> Operand:
+    return link(state, frame, node, node.ops[0], _ordered_operands(state, frame, node.left, node.comparators[0]))
 
 
 def over_items(node: ast.Call) -> ast.Call:
@@ -565,23 +415,31 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     if found is MISSING and isinstance(node.func, ast.Attribute):
         _refuse_unknown(frame, node.func, loc)
         owner = operand(state, frame, node.func.value)
+        if isinstance(owner, Record):
+            return _call_of(state, frame, owner, node.func.attr, node)
         formula = METHODS.get(node.func.attr)
         if formula is not None and (isinstance(owner, Value) or (isinstance(owner, View) and owner.is_element)):
             return call_formula(state, frame, formula, (scalar(state, owner, loc),), node)
         if isinstance(owner, View):
             return method(state, owner, node.func.attr, [operand(state, frame, item) for item in node.args], loc)
+    value_called = _called_value(state, frame, node.func, found)
+    if value_called is not None:
+        return _call_of(state, frame, value_called, "__call__", node)
     name = intrinsic(found) or ""
+    if name == "builtins.isinstance":
+        return is_instance(state, frame, node, operand(state, frame, node.args[0]))
     if node.args and isinstance(node.args[0], ast.GeneratorExp) and name in REDUCTIONS:
         return state.reduce(state, frame, node, REDUCTIONS[name])
     if name in FOLDED and len(node.args) != 2 and not any(isinstance(item, ast.Starred) for item in node.args):
         return call_folded(state, frame, node, FOLDED[name])
-    named = [item for item in node.keywords if item.arg is not None] if helper(found) is not None else []
-    given = operands(state, frame, [*node.args, *(item.value for item in named)])
-    arguments, last = given[: len(given) - len(named)], given[len(given) - len(named) :]
+    arguments, keywords = _given(state, frame, node, named=helper(found) is not None or name == "dataclasses.replace")
     if len(arguments) == 1 and isinstance(arguments[0], View) and arguments[0].rank and name in REDUCTIONS:
         return state.reduce(state, frame, over_items(node), REDUCTIONS[name])
     if name == "builtins.pow" and len(arguments) == 3:
         return call_formula(state, frame, POWER_MODULO, arguments, node)
+    summed = parts_of(arguments[0]) if name == "builtins.sum" and arguments else ()
+    if name and any(isinstance(item, Record) for item in (*arguments, *summed)):
+        return call_on_values(state, frame, name, Arguments(arguments, keywords, node))
     if helper(found) is None:
         if not name:
             raise _not_a_function(state, frame, node.func, loc)
@@ -591,7 +449,41 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     source = state.helpers[found] if (found := helper(found)) is not None else frame.source
     if source in state.calls:
         raise error("BW004", f"`{source.name}` calls itself", loc, "write a loop instead of the recursion")
-    keywords = {item.arg or "": as_given(frame, item.value, value) for item, value in zip(named, last, strict=True)}
-    if not any(isinstance(item, ast.Starred) for item in node.args):
-        arguments = tuple(map(partial(as_given, frame), node.args, arguments))
     return state.inline(state, source, Arguments(arguments, keywords, node), frame)
+
+
+def _given(
+    state: State, frame: Frame, node: ast.Call, *, named: bool
+) -> tuple[tuple[Operand, ...], dict[str, Operand]]:
+    """Return the arguments of a call, evaluated in order."""
+    keywords = [item for item in node.keywords if item.arg is not None] if named else []
+    found = operands(state, frame, [*node.args, *(item.value for item in keywords)])
+    positional, last = found[: len(found) - len(keywords)], found[len(found) - len(keywords) :]
+    if not any(isinstance(item, ast.Starred) for item in node.args):
+        positional = tuple(map(partial(as_given, frame), node.args, positional))
+    pairs = zip(keywords, last, strict=True)
+    return positional, {item.arg or "": as_given(frame, item.value, value) for item, value in pairs}
+
+
+def _called_value(state: State, frame: Frame, node: ast.expr, found: object) -> Record | type | None:
+    """Return what is called, where it is a class of values with parts or such a value."""
+    if isinstance(found, type) and state.values.has(found):
+        return found
+    if state.values.holds(found):
+        return as_record(captured_operand(found, ast.unparse(node), frame.loc(node)))
+    if isinstance(node, ast.Name) and node.id in frame.local:
+        return as_record(state.lookup(frame, node.id, frame.loc(node)))
+    if isinstance(node, ast.Call) and resolve(node.func, frame.source.captured, frame.local) is type:
+        made = as_record(operand(state, frame, node.args[0])) if len(node.args) == 1 else None
+        return None if made is None else made.kind
+    return None
+
+
+def _call_of(state: State, frame: Frame, called: Record | type, name: str, node: ast.Call) -> Operand | None:
+    """Return the call of a class, or of a method of a value with parts."""
+    position, loc = len(state.block), frame.loc(node)
+    positional, keywords = _given(state, frame, node, named=True)
+    if isinstance(called, type):
+        return construct(state, frame, called, node, positional, keywords)
+    owner = as_record(kept(state, called, position, loc)) or called
+    return call_method(state, frame, owner, name, Arguments(positional, keywords, node))

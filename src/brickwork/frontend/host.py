@@ -13,6 +13,7 @@ from functools import partial
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.asserts import lower_assert
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.expressions import condition, operand
@@ -24,7 +25,7 @@ from brickwork.frontend.loops import bind_target, head_of
 from brickwork.frontend.lowering_state import Frame, LoopLevel, State, Variable, describe
 from brickwork.frontend.results import miscounted_results, repeated_result
 from brickwork.frontend.rules import FailedAssertError, error, other_device
-from brickwork.frontend.statements import assign_target, lower_assert, lower_statement, store
+from brickwork.frontend.statements import assign_target, lower_statement, store
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
 from brickwork.ir.build import apply, cast, integer, read
 from brickwork.ir.dtypes import INT64, DType, value_dtype

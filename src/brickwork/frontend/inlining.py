@@ -8,13 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from brickwork.frontend.captured_operands import captured_operand
 from brickwork.frontend.evaluation_order import settle
-from brickwork.frontend.expressions import (
-    captured_operand,
-    condition,
-    merge_operands,
-    operand,
-)
+from brickwork.frontend.expressions import condition, operand
 from brickwork.frontend.indexing import load
 from brickwork.frontend.list_rebinding import settle_names
 from brickwork.frontend.loop_heads import jumps, returns
@@ -27,11 +23,12 @@ from brickwork.frontend.lowering_state import (
     Variable,
     helper_frame,
 )
+from brickwork.frontend.merging import merge_operands
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
-from brickwork.frontend.statements import lower_statement, returned_key
-from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.frontend.statements import bound_together, is_together, lower_statement, returned_key
+from brickwork.frontend.typing import Items, Operand, Value, View, numbers_of, with_numbers
 from brickwork.ir.build import cast, integer, read
 from brickwork.ir.nodes import (
     Assign,
@@ -83,6 +80,8 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
         if isinstance(found, Value) and name in frame.rebound:
             state.assign((frame.path, name), found, loc)
             frame.bindings[name] = Variable((frame.path, name))
+        elif is_together(frame, name, found):
+            frame.bindings[name] = bound_together(state, frame, name, found, loc)
         else:
             frame.bindings[name] = settle(state, found, loc)
             settle_names(state, found)
@@ -104,11 +103,12 @@ def _returning_loop(state: State, frame: Frame, node: ast.For | ast.While, rest:
     lower_statement(state, frame, node)
     frame.returning = before
     values: list[Value] = []
-    for number in range(1 if returning.count is None else returning.count):
+    form = Items(()) if returning.form is None else returning.form
+    for number, _ in enumerate(numbers_of(form)):
         symbol = state.variable(returned_key(frame, number))
         state.block.insert(position, Assign(symbol=symbol, value=cast(integer(0, loc), symbol.dtype, loc), loc=loc))
         values.append(Value(read(symbol, loc), state.types[returned_key(frame, number)].weak))
-    result: Operand | None = values[0] if returning.count is None else Items(tuple(values)) if values else None
+    result = None if form == Items(()) else with_numbers(form, iter(values), keep_sites=False)
     endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
     if endless and not any(isinstance(jump, ast.Break) for jump in jumps(node.body)):
         return result

@@ -17,6 +17,7 @@ from brickwork.frontend.evaluation_order import settle
 from brickwork.frontend.expressions import operand, operands
 from brickwork.frontend.indexing import advice_for, scalar, size_of
 from brickwork.frontend.lowering_state import Frame, State, describe
+from brickwork.frontend.parts import items_of
 from brickwork.frontend.rules import error
 from brickwork.frontend.tuple_indexing import choose
 from brickwork.frontend.typing import Items, Operand, Value, View
@@ -106,7 +107,7 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
                 raise error("BW008", message, loc, "write `range` here")
             case _:
                 pass
-    found = settle(state, operand(state, frame, node), frame.loc(node))
+    found = settle(state, items_of(state, frame, operand(state, frame, node), node), frame.loc(node))
     if isinstance(found, Items):
         return Listed(found.items)
     if isinstance(found, View) and not found.is_element and found.rank:

@@ -18,6 +18,7 @@ from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, rebound_names
 from brickwork.frontend.stores import root
 from brickwork.frontend.syntax import all_nodes
+from brickwork.frontend.value_methods import NO_VALUES, Values
 from brickwork.language.math import METHODS, is_pointwise, is_without_formula
 from brickwork.records import dataclass
 
@@ -66,8 +67,10 @@ class Splitter:
         tensors: Iterable[str],
         lists: Iterable[str] = (),
         arrays: frozenset[str] = frozenset(),
+        values: Values = NO_VALUES,
     ) -> None:
         """Begin with the parameters that are tensors, those that are lists of tensors, and the lists of numbers."""
+        self.values = values
         self.source = source
         self.local = source.local
         self.rebound = rebound_names(source.node)
@@ -182,7 +185,8 @@ class Splitter:
                 called = helper(resolve(item.func, self.source.captured, self.local))
                 known = self.tensors | self.lists
                 given = (*item.args, *(word.value for word in item.keywords))
-                if called is not None and any(root(argument) in known for argument in given):
+                is_known = called is not None or self.is_of_values(item)
+                if is_known and any(root(argument) in known for argument in given):
                     return True
         return False
 
@@ -254,6 +258,8 @@ class Splitter:
                 name = self.name_of(node.func)
                 if name is not None:
                     return name.startswith("torch.") and self.is_of_tensors(node, name)
+                if self.values.methods and self.is_of_values(node):
+                    return False
                 method = isinstance(
                     node.func, ast.Attribute
                 ) and node.func.attr not in SHAPE_METHODS | METHODS.keys() | {"item"}
@@ -261,10 +267,19 @@ class Splitter:
             case _:
                 return False
 
+    def is_of_values(self, node: ast.Call) -> bool:
+        """Return whether a call makes a value with parts, or may be one of its methods."""
+        found = resolve(node.func, self.source.captured, self.local)
+        if found is MISSING and isinstance(node.func, ast.Attribute) and node.func.attr in self.values.methods:
+            return root(node.func.value) not in self.tensors and not self.is_whole(node.func.value)
+        return self.values.has(found) or self.values.holds(found)
+
     def is_operator(self, node: ast.Call) -> bool:
         """Return whether a captured object is called that is neither known nor a Python function to inline."""
         found = resolve(node.func, self.source.captured, self.local)
-        return found is not MISSING and callable(found) and intrinsic(found) is None and helper(found) is None
+        if found is MISSING or not callable(found) or intrinsic(found) is not None or helper(found) is not None:
+            return False
+        return not self.is_of_values(node)
 
     def _visit(self, statements: Sequence[ast.stmt]) -> None:
         for node in statements:

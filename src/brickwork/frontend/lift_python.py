@@ -16,6 +16,7 @@ from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.loop_heads import is_iterable
 from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.value_methods import NO_VALUES, Values, meant
 from brickwork.language.math import METHODS
 
 NUMBER_METHODS = frozenset(
@@ -40,14 +41,15 @@ class PythonSplitter(Splitter):
         lists: Iterable[str],
         helpers: Mapping[types.FunctionType, SourceFunction],
         reason: str,
+        values: Values = NO_VALUES,
     ) -> None:
         """Take the reason for which the host part needs Python."""
-        super().__init__(source, tensors, lists)
+        super().__init__(source, tensors, lists, values=values)
         self._parameters = frozenset(self.tensors | self.lists)
         self._helpers = helpers
         self._reason = reason
         self._liveness = Liveness(source.node.body)
-        self._foreign_helpers: dict[types.FunctionType, bool] = {}
+        self._foreign_helpers: dict[SourceFunction, bool] = {}
 
     def split(self) -> Split:
         """Return the split of the whole body, with its pieces."""
@@ -135,6 +137,8 @@ class PythonSplitter(Splitter):
     def calls_python(self, node: ast.Call) -> bool:
         """Return whether a call is one of torch, an operator, a tensor's method, or a helper with such calls."""
         found = resolve(node.func, self.source.captured, self.local)
+        if self.values.kinds and self.is_of_values(node):
+            return any(self._is_foreign_function(inner) for inner in meant(node, self.source, self._helpers))
         if found is MISSING:
             return isinstance(node.func, ast.Attribute) and node.func.attr not in SHAPE_METHODS | METHODS.keys()
         name = intrinsic(found)
@@ -143,17 +147,19 @@ class PythonSplitter(Splitter):
         called = helper(found)
         if called is None:
             return callable(found)
-        if called not in self._foreign_helpers:
-            self._foreign_helpers[called] = False
-            inner = self._helpers.get(called)
-            if inner is not None:
-                walker = PythonSplitter(inner, (), (), self._helpers, "")
-                walker._foreign_helpers = self._foreign_helpers
-                body = [item for item in inner.node.body if not isinstance(item, ast.Return)]
-                returned = [item.value for item in ast.walk(inner.node) if isinstance(item, ast.Return)]
-                parts = (*body, *(item for item in returned if item is not None))
-                self._foreign_helpers[called] = any(walker._is_foreign_in_helper(item) for item in parts)
-        return self._foreign_helpers[called]
+        return called in self._helpers and self._is_foreign_function(self._helpers[called])
+
+    def _is_foreign_function(self, inner: SourceFunction) -> bool:
+        """Return whether a helper calls torch."""
+        if inner not in self._foreign_helpers:
+            self._foreign_helpers[inner] = False
+            walker = PythonSplitter(inner, (), (), self._helpers, "", self.values)
+            walker._foreign_helpers = self._foreign_helpers
+            body = [item for item in inner.node.body if not isinstance(item, ast.Return)]
+            returned = [item.value for item in ast.walk(inner.node) if isinstance(item, ast.Return)]
+            parts = (*body, *(item for item in returned if item is not None))
+            self._foreign_helpers[inner] = any(walker._is_foreign_in_helper(item) for item in parts)
+        return self._foreign_helpers[inner]
 
     def _is_foreign_in_helper(self, node: ast.AST) -> bool:
         return any(not isinstance(item, ast.Return) and self._needs_python(item) for item in ast.walk(node))
@@ -263,22 +269,23 @@ class PythonSplitter(Splitter):
 
 def _draws(node: ast.Call, source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> bool:
     """Return whether a call draws a random number, itself or by helpers."""
-    found = resolve(node.func, source.captured, source.local)
-    called = helper(found)
-    if called is None or called not in helpers:
-        return intrinsic(found) in DRAWS
-    inner = helpers[called]
-    rest = {function: item for function, item in helpers.items() if function is not called}
-    return any(_draws(call, inner, rest) for call in ast.walk(inner.node) if isinstance(call, ast.Call))
+    if intrinsic(resolve(node.func, source.captured, source.local)) in DRAWS:
+        return True
+    for inner in meant(node, source, helpers):
+        rest = {function: item for function, item in helpers.items() if item is not inner}
+        if any(_draws(call, inner, rest) for call in ast.walk(inner.node) if isinstance(call, ast.Call)):
+            return True
+    return False
 
 
-def foreign_helper(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> str:
+def foreign_helper(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], values: Values) -> str:
     """Return why a helper makes the host part need Python; nothing where none does."""
-    splitter = PythonSplitter(source, (), (), helpers, "")
+    splitter = PythonSplitter(source, (), (), helpers, "", values)
     for node in ast.walk(source.node):
         if isinstance(node, ast.Call):
             called = helper(resolve(node.func, source.captured, splitter.local))
-            if called is not None and called in helpers and splitter.calls_python(node):
+            is_helper = called in helpers if called is not None else splitter.is_of_values(node)
+            if is_helper and splitter.calls_python(node):
                 return f"line {node.lineno} calls {ast.unparse(node.func)}, which calls torch"
     return ""
 

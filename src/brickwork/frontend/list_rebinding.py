@@ -15,7 +15,7 @@ from brickwork.frontend.indexing import list_name, load, size_of
 from brickwork.frontend.lists import emit_loop
 from brickwork.frontend.lowering_state import Binding, Frame, ListDemanded, State, Together
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.frontend.typing import Items, Operand, Value, View, parts_of
 from brickwork.ir.build import apply, cast, read
 from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.effects import effects
@@ -118,8 +118,8 @@ def _names_of(state: State, tensor: Tensor) -> Iterator[tuple[object, str]]:
 
 
 def _holds(found: Binding, tensor: Tensor) -> bool:
-    if isinstance(found, Items):
-        return any(_holds(item, tensor) for item in found.items)
+    if parts := parts_of(found):
+        return any(_holds(item, tensor) for item in parts)
     return isinstance(found, View) and found.tensor == tensor
 
 
@@ -213,6 +213,5 @@ def settle_names(state: State, found: Operand) -> None:
     """Note that something stands for the lists in an operand from now on."""
     if isinstance(found, View):
         state.fresh.discard(found.tensor)
-    elif isinstance(found, Items):
-        for item in found.items:
-            settle_names(state, item)
+    for item in parts_of(found):
+        settle_names(state, item)

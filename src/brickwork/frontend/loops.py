@@ -28,6 +28,7 @@ from brickwork.frontend.iterables import (
 )
 from brickwork.frontend.loop_heads import jumps
 from brickwork.frontend.lowering_state import Binding, Frame, Key, LoopLevel, State, Variable, describe
+from brickwork.frontend.parts import items_of
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.tensor_rebinding import restore
 from brickwork.frontend.typing import Items, Operand, Value, View
@@ -300,6 +301,7 @@ def bind_target(state: State, frame: Frame, target: ast.expr, found: Operand, as
     if not isinstance(target, ast.Tuple | ast.List):
         assign(state, frame, target, found, loc)
         return
+    found = items_of(state, frame, found, target)
     if not isinstance(found, Items):
         raise error("BW008", f"the loop yields {describe(found)}", loc, _for_one(found, len(target.elts)))
     if len(target.elts) != len(found.items):

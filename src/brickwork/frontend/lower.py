@@ -47,13 +47,14 @@ from brickwork.ir.nodes import (
     Return,
     ScalarParameter,
     Statement,
+    Store,
     Symbol,
     TensorListParameter,
     TensorParameter,
     TensorType,
 )
 from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarType, Signature, TensorListType
-from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, is_about, read_symbols
+from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, is_about, read_symbols, walk
 
 PASSES = 64
 """More than any chain of widenings is long."""
@@ -106,8 +107,27 @@ def _lowered(definition: Definition, signature: Signature) -> Program:
         except (ListDemanded, ValueDemanded):
             continue
         if not changed:
+            _refuse_hidden_stores(definition, program)
             return program
     raise error("BW101", "the types of the variables do not settle", definition.loc, "give each a type of its own")
+
+
+def _refuse_hidden_stores(definition: Definition, program: Program) -> None:
+    """Refuse to store into an argument by way of a value with parts: the schema does not say that it is written."""
+    if not definition.values.kinds:
+        return
+    tensors = [item for item in program.parameters if isinstance(item, TensorParameter | TensorListParameter)]
+    given = {
+        tensor
+        for item in tensors
+        for tensor in (item.tensors if isinstance(item, TensorListParameter) else (item.tensor,))
+        if not item.mutated
+    }
+    for node in walk(program):
+        if isinstance(node, Store) and node.tensor in given:
+            message = f"`{node.tensor.name}` is stored into by way of an object that holds it"
+            advice = f"pass `{node.tensor.name}` itself to what stores into it"
+            raise error("BW002", message, node.loc or definition.loc, advice)
 
 
 def _lower_once(
@@ -161,6 +181,7 @@ def _begin(
         random_key=key,
         draws_random=definition.draws_random,
         helpers=definition.helpers,
+        values=definition.values,
         inline=inline,
         assign_target=assign_target,
         reduce=partial(reduce, assign=assign_target),

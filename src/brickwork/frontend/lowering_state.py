@@ -30,12 +30,15 @@ from brickwork.frontend.typing import (
     Nothing,
     Opaque,
     Operand,
+    Record,
     Value,
     ValueType,
     View,
     is_none,
     join,
+    with_numbers,
 )
+from brickwork.frontend.value_methods import Values
 from brickwork.ir.build import cast, read
 from brickwork.ir.dtypes import BOOL, DType
 from brickwork.ir.effects import effects
@@ -67,13 +70,19 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A name that stands for a tuple with a variable for each item: it is assigned in several places.
+    """A name that stands for a tuple or a value with parts, with a variable for each number in it.
 
-    `site` tells of the list that it was assigned last, as `Items.site` does.
+    It is assigned in several places. `latest` is what it was assigned last, which tells where its lists are made.
     """
 
     keys: tuple[Key, ...]
-    site: Key | None = field(default=None, compare=False)
+    form: Operand
+    latest: Operand = field(compare=False)
+
+    @property
+    def site(self) -> Key | None:
+        """Where the list was made that it was assigned last, as `Items.site`."""
+        return self.latest.site if isinstance(self.latest, Items) else None
 
 
 Binding: TypeAlias = Operand | Variable | Together
@@ -138,9 +147,8 @@ class Returning:
     """What the `return`s inside a helper's loop leave: a flag that is set, and values under numbered names."""
 
     flag: Symbol
-    count: int | None = None
-    """How many values a returned tuple has; None of a number."""
-    met: bool = False
+    form: Operand | None = None
+    """What is returned, with other numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +157,7 @@ class Arguments:
 
     positional: tuple[Operand, ...]
     keywords: Mapping[str, Operand]
-    call: ast.Call
+    call: ast.expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +184,7 @@ class State:
     random_key: Symbol
     draws_random: bool
     helpers: Mapping[types.FunctionType, SourceFunction]
+    values: Values
     inline: Callable[[State, SourceFunction, Arguments, Frame], Operand | None]
     assign_target: Callable[[State, Frame, ast.expr, Operand, Location], None]
     reduce: Callable[[State, Frame, ast.Call, str], Operand]
@@ -352,7 +361,7 @@ class State:
         elif isinstance(binding, Together):
             if all(key in self.assigned for key in binding.keys):
                 pairs = [(self.variable(key), self.types[key].weak) for key in binding.keys]
-                return Items(tuple(Value(read(symbol, loc), weak) for symbol, weak in pairs), binding.site)
+                return with_numbers(binding.latest, (Value(read(symbol, loc), weak) for symbol, weak in pairs))
         elif isinstance(binding, Value) and name in frame.given:
             return replace(binding, given=True)
         elif binding is not None and not (is_none(binding) and (frame.path, name) in self.unknown):
@@ -400,14 +409,17 @@ def helper_frame(source: SourceFunction, path: Path, call_site: Location) -> Fra
         path,
         call_site,
         rebound=rebound_names(source.node),
-        several=several_names(source.node),
+        several=several_names(source.node, source.node.args),
         changing=changing_names(source, None),
     )
 
 
-def several_names(function: ast.FunctionDef) -> frozenset[str]:
-    """Return the names that are assigned in more than one place."""
-    stores = [node.id for node in all_nodes(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+def several_names(function: ast.FunctionDef, given: ast.arguments | None = None) -> frozenset[str]:
+    """Return the names that are assigned in more than one place; what is `given` is assigned before."""
+    parameters = [item.arg for item in (*given.posonlyargs, *given.args, *given.kwonlyargs)] if given else []
+    stores = parameters + [
+        node.id for node in all_nodes(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
     return frozenset(name for name, count in Counter(stores).items() if count > 1)
 
 
@@ -440,5 +452,7 @@ def describe(operand: Operand | None) -> str:
             return "None"
         case Opaque():
             return "a device" if operand.what == "device" else operand.what
+        case Record():
+            return f"{'an' if operand.kind.__name__[:1] in 'AEIOUaeiou' else 'a'} `{operand.kind.__name__}`"
         case _:
             return "a tuple" if hasattr(operand, "items") else "something else"

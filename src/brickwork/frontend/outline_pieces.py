@@ -21,6 +21,7 @@ from brickwork.frontend.definition import Definition, draws
 from brickwork.frontend.lift import Piece, Split, Splitter, stored_names
 from brickwork.frontend.lift_python import is_element_read
 from brickwork.frontend.parameters import NO_DEFAULT, Kind, ParameterDeclaration
+from brickwork.frontend.piece_values import Shape, class_name, flattening
 from brickwork.frontend.rates import rates
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import Frozen, SourceFunction
@@ -31,6 +32,8 @@ from brickwork.records import dataclass
 RUN = "__brickwork_run__"
 """The name of the runner in the rewritten function, its first parameter: `runner(number, {name: value})` launches a
 piece and returns the values of its outputs, and `runner.take(x[i])` is an element's value or a view."""
+FLAT = "__brickwork_flat__"
+"""The name of what puts the attributes of values with parts in place of them."""
 CELL = "__brickwork_cell"
 """What the parameter for a tensor of rank 0 that stands for a number is called, before the number's own name."""
 
@@ -77,6 +80,8 @@ def python_body(definition: Definition) -> Callable[..., Any]:
     first = {id(twins[id(piece.statements[0])]): piece for piece in definition.split.pieces}
     rest = {id(twins[id(item)]) for piece in definition.split.pieces for item in piece.statements[1:]}
     node.body = _launching(node.body, first, rest) or [ast.Pass()]
+    if definition.values.kinds:
+        _Flattening().visit(node)
     node.decorator_list, node.returns = [], None
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
         argument.annotation = None
@@ -85,11 +90,22 @@ def python_body(definition: Definition) -> Callable[..., Any]:
     Frozen(definition.source).visit(node)
     module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
     space: dict[str, Any] = {"__builtins__": builtins, **source.captured, **originals(source)}
+    space[FLAT] = flattening(definition.values)
     exec(compile(module, source.file, "exec"), space)  # noqa: S102  # the user's own function, rewritten
     function = cast("types.FunctionType", space[source.name])
     function.__defaults__ = source.function.__defaults__
     function.__kwdefaults__ = source.keyword_defaults or None
     return function
+
+
+class _Flattening(ast.NodeTransformer):
+    """Hands values with parts to pieces attribute by attribute."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Flatten what a runner is given."""
+        if isinstance(node.func, ast.Name) and node.func.id == RUN:
+            node.args[1] = ast.fix_missing_locations(ast.copy_location(_call(_name(FLAT), node.args[1]), node))
+        return node
 
 
 def _launching(body: Sequence[ast.stmt], first: Mapping[int, Piece], rest: set[int]) -> list[ast.stmt]:
@@ -162,6 +178,7 @@ def piece_definition(definition: Definition, piece: Piece, inputs: Sequence[Inpu
         reason="",
         fingerprint=digest.hexdigest(),
         helpers=helpers,
+        values=definition.values,
         split=split,
         whole=definition.source,
         reads_default_dtype=bool(piece.outputs),
@@ -224,6 +241,9 @@ def _piece_source(definition: Definition, piece: Piece, inputs: Sequence[Input])
         if item.kind == "cell":
             value = ast.Subscript(_name(_parameter(item)), ast.Tuple([], ast.Load()), ast.Load())
             body.append(_placed(ast.Assign([ast.Name(item.name, ast.Store())], value), begin))
+        elif isinstance(item.constant, Shape):
+            made = item.constant.made(begin)
+            body.append(_placed(ast.Assign([ast.Name(item.name, ast.Store())], made), begin))
     body.extend(piece.statements)
     if piece.outputs:
         names = [_name(name) for name in piece.outputs]
@@ -241,9 +261,10 @@ def _piece_source(definition: Definition, piece: Piece, inputs: Sequence[Input])
     )
     whole = definition.source
     constants = {item.name: item.constant for item in inputs if item.kind == "constant"}
-    return SourceFunction(
-        node, whole.file, whole.text, {**whole.captured, **constants}, _bare(cast("Any", whole).function)
-    )
+    shapes = [item for item in constants.values() if isinstance(item, Shape)]
+    classes = {class_name(kind): kind for shape in shapes for kind in shape.classes()}
+    captured = {**whole.captured, **constants, **classes}
+    return SourceFunction(node, whole.file, whole.text, captured, _bare(cast("Any", whole).function))
 
 
 def _placed(node: Any, place: ast.stmt) -> Any:

@@ -17,9 +17,10 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from brickwork.frontend.environment import DRAWS, helper, intrinsic, resolve
+from brickwork.frontend.environment import DRAWS, intrinsic, resolve
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
+from brickwork.frontend.value_methods import meant
 
 Place: TypeAlias = tuple[int, int, int, int]
 """First line, first column, last line, last column."""
@@ -51,10 +52,9 @@ def _draws(
     for node in (item for statement in source.node.body for item in all_nodes(statement)):
         if not isinstance(node, ast.Call):
             continue
-        found = resolve(node.func, source.captured, local)
         inner = (*path, place(node))
-        if intrinsic(found) in DRAWS:
+        if intrinsic(resolve(node.func, source.captured, local)) in DRAWS:
             yield inner
-        called = helper(found)
-        if called is not None and called in helpers and helpers[called] not in chain:
-            yield from _draws(helpers[called], helpers, inner, (*chain, helpers[called]))
+        for called in meant(node, source, helpers):
+            if called not in chain:
+                yield from _draws(called, helpers, inner, (*chain, called))

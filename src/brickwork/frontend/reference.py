@@ -39,16 +39,18 @@ RUN = "__brickwork__"
 def python_function(definition: Definition) -> Callable[..., Any]:
     """Return the operator as a Python function; it also takes `out=`, and `key=` or `generator=` if it draws."""
     source = definition.source
-    helpers = {found: _compiled(item, None, None) for found, item in definition.helpers.items()}
+    values = bool(definition.values.kinds)
+    helpers = {found: _compiled(item, None, None, values=values) for found, item in definition.helpers.items()}
     ruled = None if definition.host == "native" else definition.split.lifted
     given = given_names(source, definition.split.lifted)
-    body = _compiled(source, ruled, definition.split.device, given)
+    body = _compiled(source, ruled, definition.split.device, given, values=values)
     sites = draw_sites(definition.whole or source, definition.helpers)
     options = {"out", *(("key", "generator") if definition.draws_random else ())}
 
     def run(*arguments: Any, **named: Any) -> Any:
         given = {name: named.pop(name) for name in options & named.keys() if name not in declared}
-        execution = Execution(source.name, helpers, sites, given.get("key"), given.get("generator"))
+        key, generator = given.get("key"), given.get("generator")
+        execution = Execution(source.name, helpers, sites, key, generator, definition.values, definition.helpers)
         arguments, named = _with_defaults(definition, arguments, named)
         try:
             returned = body(execution, *arguments, **named)
@@ -109,12 +111,14 @@ def _compiled(
     lifted: frozenset[int] | None,
     device: frozenset[str] | None,
     given: frozenset[str] = frozenset(),
+    *,
+    values: bool = False,
 ) -> types.FunctionType:
     """Return the function with its lifted statements (all of them for None) rewritten; a helper has no `device`."""
     node = copy.deepcopy(source.node)
     pairs = list(zip(ast.walk(source.node), ast.walk(node), strict=True))
     chosen = None if lifted is None else frozenset(id(twin) for original, twin in pairs if id(original) in lifted)
-    rewriter = _Rewriter(source, changing_names(source, device), given)
+    rewriter = _Rewriter(source, changing_names(source, device), given, values=values)
     node.body = [_rewritten(statement, rewriter, chosen) for statement in node.body]
     node.decorator_list, node.returns = [], None
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
@@ -148,11 +152,14 @@ def _rewritten(node: ast.stmt, rewriter: _Rewriter, lifted: frozenset[int] | Non
 class _Rewriter(ast.NodeTransformer):
     """Turns Python's operators on elements into calls of the execution."""
 
-    def __init__(self, source: SourceFunction, changing: frozenset[str], given: frozenset[str]) -> None:
+    def __init__(
+        self, source: SourceFunction, changing: frozenset[str], given: frozenset[str], *, values: bool
+    ) -> None:
         """Take what names mean, those that may change from iteration to iteration, and those that no loop assigns.
 
-        What a helper is given is known where it is called.
+        What a helper is given is known where it is called. `values`: there are values with parts.
         """
+        self.values = values
         self.source, self.changing = source, changing
         self.captured = source.captured
         self.local = source.local
@@ -186,10 +193,12 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(found, types.FunctionType | int | float) and isinstance(node.ctx, ast.Load):
             return ast.copy_location(ast.Name(id=ast.unparse(node), ctx=ast.Load()), node)
         self.generic_visit(node)
+        if self.values and isinstance(node.ctx, ast.Load):
+            return self._run("attribute", node, node.value, ast.Constant(value=node.attr))
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        name = ast.Constant(value=BINARY[type(node.op)])
+        name = ast.Constant(value=BINARY.get(type(node.op), "matmul"))
         return self._run("binary", node, name, self._visited(node.left), self._visited(node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
@@ -198,6 +207,25 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.UnaryOp(op=node.op, operand=self._run("truth", node, operand)), node)
         names: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "bit_not"}
         return self._run("unary", node, ast.Constant(value=names[type(node.op)]), operand)
+
+    def visit_If(self, node: ast.If) -> ast.stmt:
+        node.test = self._tested(node.test)
+        node.body, node.orelse = [self.visit(item) for item in node.body], [self.visit(item) for item in node.orelse]
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        node.test, node.body = self._tested(node.test), self._visited(node.body)
+        node.orelse = self._visited(node.orelse)
+        return node
+
+    def _tested(self, node: ast.expr) -> ast.expr:
+        """Return a condition; values with parts are asked by their methods."""
+        if not self.values:
+            return self._visited(node)
+        if isinstance(node, ast.BoolOp):
+            node.values = [self._tested(item) for item in node.values]
+            return node
+        return self._run("truth", node, self._visited(node))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
@@ -233,10 +261,12 @@ class _Rewriter(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        name, value = ast.Constant(value=BINARY[type(node.op)]), self._visited(node.value)
+        name, value = ast.Constant(value=BINARY.get(type(node.op), "matmul")), self._visited(node.value)
         if isinstance(node.target, ast.Name):
             before = ast.copy_location(ast.Name(id=node.target.id, ctx=ast.Load()), node)
-            made: ast.stmt = ast.Assign(targets=[node.target], value=self._run("binary", node, name, before, value))
+            combined = self._run("binary", node, name, before, value)
+            combined.keywords = [ast.keyword("stored", ast.Constant(True))] if self.values else []
+            made: ast.stmt = ast.Assign(targets=[node.target], value=combined)
         elif isinstance(node.target, ast.Subscript):
             owner, index = self._visited(node.target.value), self._visited(node.target.slice)
             held = self._run("held", node, owner, index, ast.Constant(value=_root(node.target)))
@@ -288,7 +318,7 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def visit_While(self, node: ast.While) -> ast.stmt:
-        node.test = self._run("truth", node.test, self._visited(node.test))
+        node.test = self._run("truth", node.test, self._tested(node.test))
         turn = ast.Expr(value=self._run("turn", node))
         body: list[ast.stmt] = [self.visit(item) for item in node.body]
         node.body = [ast.fix_missing_locations(ast.copy_location(turn, node)), *body]

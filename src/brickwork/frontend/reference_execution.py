@@ -18,7 +18,10 @@ from brickwork.frontend.given_numbers import fits, overflow_text
 from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path, Place
 from brickwork.frontend.reference_loops import Nest, Turns, backward, counted, joined, turns_of
 from brickwork.frontend.reference_scalar import Scalar, convert, dtype_of, is_scalar, result, scalar
+from brickwork.frontend.reference_values import NOTHING, ReferenceValues
 from brickwork.frontend.rules import REDUCTIONS
+from brickwork.frontend.source import SourceFunction
+from brickwork.frontend.value_methods import NO_VALUES, Values
 from brickwork.ir import philox
 from brickwork.ir.dtypes import FLOAT32, INT64, UINT64, DType, value_dtype
 from brickwork.ir.scalar_semantics import narrow
@@ -68,14 +71,35 @@ class Element:
 class Held(Element):
     """An element that was read to be stored into: the left side of an augmented assignment."""
 
-    def __init__(self, owner: Any, indices: Any, name: str) -> None:
-        """Check the index and read."""
+    def __init__(self, owner: Any, indices: Any, name: str, combine: Callable[..., Any]) -> None:
+        """Check the index and read; `combine` computes."""
         super().__init__(owner, indices, name)
+        self.combine = combine
         self.before = _element(owner, self.indices) if is_tensor(owner) else owner[indices]
 
     def update(self, operator: str, value: Any) -> None:
         """Store what `operator` makes of the element and the value."""
-        self[0] = numbers.binary(operator, self.before, value)
+        self[0] = self.combine(operator, self.before, value)
+
+
+class Part:
+    """An item of a value with parts that is stored into by `__setitem__`."""
+
+    def __init__(self, execution: Execution, owner: Any, indices: Any) -> None:
+        """Read nothing yet."""
+        self.execution = execution
+        self.owner = owner
+        self.indices = indices
+
+    def __setitem__(self, zero: int, value: Any) -> None:
+        """Store."""
+        del zero
+        self.execution.put(self.owner, self.indices, value)
+
+    def update(self, operator: str, value: Any) -> None:
+        """Store what `operator` makes of the item and the value."""
+        before = self.execution.get(self.owner, self.indices, "")
+        self[0] = self.execution.binary(operator, before, value, stored=True)
 
 
 def _indices(tensor: Any, indices: Any, name: str) -> tuple[int, ...]:
@@ -116,9 +140,12 @@ class Execution:
         sites: Mapping[Path, int],
         key: Any,
         generator: Any,
+        values: Values = NO_VALUES,
+        sources: Mapping[types.FunctionType, SourceFunction] | None = None,
     ) -> None:
         """Begin outside of every loop."""
         self.name = name
+        self._values = ReferenceValues(values, sources or {}, self._inner)
         self._helpers = helpers
         self._sites = sites
         self._key: Any = key
@@ -129,8 +156,12 @@ class Execution:
 
     # ------------------------------------------------------------ values
 
-    def binary(self, name: str, left: Any, right: Any) -> Any:
-        """Return `left <name> right`; lists keep Python's own operators."""
+    def binary(self, name: str, left: Any, right: Any, *, stored: bool = False) -> Any:
+        """Return `left <name> right`; lists keep Python's own operators; `stored`: the left side is assigned to."""
+        if self._values.has(left, right):
+            found = self._values.binary(name, left, right, stored=stored)
+            if found is not NOTHING:
+                return found
         if isinstance(left, list | tuple) or isinstance(right, list | tuple):
             one, other = cast("Any", left), cast("Any", right)
             return one * other if name == "mul" else one + other
@@ -138,34 +169,64 @@ class Execution:
 
     def unary(self, name: str, operand: Any) -> Any:
         """Return a unary operator applied."""
+        if self._values.has(operand):
+            return self._values.special(operand, {"neg": "__neg__", "pos": "__pos__", "bit_not": "__invert__"}[name])
         return numbers.unary(name, operand)
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
         """Return a comparison."""
+        if self._values.has(left, right):
+            found = self._values.compare(name, left, right)
+            if found is not NOTHING:
+                return found
+            left, right = self._values.parts(left), self._values.parts(right)
+        if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+            return self._compare_items(name, cast("Sequence[Any]", left), cast("Sequence[Any]", right))
         return numbers.compare(name, left, right)
+
+    def _compare_items(self, name: str, left: Sequence[Any], right: Sequence[Any]) -> Any:
+        for one, other in zip(left, right, strict=False):
+            if not self.compare("eq", one, other):
+                return name == "ne" or (name != "eq" and self.compare(name, one, other))
+        return numbers.compare(name, len(left), len(right))
 
     def contains(self, item: Any, items: Any) -> bool:
         """Return `item in items`."""
-        return numbers.contains(item, items)
+        found = self._values.special(items, "__contains__", item)
+        if found is not NOTHING:
+            return self.truth(found)
+        return any(self.truth(self.compare("eq", item, one)) for one in self._values.items(items))
 
     def truth(self, value: Any) -> bool:
         """Return whether the value holds."""
+        if self._values.has(value):
+            return self._values.truth(value)
         return bool(scalar(value)) if is_scalar(value) else bool(value)
 
     def get(self, owner: Any, indices: Any, name: str) -> Any:
         """Return an element as a value, a view of lower rank, or the item of a list."""
         if not is_tensor(owner):
-            return owner[indices]
+            found = self._values.special(owner, "__getitem__", indices)
+            return owner[indices] if found is NOTHING else found
         found = _indices(owner, indices, name)
         return _element(owner, found) if len(found) == owner.ndim else owner[found]
 
-    def place(self, owner: Any, indices: Any, name: str) -> Element:
+    def place(self, owner: Any, indices: Any, name: str) -> Element | Part:
         """Return an element to store into."""
-        return Element(owner, indices, name)
+        return Part(self, owner, indices) if self._values.has(owner) else Element(owner, indices, name)
 
-    def held(self, owner: Any, indices: Any, name: str) -> Held:
+    def held(self, owner: Any, indices: Any, name: str) -> Held | Part:
         """Return an element to update."""
-        return Held(owner, indices, name)
+        return Part(self, owner, indices) if self._values.has(owner) else Held(owner, indices, name, self.binary)
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """Return an attribute."""
+        return self._values.attribute(owner, name)
+
+    def put(self, owner: Any, indices: Any, value: Any) -> None:
+        """Store an item of a value with parts."""
+        if self._values.special(owner, "__setitem__", indices, value) is NOTHING:
+            owner[indices] = value
 
     def given(self, value: Any) -> Any:
         """Return a number marked as one that the operator was given."""
@@ -189,7 +250,21 @@ class Execution:
             return function(*arguments, **named)
         if name in FOLDED and len(arguments) != 2:
             return self._folded(function, place, arguments, FOLDED[name])
+        if self._values.is_class(function):
+            with self._within(place):
+                return self._values.construct(function, arguments, named)
         owner = getattr(function, "__self__", None)
+        if self._values.has(owner) and getattr(function, "__func__", None) in self._helpers:
+            with self._within(place):
+                return self._inner(function.__func__, owner, *arguments, **named)
+        if self._values.has(function):
+            return self._values.special(function, "__call__", *arguments)
+        if name is not None:
+            found = self._values.builtin(name, arguments, named)
+            if found is not NOTHING:
+                return found
+            if name == "builtins.sum" and not is_tensor(arguments[0]):
+                return self._sum(*arguments, **named)
         formula = METHODS.get(getattr(function, "__name__", "")) if is_scalar(owner) else None
         if formula is not None:
             return self._helpers[formula](self, owner)
@@ -202,12 +277,26 @@ class Execution:
             return ruled(*arguments, **named)
         inner = helper(function)
         if inner is not None and inner in self._helpers:
-            before, self._path = self._path, (*self._path, place)
-            try:
-                return self._helpers[inner](self, *arguments, **named)
-            finally:
-                self._path = before
+            with self._within(place):
+                return self._inner(inner, *arguments, **named)
         return function(*arguments, **named)
+
+    @contextmanager
+    def _within(self, place: Place) -> Generator[None]:
+        before, self._path = self._path, (*self._path, place)
+        try:
+            yield
+        finally:
+            self._path = before
+
+    def _inner(self, function: types.FunctionType, /, *arguments: Any, **named: Any) -> Any:
+        """Run a rewritten function."""
+        return self._helpers[function](self, *arguments, **named)
+
+    def _sum(self, items: Any, start: Any = 0) -> Any:
+        for item in items:
+            start = self.binary("add", start, item)
+        return start
 
     def _folded(self, function: Any, place: Place, arguments: Sequence[Any], neutral: float) -> Any:
         found = arguments[0] if arguments else neutral
@@ -241,7 +330,7 @@ class Execution:
         """Return the items of a tensor or a tuple; an element is read when its iteration begins."""
         if is_tensor(value):
             return Turns(int(value.shape[0]), lambda turn: self.get(value, turn, "tensor"))
-        return turns_of(value)
+        return turns_of(self._values.items(value))
 
     def loop(self, steady: bool, head: Turns | Nest) -> Iterator[Any]:
         """Run over items, keeping count."""

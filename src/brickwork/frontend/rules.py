@@ -17,7 +17,7 @@ REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
         "define it so, or outside, and call it here",
     ),
     ast.AsyncFunctionDef: ("an operator cannot be asynchronous", "define a plain function outside and call it here"),
-    ast.ClassDef: ("a class cannot be defined inside an operator", "use plain local variables"),
+    ast.ClassDef: ("a class cannot be defined inside an operator", "define it outside, at the top of the file"),
     ast.AsyncFor: ("`async for` is not part of the language", "write a plain `for`"),
     ast.With: ("`with` is not part of the language", "do that outside the operator"),
     ast.AsyncWith: ("`async with` is not part of the language", "do that outside the operator"),
@@ -54,7 +54,8 @@ class WrongRankError(CompileError, TypeError):
 
 
 BUILTINS = frozenset(
-    "range len min max abs int float bool round pow divmod tuple list sum any all enumerate zip reversed".split()
+    "range len min max abs int float bool round pow divmod tuple list sum any all enumerate zip reversed isinstance "
+    "iter".split()
 )
 """The builtin functions that may be called on elements."""
 REDUCTIONS = {
@@ -76,7 +77,6 @@ INSTEAD = {
     "builtins.print": "leave it out, and step through `.python(...)` of the operator in a debugger; or print in the"
     " function before it is decorated",
     "builtins.str": "write an f-string as the message of the `assert`",
-    "builtins.isinstance": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
     "builtins.type": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
     "builtins.sorted": "write the loops of a sort",
     "builtins.map": "write a `for` loop, or `[f(v) for v in x]`",

@@ -19,6 +19,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, Missing, constant_items, intrinsic, is_tensor, resolve
 from brickwork.frontend.rules import error
 from brickwork.frontend.syntax import all_nodes
+from brickwork.frontend.value_classes import is_value, snapshot
 from brickwork.records import dataclass
 
 WRITTEN = "write it in a file or in a cell of a notebook: code at a prompt, or of `python -c`, leaves no source"
@@ -40,6 +41,8 @@ class SourceFunction:
     """The functions that were defined inside of it, or around and beside it."""
     around: types.FunctionType | None = None
     """The function that it was defined in."""
+    is_method: bool = False
+    """Whether its first parameter is the object whose method it is."""
     local: frozenset[str] = field(init=False)
     """Its parameters and every name that it assigns."""
 
@@ -223,6 +226,8 @@ def capture(function: types.FunctionType, node: ast.FunctionDef) -> dict[str, ob
 
 def frozen(found: object) -> object:
     """Return a copy of a list of constants, of which nobody else can change the items; anything else as it is."""
+    if is_value(found):
+        return snapshot(found)
     if constant_items(found) is None or not isinstance(found, list | tuple):
         return found
     items = cast("list[object] | tuple[object, ...]", found)

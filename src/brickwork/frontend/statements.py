@@ -7,9 +7,11 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
+from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import BINARY, binary
-from brickwork.frontend.evaluation_order import kept, kept_place, kept_value, settle
+from brickwork.frontend.asserts import lower_assert
+from brickwork.frontend.evaluation_order import kept, kept_place, settle
 from brickwork.frontend.expressions import (
     call_operand,
     condition,
@@ -35,21 +37,29 @@ from brickwork.frontend.lowering_state import (
     Variable,
     describe,
 )
+from brickwork.frontend.parts import as_record, binary_operand, item_of, items_of, store_item
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
 from brickwork.frontend.tensor_rebinding import is_whole, restore
-from brickwork.frontend.typing import Items, Operand, Value, View, is_none
-from brickwork.ir.build import add, cast, integer, logical_not, read
+from brickwork.frontend.typing import (
+    Items,
+    Operand,
+    Record,
+    Value,
+    View,
+    form_of,
+    is_none,
+    numbers_of,
+    parts_of,
+)
+from brickwork.ir.build import add, cast, integer, read
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import (
     Assign,
     Break,
     Cast,
-    Check,
     Constant,
     Continue,
     Expression,
-    Failure,
-    FailureKind,
     If,
     Statement,
     Store,
@@ -145,6 +155,10 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
     match target:
         case ast.Name():
             _assign_name(state, frame, target.id, found, loc)
+        case ast.Subscript() if (owner := _value_of(state, frame, target)) is not None:
+            position = len(state.block)
+            indices = index_operands(state, frame, target)
+            store_item(state, frame, owner, target, indices, kept(state, found, position, loc))
         case ast.Subscript():
             position = len(state.block)
             place = _place(state, frame, target)
@@ -154,6 +168,7 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
             else:
                 store(state, _element(place, loc), scalar(state, found, loc), loc)
         case ast.Tuple() | ast.List():
+            found = items_of(state, frame, found, target)
             if not isinstance(found, Items):
                 advice = advice_for(found, "unpack a tuple of that length")
                 raise error("BW101", f"{describe(found)} cannot be unpacked", loc, advice)
@@ -167,7 +182,23 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
             for part, item in _without_lists(state, frame, list(zip(parts, settled, strict=True)), loc):
                 assign_target(state, frame, part, item, loc)
         case _:
-            raise unassigned(target, frame.loc(target))
+            raise _unassigned(state, frame, target)
+
+
+def _unassigned(state: State, frame: Frame, target: ast.expr) -> CompileError:
+    """Return the refusal of an assignment to something that is no name and no element."""
+    owner = operand(state, frame, target.value) if isinstance(target, ast.Attribute) and state.values.kinds else None
+    if not isinstance(owner, Record) or not isinstance(target, ast.Attribute):
+        return unassigned(target, frame.loc(target))
+    message = f"`{ast.unparse(target)}` is stored into, and {describe(owner)} is a value here: others may hold it"
+    make = f"_replace({target.attr}=...)" if owner.is_tuple else None
+    name = ast.unparse(target.value)
+    advice = (
+        f"make a new one: `{name} = {name}.{make}`"
+        if make
+        else f"make a new one: `{name} = {owner.kind.__name__}(...)`"
+    )
+    return error("BW002", message, frame.loc(target), advice)
 
 
 def _without_lists(
@@ -227,13 +258,35 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
     found = settle(state, found, loc)
     if isinstance(found, Value) and _is_rounded(found.expression):
         found = Value(state.pin(found.expression, name), found.weak)
-    if isinstance(found, Items) and name in frame.several - frame.aliases and _are_numbers(found):
-        keys = tuple((frame.path, f"{name}[{number}]") for number in range(len(found.items)))
-        for key, item in zip(keys, found.items, strict=True):
-            state.assign(key, scalar(state, item, loc), loc)
-        frame.bindings[name] = Together(keys, found.site)
+    if is_together(frame, name, found):
+        frame.bindings[name] = bound_together(state, frame, name, found, loc)
         return
     _bind(state, frame, name, found, loc)
+
+
+def is_together(frame: Frame, name: str, found: Operand) -> bool:
+    """Return whether a name gets a variable for each number of what it is assigned."""
+    if name not in frame.several - frame.aliases:
+        return False
+    held = [*parts_of(found)]
+    return (isinstance(found, Record) or bool(held)) and all(isinstance(item, Value | Record | Items) for item in held)
+
+
+def bound_together(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> Together:
+    """Assign each number of a tuple or a value with parts to a variable."""
+    form = form_of(found)
+    for level in state.loops:
+        before = level.outer.get(name) if level.frame_path == frame.path else None
+        if isinstance(before, Together) and before.form != form:
+            advice = "use another name"
+            message = (
+                f"`{name}` is {describe(before.latest)} before the loop, and {describe(found)} of another form in it"
+            )
+            raise unsupported(message, loc, advice)
+    keys = tuple((frame.path, f"{name}[{number}]") for number, _ in enumerate(numbers_of(found)))
+    for key, item in zip(keys, numbers_of(found), strict=True):
+        state.assign(key, item, loc)
+    return Together(keys, form, found)
 
 
 def _is_rounded(expression: Expression) -> bool:
@@ -253,12 +306,8 @@ def _refuse_number(state: State, frame: Frame, name: str, loc: Location) -> None
             advice = f"store into it, `{name}[()] = ...`, or use another name" if not before.rank else advice
         elif not isinstance(before, Together) and is_none(before):
             advice = f"write `{name} = 0` and `found = False` before the loop, `found = True` here; test `not found`"
-        what = "a tuple" if isinstance(before, Together) else describe(before)
+        what = describe(before.latest if isinstance(before, Together) else before)
         raise unsupported(f"`{name}` is {what} before the loop, and a number in it", loc, advice)
-
-
-def _are_numbers(found: Items) -> bool:
-    return bool(found.items) and all(isinstance(item, Value) for item in found.items)
 
 
 def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
@@ -354,25 +403,46 @@ def _with_fraction(literal: Constant, converted: Expression, loc: Location) -> E
 
 
 def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -> None:
-    name = BINARY.get(type(node.op))
-    if name is None:
-        raise error("BW003", "`@` is not part of the language", loc, "write the loops of the product")
     if isinstance(node.target, ast.Name):
-        before = scalar(state, state.lookup(frame, node.target.id, loc), loc)
-        _assign_name(state, frame, node.target.id, _combine(state, frame, name, before, node.value, loc=loc), loc)
+        before = state.lookup(frame, node.target.id, loc)
+        _assign_name(state, frame, node.target.id, _combine(state, frame, node, before), loc)
+    elif isinstance(node.target, ast.Subscript) and (owner := _value_of(state, frame, node.target)) is not None:
+        indices = [settle(state, item, loc) for item in index_operands(state, frame, node.target)]
+        before = item_of(state, frame, owner, node.target, indices)
+        store_item(state, frame, owner, node.target, indices, _combine(state, frame, node, before))
     elif isinstance(node.target, ast.Subscript):
         view = _element(_place(state, frame, node.target), loc)
         element, position = load(state, view, frame.loc(node.target)), len(state.block)
-        combined = _combine(state, frame, name, element, node.value, loc=loc)
+        combined = scalar(state, _combine(state, frame, node, element), loc)
         store(state, kept_place(state, view, position), combined, loc)
     else:
-        raise unassigned(node.target, frame.loc(node.target))
+        raise _unassigned(state, frame, node.target)
 
 
-def _combine(state: State, frame: Frame, name: str, before: Value, right: ast.expr, *, loc: Location) -> Value:
-    position = len(state.block)
-    increment = value(state, frame, right)
-    return binary(state, name, kept_value(state, before, position), increment, loc)
+def _combine(state: State, frame: Frame, node: ast.AugAssign, before: Operand) -> Operand:
+    """Return the new value of `x += y`."""
+    loc, position = frame.loc(node), len(state.block)
+    before = _loaded(state, before, loc)
+    increment = operand(state, frame, node.value)
+    sides = kept(state, before, position, loc), increment
+    name = BINARY.get(type(node.op), "matmul")
+    if any(isinstance(side, Record) for side in sides) or name == "matmul":
+        left = ast.copy_location(ast.Name("left", ast.Load()), node)
+        whole = ast.copy_location(ast.BinOp(left, node.op, node.value), node)
+        return binary_operand(state, frame, name, sides, whole, stored=True)
+    right = scalar(state, increment, frame.loc(node.value))
+    return binary(state, name, scalar(state, sides[0], loc), right, loc)
+
+
+def _loaded(state: State, found: Operand, loc: Location) -> Operand:
+    return load(state, found, loc) if isinstance(found, View) and found.rank == 0 else found
+
+
+def _value_of(state: State, frame: Frame, target: ast.Subscript) -> Record | None:
+    """Return what `v[i] = x` stores into where it is a value with parts."""
+    if not state.values.kinds or not isinstance(target.value, ast.Name | ast.Attribute):
+        return None
+    return as_record(operand(state, frame, target.value))
 
 
 # ---------------------------------------------------------------- control flow
@@ -453,51 +523,6 @@ def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
         lower_else(state, frame, Else(node.orelse, flag, level.exits, position, loc), lower_statements)
 
 
-def lower_assert(state: State, frame: Frame, node: ast.Assert) -> None:
-    """Lower an assert; an f-string's values are evaluated only if it is about to fail."""
-    loc = frame.loc(node)
-    test = condition(state, frame, node.test)
-    if isinstance(test, Constant) and test.value:
-        return
-    message, values = f"assert {_escape(ast.unparse(node.test))}", ()
-    block: list[Statement] = []
-    with state.into(block):
-        if node.msg is not None:
-            message, values = _message(state, frame, node.msg)
-    failure = Failure(FailureKind.ASSERTION, message)
-    if block:
-        test = state.pin(test, "holds")
-        check = Check(condition=test, failure=failure, values=values, loc=loc)
-        state.emit(If(condition=logical_not(test), then=(*block, check), loc=loc))
-    else:
-        state.emit(Check(condition=test, failure=failure, values=values, loc=loc))
-
-
-def _escape(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def _message(state: State, frame: Frame, node: ast.expr) -> tuple[str, tuple[Expression, ...]]:
-    """Return an assert's message as a template and the values in it."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _escape(node.value), ()
-    if not isinstance(node, ast.JoinedStr):
-        raise error("BW002", "the message of an assert is a text", frame.loc(node), "write a string or an f-string")
-    parts: list[str] = []
-    values: list[Expression] = []
-    for part in node.values:
-        if isinstance(part, ast.Constant):
-            parts.append(_escape(str(part.value)))
-        elif isinstance(part, ast.FormattedValue):
-            form = ast.unparse(part.format_spec)[2:-1] if part.format_spec is not None else ""
-            parts.append(f"{{{len(values)}{':' + form if form else ''}}}")
-            number = value(state, frame, part.value).expression
-            values.append(state.pin(number) if not state.is_fixed(number) else number)
-    if len(values) > 8:
-        raise error("BW013", "more than eight values in a message", frame.loc(node), "leave some out")
-    return "".join(parts), tuple(values)
-
-
 # ---------------------------------------------------------------- returning from a helper's loop
 
 
@@ -508,15 +533,12 @@ def _return_from_loop(state: State, frame: Frame, returning: Returning, node: as
         found: Operand = Items(())
     else:
         found = settle(state, operand(state, frame, node.value), loc)
-    several = isinstance(found, Items)
-    values = found.items if isinstance(found, Items) else (found,)
-    count = len(values) if several else None
-    if returning.met and returning.count != count:
-        message = "the returns of a loop differ in how many values they give"
+    if returning.form is not None and form_of(returning.form) != form_of(found):
+        message = "the returns of a loop differ in what they give"
         raise error("BW101", message, loc, "return the same kind of value everywhere")
-    returning.count, returning.met = count, True
-    for number, item in enumerate(values):
-        state.assign(returned_key(frame, number), scalar(state, item, loc), loc)
+    returning.form = found
+    for number, item in enumerate(numbers_of(found)):
+        state.assign(returned_key(frame, number), item, loc)
     state.emit(Assign(symbol=returning.flag, value=Constant(value=True, dtype=BOOL), loc=loc))
     _break(state, loc)
 

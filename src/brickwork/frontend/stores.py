@@ -6,10 +6,10 @@ import ast
 import types
 from collections.abc import Iterator, Mapping
 
-from brickwork.frontend.environment import helper, resolve
 from brickwork.frontend.loop_heads import sources
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
+from brickwork.frontend.value_methods import meant, parameters
 
 
 def stored_parameters(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> frozenset[str]:
@@ -70,21 +70,17 @@ def _direct(source: SourceFunction) -> Iterator[str]:
 def _by_helpers(
     source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
 ) -> Iterator[str]:
-    local = source.local
     for node in all_nodes(source.node):
         if not isinstance(node, ast.Call):
             continue
-        called = helper(resolve(node.func, source.captured, local))
-        if called is None or called not in helpers:
-            continue
-        inner = helpers[called]
-        names = [item.arg for item in (*inner.node.args.posonlyargs, *inner.node.args.args)]
-        pairs = [*zip(names, node.args, strict=False), *((item.arg, item.value) for item in node.keywords)]
-        written = _stored(inner, helpers, chain)
-        for name, argument in pairs:
-            found = root(argument)
-            if name in written and found is not None:
-                yield found
+        for inner in meant(node, source, helpers):
+            names = parameters(inner)
+            pairs = [*zip(names, node.args, strict=False), *((item.arg, item.value) for item in node.keywords)]
+            written = _stored(inner, helpers, chain)
+            for name, argument in pairs:
+                found = root(argument)
+                if name in written and found is not None:
+                    yield found
 
 
 def _flows(source: SourceFunction) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.lowering_state import Binding, Frame, State
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.typing import Items, View
+from brickwork.frontend.typing import View, parts_of
 from brickwork.ir.build import apply, integer, read
 from brickwork.ir.dtypes import INT64, value_dtype
 from brickwork.ir.nodes import (
@@ -91,8 +91,8 @@ def _refuse(frame: Frame, moves: Mapping[Tensor, Tensor], names: Mapping[Tensor,
 
 
 def _touches(binding: Binding, moves: Mapping[Tensor, Tensor]) -> bool:
-    if isinstance(binding, Items):
-        return any(_touches(item, moves) for item in binding.items)
+    if parts := parts_of(binding):
+        return any(_touches(item, moves) for item in parts)
     return isinstance(binding, View) and binding.tensor in moves
 
 

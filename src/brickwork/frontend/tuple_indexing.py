@@ -6,6 +6,7 @@ Few items are chosen among by comparing; more are a constant table in memory if 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from brickwork.diagnostics.location import Location
@@ -13,7 +14,7 @@ from brickwork.frontend.arithmetic import is_nonnegative, meet
 from brickwork.frontend.indexing import index, load, scalar
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.frontend.typing import Items, Operand, Record, Value, View, form_of, parts_of
 from brickwork.ir.build import add, apply, cast, constant, integer, select
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, FailureKind, Local, Tensor, TensorType
@@ -110,6 +111,9 @@ def choose(state: State, items: Sequence[Operand], position: Expression, loc: Lo
             advice = "make them of one length, or pass a tensor"
             raise error("BW103", "the items indexed by a variable differ in length", loc, advice)
         return Items(tuple(choose(state, column, position, loc) for column in zip(*lists, strict=True)))
+    if isinstance(first, Record) and all(form_of(item) == form_of(first) for item in items):
+        columns = zip(*(parts_of(item) for item in items), strict=True)
+        return replace(first, parts=tuple(choose(state, column, position, loc) for column in columns))
     if not all(isinstance(item, Value) for item in items):
         found = next(item for item in items if not isinstance(item, Value))
         advice = "index it by a literal integer, or run over it with `for`"

@@ -6,8 +6,9 @@ they take its type. Division of integers gives a weak float64.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from brickwork.frontend.random_sites import Path
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
@@ -83,6 +84,24 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """A value with parts: an instance of a class, and what each of its attributes is."""
+
+    kind: type[Any]
+    names: tuple[str, ...]
+    parts: tuple[Operand, ...]
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether this is a NamedTuple."""
+        return issubclass(self.kind, tuple)
+
+    def part(self, name: str) -> Operand | None:
+        """Return what an attribute is, or None if it has not been set."""
+        return self.parts[self.names.index(name)] if name in self.names else None
+
+
+@dataclass(frozen=True, slots=True)
 class ElementType:
     """A dtype as a value: `x.dtype`, `torch.float32`."""
 
@@ -111,7 +130,46 @@ class Absent:
     name: str
 
 
-Operand: TypeAlias = Value | View | Items | ElementType | Opaque | Nothing | Absent
+Operand: TypeAlias = Value | View | Items | Record | ElementType | Opaque | Nothing | Absent
+
+PART = Opaque("a number")
+"""What stands for a number in the form of an operand."""
+
+
+def with_parts(found: Operand, change: Callable[[Operand], Operand], *, keep_sites: bool = True) -> Operand:
+    """Return a tuple, list or value with parts with each item changed; anything else as it is."""
+    match found:
+        case Items():
+            return Items(tuple(map(change, found.items)), found.site if keep_sites else None)
+        case Record():
+            return Record(found.kind, found.names, tuple(map(change, found.parts)))
+        case _:
+            return found
+
+
+def parts_of(found: object) -> tuple[Operand, ...]:
+    """Return what a tuple, list or value with parts is made of; nothing for anything else."""
+    return found.items if isinstance(found, Items) else found.parts if isinstance(found, Record) else ()
+
+
+def numbers_of(found: Operand) -> Iterator[Value]:
+    """Yield the numbers that an operand holds, in order."""
+    if isinstance(found, Value):
+        yield found
+    for part in parts_of(found):
+        yield from numbers_of(part)
+
+
+def form_of(found: Operand) -> Operand:
+    """Return an operand without its numbers: two of one form differ in numbers alone."""
+    return PART if isinstance(found, Value) else with_parts(found, form_of, keep_sites=False)
+
+
+def with_numbers(found: Operand, numbers: Iterator[Value], *, keep_sites: bool = True) -> Operand:
+    """Return an operand of this form with other numbers."""
+    if isinstance(found, Value) or found == PART:
+        return next(numbers)
+    return with_parts(found, lambda part: with_numbers(part, numbers, keep_sites=keep_sites), keep_sites=keep_sites)
 
 
 def is_none(operand: Operand | None) -> bool:

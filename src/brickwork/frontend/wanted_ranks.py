@@ -16,12 +16,13 @@ from brickwork.diagnostics.diagnostic import Diagnostic, Note
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.definition import Definition
-from brickwork.frontend.environment import helper, intrinsic, resolve
+from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.loop_heads import sources
 from brickwork.frontend.lowering_state import dimensions
 from brickwork.frontend.ranks import asked, branches_by_rank, indexed, least_ranks
 from brickwork.frontend.rules import WrongRankError
 from brickwork.frontend.source import SourceFunction, rebound_names
+from brickwork.frontend.value_methods import meant
 from brickwork.ir.nodes import TensorType
 from brickwork.ir.signature import ArgumentType, Signature, TensorListType
 from brickwork.language.math import is_pointwise, is_without_formula
@@ -201,11 +202,11 @@ def _least(
     ranks = dict(least_ranks(source.node, is_like))
     for node in ast.walk(source.node):
         if isinstance(node, ast.Call):
-            called = helper(resolve(node.func, source.captured, local))
-            inner = helpers.get(called) if called is not None else None
-            if inner is not None and inner not in seen:
+            for inner in meant(node, source, helpers):
+                if inner in seen:
+                    continue
                 below = _least(inner, helpers, (*seen, source))
-                names = [*_arguments(inner)]
+                names = [*_arguments(inner)][inner.is_method :]
                 given = [*zip(names, node.args, strict=False), *((item.arg, item.value) for item in node.keywords)]
                 for parameter, argument in given:
                     _add(ranks, argument, below.get(parameter or "", 0))

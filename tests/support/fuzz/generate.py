@@ -8,6 +8,7 @@ asserts may fail; one in four computes with integers alone, which may be any, as
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 from support.fuzz.carried import carried_nest
@@ -58,7 +59,14 @@ def case_of_seed(seed: int) -> Case:
     if not any(isinstance(item, TensorArgument) and item.base for item in arguments):
         arguments = _shared(scope, arguments, result)
     last = () if given is None else (given,)
-    return Case(_source(scope, writer.lines, result, whole=whole), (*arguments, *numbers, *last), seed)
+    source_text = _with_pairs(_source(scope, writer.lines, result, whole=whole), seed)
+    return Case(source_text, (*arguments, *numbers, *last), seed)
+
+
+def _with_pairs(text: str, seed: int) -> str:
+    """Let some helpers compute with values with parts; the seed's other choices stay as they are."""
+    own = random.Random(f"pairs {seed}")
+    return re.sub(r"(?<!def )\bmix\(", lambda _: "mix_pairs(" if own.random() < 0.5 else "mix(", text)
 
 
 def _start(source: random.Random, sizes: list[int], *, failing: bool) -> int:
@@ -83,7 +91,7 @@ def _source(scope: Scope, lines: list[str], result: str | None, *, whole: bool) 
         f"    s, t, k = {'0' if whole else '0.0'}, 0, 1",
     ]
     end = [f"    return {'result, torch.zeros_like(result)' if both else 'result'}"] if result else []
-    imports = "import math\nfrom typing import Optional\n\nimport torch\n\nimport brickwork as bw\n"
+    imports = "import math\nfrom typing import NamedTuple, Optional\n\nimport torch\n\nimport brickwork as bw\n"
     return "\n".join((imports, "", HELPERS, "", head, *begin, *lines, *end, ""))
 
 

@@ -33,6 +33,44 @@ def parity(a):
     while rest > 1:
         rest -= 2
     return rest
+
+
+class Pair(NamedTuple):
+    """Two numbers that are added as one."""
+
+    first: float
+    second: float
+
+    def __add__(self, other):
+        return Pair(self.first + other.first, self.second - other.second)
+
+    @property
+    def least(self):
+        return min(self.first, self.second)
+
+
+class Span:
+    """Two pairs in order."""
+
+    def __init__(self, low, high):
+        self.low = low
+        self.high = high
+        if high.first < low.first:
+            self.low, self.high = high, low
+
+    def __contains__(self, pair):
+        return self.low.first <= pair.first <= self.high.first
+
+
+def mix_pairs(a, b):
+    """Values with parts in a loop and in branches."""
+    pair = Pair(a, b)
+    span = Span(pair, Pair(b, a))
+    for turn in range(2):
+        pair = pair + Pair(turn, b)
+        if pair not in span:
+            span = Span(span.low, pair)
+    return clamp(span.high.least + span.low.second, -40, 40)
 '''
 _EDGES = ("2**31 + 5", "-(2**31) - 1", "2**62 + 3", "2**63 - 1", "-(2**63) + 1", "7", "-3")
 

@@ -1,0 +1,76 @@
+"""Literals and captured values as operands: numbers, tuples, texts, dtypes, and values with parts."""
+
+from __future__ import annotations
+
+import enum
+import types
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.environment import constant_items, is_number, is_tensor, torch_dtype
+from brickwork.frontend.rules import error
+from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Record, Value
+from brickwork.frontend.value_classes import attributes_of, is_value
+from brickwork.ir.build import constant
+from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
+
+NOT_IMPLEMENTED = Opaque("NotImplemented")
+"""What the method of an operator returns that does not take the other operand."""
+
+
+def captured_operand(found: object, name: str, loc: Location) -> Operand:
+    """Return a literal or a captured value."""
+    if is_value(found):
+        parts = attributes_of(found)
+        return Record(
+            type(found), tuple(parts), tuple(_part(item, f"{name}.{key}", loc) for key, item in parts.items())
+        )
+    items = constant_items(found)
+    if items is not None:
+        return Items(tuple(captured_operand(item, name, loc) for item in items))
+    if is_number(found):
+        return _number(found, loc)
+    dtype = torch_dtype(found)
+    if dtype in DTYPES:
+        return ElementType(DTYPES[dtype])
+    if found is None or isinstance(found, str):
+        return Opaque("None") if found is None else Opaque("a text", found)
+    if found is NotImplemented:
+        return NOT_IMPLEMENTED
+    if is_tensor(found):
+        raise error("BW006", f"`{name}` is a captured tensor", loc, "pass it as an argument")
+    message = f"`{name}` is of type {type(found).__name__}, which cannot be compiled in"
+    raise error("BW006", message, loc, _instead_of_object(found, name))
+
+
+def _part(found: object, name: str, loc: Location) -> Operand:
+    """Return an attribute of a captured value with parts; one that is of no use is refused where it is used."""
+    known = is_value(found) or is_number(found) or constant_items(found) is not None or torch_dtype(found) in DTYPES
+    if known or found is None or isinstance(found, str):
+        return captured_operand(found, name, loc)
+    return Opaque(f"`{name}`, which is of type {type(found).__name__}")
+
+
+def _instead_of_object(found: object, name: str) -> str:
+    """Return what to write for an object that is captured, or for a literal that is no number."""
+    if isinstance(found, complex):
+        return "compute with the real and the imaginary part"
+    numbers = [key for key, item in vars(found).items() if is_number(item)] if hasattr(found, "__dict__") else []
+    if isinstance(found, enum.Enum):
+        return f"write the number that it stands for, `{name}.value`"
+    if numbers and not isinstance(found, type | types.ModuleType):
+        return f"write the attributes that are numbers, such as `{name}.{numbers[0]}`"
+    if callable(found):
+        return f"call it here: `{name}(...)`"
+    return "capture numbers and functions; pass the rest as arguments"
+
+
+def _number(found: object, loc: Location) -> Value:
+    if isinstance(found, bool):
+        return Value(constant(found, BOOL, loc))
+    if isinstance(found, int):
+        if not -(1 << 63) <= found < 1 << 63:
+            raise error("BW003", f"{found} does not fit in 64 bits", loc, "write it as a float")
+        return Value(constant(found, INT64, loc), weak=True, given=True)
+    if isinstance(found, float):
+        return Value(constant(found, FLOAT64, loc), weak=True, given=True)
+    return Value(constant(0, INT64))

@@ -1,0 +1,113 @@
+"""Comparisons of operands that are lowered: numbers, tuples, values with parts, element types, texts and None."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from brickwork.frontend.arithmetic import COMPARE, compare
+from brickwork.frontend.captured_operands import NOT_IMPLEMENTED
+from brickwork.frontend.indexing import load, scalar
+from brickwork.frontend.lowering_state import Frame, State, describe, truth
+from brickwork.frontend.parts import items_of, special
+from brickwork.frontend.rules import error
+from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Record, Value, View, is_none
+from brickwork.frontend.value_classes import MIRRORED, is_compared_by_parts, is_ordered_by_parts
+from brickwork.ir.build import apply, constant, logical_not, select
+from brickwork.ir.dtypes import BOOL
+from brickwork.ir.nodes import Expression
+
+
+def link(state: State, frame: Frame, node: ast.expr, operator: ast.cmpop, sides: tuple[Operand, Operand]) -> Value:
+    """Return one comparison."""
+    left, right = sides
+    loc = frame.loc(node)
+    if isinstance(operator, ast.In | ast.NotIn):
+        return _contained(state, frame, node, sides, present=isinstance(operator, ast.In))
+    if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
+        equal = isinstance(operator, ast.Eq | ast.Is)
+        if is_none(left) or is_none(right):
+            return Value(constant((is_none(left) and is_none(right)) is equal, BOOL, loc))
+        if isinstance(left, ElementType | Opaque) and isinstance(right, ElementType | Opaque):
+            return Value(constant((left == right) is equal, BOOL, loc))
+    name = COMPARE.get(type(operator))
+    if isinstance(operator, ast.Is | ast.IsNot) and isinstance(left, Items) and isinstance(right, Items):
+        name = "eq" if isinstance(operator, ast.Is) else "ne"
+    if name is not None and (isinstance(left, Record) or isinstance(right, Record)):
+        return Value(_of_records(state, frame, node, name, sides))
+    if isinstance(left, Items) and isinstance(right, Items) and name is not None:
+        return Value(_of_items(state, frame, node, name, (left.items, right.items)))
+    if name is None:
+        raise error("BW003", "`is` is not part of the language", loc, "compare with ==")
+    one, other = scalar(state, left, loc), scalar(state, right, loc)
+    return compare(name, one, other, loc)
+
+
+def _contained(state: State, frame: Frame, node: ast.expr, sides: tuple[Operand, Operand], *, present: bool) -> Value:
+    """Return whether a number, text or value with parts is one of a tuple's."""
+    item, items = sides
+    loc = frame.loc(node)
+    own = special(state, frame, items, "__contains__", node, item)
+    if own is not None:
+        found = truth(scalar(state, own, loc), loc)
+        return Value(found if present else logical_not(found, loc))
+    items = items_of(state, frame, items, node)
+    if not isinstance(items, Items):
+        raise error("BW003", f"`in` takes a tuple, not {describe(items)}", loc, "compare with ==, or write a loop")
+    wanted = load(state, item, loc) if isinstance(item, View) and item.is_element else item
+    found = constant(False, BOOL, loc)
+    for one in items.items:
+        equal = link(state, frame, node, ast.Eq(), (wanted, one)).expression
+        found = apply("logical_or", found, equal, loc=loc)
+    return Value(found if present else logical_not(found, loc))
+
+
+def _of_records(state: State, frame: Frame, node: ast.expr, name: str, sides: tuple[Operand, Operand]) -> Expression:
+    """Return how values with parts compare: by their methods, or attribute by attribute."""
+    loc = frame.loc(node)
+    left, right = sides
+    for owner, called, other in ((left, name, right), (right, MIRRORED[name], left)):
+        found = special(state, frame, owner, f"__{called}__", node, other)
+        if found is not None and found != NOT_IMPLEMENTED:
+            return state.fix(truth(scalar(state, found, loc), loc))
+    own = isinstance(left, Record) and special(state, frame, left, "__eq__", node, right) if name == "ne" else None
+    if isinstance(own, Value):
+        return state.fix(logical_not(truth(own, loc), loc))
+    pair = [
+        item.parts if isinstance(item, Record) else item.items if isinstance(item, Items) else None for item in sides
+    ]
+    kinds = {item.kind for item in sides if isinstance(item, Record)}
+    by_parts = is_compared_by_parts if name in {"eq", "ne"} else is_ordered_by_parts
+    alike = all(issubclass(kind, tuple) for kind in kinds) or {type(item) for item in sides} == {Record}
+    if pair[0] is not None and pair[1] is not None and alike and len(kinds) == 1 and all(map(by_parts, kinds)):
+        return _of_items(state, frame, node, name, (pair[0], pair[1]))
+    message = f"{describe(left)} and {describe(right)} do not compare"
+    kind = next(iter(kinds)).__name__
+    raise error("BW101", message, loc, f"define `__{name}__` in `{kind}`, or compare the attributes")
+
+
+def _of_items(
+    state: State,
+    frame: Frame,
+    node: ast.expr,
+    name: str,
+    sides: tuple[Sequence[Operand], Sequence[Operand]],
+) -> Expression:
+    """Return how two tuples compare: as their first items that differ do."""
+    loc = frame.loc(node)
+    if name in {"eq", "ne"}:
+        result: Expression = constant(len(sides[0]) == len(sides[1]), BOOL, loc)
+        for pair in zip(*sides, strict=False):
+            equal = link(state, frame, node, ast.Eq(), pair).expression
+            result = apply("logical_and", result, equal, loc=loc)
+        return result if name == "eq" else logical_not(result, loc)
+    left, right = sides
+    if not left or not right:
+        lengths = {"lt": len(left) < len(right), "le": len(left) <= len(right)}
+        lengths |= {"gt": len(left) > len(right), "ge": len(left) >= len(right)}
+        return constant(lengths[name], BOOL, loc)
+    first = (left[0], right[0])
+    rest = _of_items(state, frame, node, name, (left[1:], right[1:]))
+    equal = link(state, frame, node, ast.Eq(), first).expression
+    operator = next(kind for kind, text in COMPARE.items() if text == name)()
+    return select(equal, rest, link(state, frame, node, operator, first).expression, loc)

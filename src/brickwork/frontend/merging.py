@@ -1,0 +1,109 @@
+"""Where branches meet: the operand of the one that a condition chooses, be it a number, a tuple or a value."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.arithmetic import meet
+from brickwork.frontend.indexing import load
+from brickwork.frontend.lowering_state import State, describe
+from brickwork.frontend.rules import error
+from brickwork.frontend.typing import (
+    Operand,
+    Value,
+    View,
+    form_of,
+    is_none,
+    join,
+    numbers_of,
+    parts_of,
+    with_numbers,
+    with_parts,
+)
+from brickwork.ir.build import cast, read, select
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import Assign, Constant, Expression, If, Statement
+from brickwork.ir.walk import walk
+
+Branch: TypeAlias = tuple[list[Statement], Value]
+Alternative: TypeAlias = tuple[list[Statement], Operand | None]
+
+
+def is_speculative(branch: Branch) -> bool:
+    """Return whether a branch can be evaluated where Python would not: no statement, no access, no long work."""
+    block, result = branch
+    return not block and len([*walk(result.expression)]) <= 24 and effects(result.expression).plain
+
+
+def merge(state: State, test: Expression, then: Branch, otherwise: Branch, loc: Location) -> Value:
+    """Return the value of the branch that `test` chooses."""
+    kind = meet(then[1], otherwise[1], loc)
+    values = [cast(branch[1].expression, kind.dtype, loc) for branch in (then, otherwise)]
+    if is_speculative(then) and is_speculative(otherwise):
+        result = select(test, values[0], values[1], loc)
+        if all(item in state.nonnegative or _is_natural(item) for item in values):
+            state.nonnegative.add(result)
+        return Value(result, kind.weak)
+    symbol = state.symbol("choice", kind.dtype)
+    blocks = [
+        (*branch[0], Assign(symbol=symbol, value=item, loc=loc))
+        for branch, item in zip((then, otherwise), values, strict=True)
+    ]
+    state.emit(If(condition=test, then=blocks[0], otherwise=blocks[1], loc=loc))
+    state.invariant.add(symbol)
+    return Value(read(symbol, loc), kind.weak)
+
+
+def merge_operands(
+    state: State, test: Expression, then: Alternative, otherwise: Alternative, loc: Location
+) -> Operand | None:
+    """Return the operand of the branch that `test` chooses; both must be of one kind."""
+    left, right = (None if found is None else _loaded(state, found, loc) for found in (then[1], otherwise[1]))
+    if isinstance(left, Value) and isinstance(right, Value):
+        return merge(state, test, (then[0], left), (otherwise[0], right), loc)
+    if left is not None and right is not None and parts_of(left) and form_of(left) == form_of(right):
+        return _merge_parts(state, test, (then[0], left), (otherwise[0], right), loc)
+    if left == right:
+        state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
+        return left
+    message = f"one branch returns {describe(left)}, the other {describe(right)}"
+    advice = "return the same kind of value from each branch"
+    if left is None or right is None:
+        advice = "return a value on every path: end the function with a `return` that has one"
+    elif is_none(left) or is_none(right):
+        advice = "use a number in place of None, and a flag that says whether it counts"
+    raise error("BW101", message, loc, advice)
+
+
+def _loaded(state: State, found: Operand, loc: Location) -> Operand:
+    """Return an operand with the elements in it read."""
+    if isinstance(found, View) and found.is_element:
+        return load(state, found, loc)
+    return with_parts(found, lambda part: _loaded(state, part, loc))
+
+
+def _merge_parts(
+    state: State,
+    test: Expression,
+    then: tuple[list[Statement], Operand],
+    otherwise: tuple[list[Statement], Operand],
+    loc: Location,
+) -> Operand:
+    """Return a tuple or a value with parts, with each number from the branch that `test` chooses."""
+    results: list[Value] = []
+    for one, other in zip(numbers_of(then[1]), numbers_of(otherwise[1]), strict=True):
+        kind = join(one.type, other.type)
+        if kind is None:
+            raise error("BW101", f"{one.type} and {other.type} do not mix", loc, "write int(...) around the uint64 one")
+        symbol = state.symbol("choice", kind.dtype)
+        for block, item in ((then[0], one), (otherwise[0], other)):
+            block.append(Assign(symbol=symbol, value=cast(item.expression, kind.dtype, loc), loc=loc))
+        state.invariant.add(symbol)
+        results.append(Value(read(symbol, loc), kind.weak))
+    state.emit(If(condition=test, then=tuple(then[0]), otherwise=tuple(otherwise[0]), loc=loc))
+    return with_numbers(then[1], iter(results), keep_sites=False)
+
+
+def _is_natural(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and expression.value >= 0
