@@ -63,7 +63,10 @@ def test_a_matrix_product_by_rows_runs_in_lanes_along_its_rows() -> None:
     a, b = torch.randn(19, 7), torch.randn(7, 37)
     same(matmul_rows, a @ b, a, b)
     told = matmul_rows.explain(a, b)
-    rows, columns, depth = (line for line in told.splitlines() if line.strip().startswith("for "))
+    heads = [line for line in told.splitlines() if line.strip().startswith("for ")]
+    assert [line.partition(": ")[2].partition(" tiles")[0] for line in heads[:2]] == ["in parallel by"] * 2
+    assert "terms whose factors are packed" in heads[2]
+    rows, columns, depth = heads[3:]
     assert "in parallel, 4 together, then 2" in rows
     assert "vectorised" in columns
     assert "in order" in depth

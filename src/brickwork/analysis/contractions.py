@@ -75,8 +75,13 @@ class Contraction:
 
 
 @legality
-def find_contraction(body: Block, rows: Names, columns: Names) -> Contraction | None:
-    """Return the contraction in the body of a nest; its first factor goes with `rows`, its second with `columns`."""
+def find_contraction(
+    body: Block, rows: Names, columns: Names, dtypes: frozenset[DType] = frozenset({FLOAT32})
+) -> Contraction | None:
+    """Return the contraction in the body of a nest; its first factor goes with `rows`, its second with `columns`.
+
+    `dtypes` are those that it may sum up in.
+    """
     place = next((place for place, item in enumerate(body) if isinstance(item, For)), None)
     if place is None:
         return None
@@ -87,7 +92,7 @@ def find_contraction(body: Block, rows: Names, columns: Names) -> Contraction | 
     sums, symbol, product, masks = found
     deep = frozenset(loop.index for loop in sums)
     names = _Names(rows, columns, deep, _origins(before))
-    if symbol.dtype is not FLOAT32 or symbol in read_symbols(product) or not names.are_fixed(sums):
+    if symbol.dtype not in dtypes or symbol in read_symbols(product) or not names.are_fixed(sums):
         return None
     stored = {node.tensor for node in statements(after) if isinstance(node, Store)}
     if any(isinstance(node, Load) and node.tensor in stored for node in walk((product, *masks))):
@@ -195,7 +200,7 @@ def _accumulation(
                 return None
             values[item.symbol] = substitute(item.value, values)
         match last:
-            case For() if not masks and not ahead:
+            case For() if not ahead:
                 loops.append(last)
                 block = last.body
             case If(condition=condition, then=then, otherwise=()):

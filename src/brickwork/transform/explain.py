@@ -44,7 +44,7 @@ from brickwork.transform.privatise_reductions import copied_version
 from brickwork.transform.register_lists import goes_over, list_version
 from brickwork.transform.replicate_reductions import copies_version
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
-from brickwork.transform.schedule.schedule import Rfactor, Schedule
+from brickwork.transform.schedule.schedule import Contract, Rfactor, Schedule
 from brickwork.transform.spelling import spelled
 from brickwork.transform.split_reductions import split_version
 from brickwork.transform.wavefront import diagonals
@@ -335,6 +335,8 @@ def _moves(loop: Loop, nests: _Nests) -> Iterator[str]:
 def _how(loop: Loop, view: _View) -> _Way | None:
     """Return how a processor runs a loop."""
     index, schedule = loop.node.index, view.schedule
+    if packed := _of_panels(index, schedule):
+        return _Way(packed, Role.SEQUENTIAL.value if packed.startswith("in order") else Role.PARALLEL.value)
     parts: list[str] = []
     owner = next((item.loop for item in schedule.verbs if index in schedule.flat(item.loop)), None)
     if owner is not None and owner != index:
@@ -363,6 +365,18 @@ def _how(loop: Loop, view: _View) -> _Way | None:
         parts.append(f"as one loop over {names}")
     role = " ".join(roles) or Role.SEQUENTIAL.value
     return _Way(", ".join(parts), role, max(width, 1), factors[0] if factors else 1) if parts else None
+
+
+def _of_panels(index: Symbol, schedule: Schedule) -> str:
+    """Return how a processor runs a loop of a contraction; empty for other loops."""
+    for item in schedule.verbs:
+        if isinstance(item, Contract) and index in item.rows:
+            return f"in parallel by tiles of {item.height} rows, {item.down} together"
+        if isinstance(item, Contract) and index in item.columns:
+            return f"in parallel by tiles of {item.width} columns, vectorised by {item.across}"
+        if isinstance(item, Contract) and index == item.depth:
+            return f"in order, by blocks of {item.staged} terms whose factors are packed"
+    return ""
 
 
 def _how_on_grid(loop: Loop, schedule: Schedule) -> _Way | None:

@@ -194,7 +194,7 @@ def refusal(block: Block, verb: Verb, context: Context) -> str | None:
         case Unroll():
             return unroll.refusal(block, verb, context)
         case Contract():
-            return "tiles of a contraction are for GPUs, and the compiler chooses them"
+            return "the compiler chooses the tiles of a contraction"
 
 
 def in_order_where_short(schedule: Schedule, windows: Collection[Symbol]) -> Schedule:

@@ -62,6 +62,7 @@ from brickwork.transform.schedule.contract import contraction_versions
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
 from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
+from brickwork.transform.schedule.panels import panel_versions
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule, Verb
 from brickwork.transform.schedule.short_rows import short_schedule
@@ -159,7 +160,7 @@ def schedule_kernel(
         nested = default_schedule(kernel.body, analysis, target, flat=False)
         versions = [Version("lanes", conditions, schedule), Version("", (), nested)]
         fast = with_guard(conjunction(conditions), fast, _fast(body, analysis, nested, target, fixed), "lanes")
-    for version in _for_sizes(kernel, analysis, target, schedule, less):
+    for version in () if given is not None else _for_sizes(kernel, analysis, target, schedule, less):
         needed = conjunction(version.conditions)
         if build.is_constant(needed, 0):
             continue
@@ -191,7 +192,10 @@ def _narrow(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ..
 def _for_sizes(
     kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
 ) -> Iterator[Version]:
-    """Yield the versions of a kernel of a grid that are for some sizes; of two that are, the later one runs."""
+    """Yield the versions of a kernel that are for some sizes; of two that are, the later one runs."""
+    if not kernel.may_alias:
+        for name, panels, needed in panel_versions(kernel.body, analysis, target, plain):
+            yield Version(name, needed, panels)
     if plain.verbs and (rows := short_schedule(kernel.body, analysis, target, plain, wide=False)) is not None:
         yield Version("short rows", rows[1], rows[0])
     for name, find in (("short", _short), ("sums", _summed), (TILES, _tiled)):

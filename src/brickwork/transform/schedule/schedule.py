@@ -117,7 +117,8 @@ class Contract:
     """Run a nest, of which `loop` is the outermost, tile by tile, each by a block of threads that stages its factors.
 
     A tile has `height` iterations of the `rows`, taken as one loop, and `width` of the `columns`; of the loop `depth`
-    so many iterations as `staged` are staged at once.
+    so many iterations as `staged` are staged at once. On a processor a thread runs a tile, and `down` rows and `across`
+    columns are summed up in registers.
     """
 
     loop: Symbol
@@ -127,6 +128,8 @@ class Contract:
     height: int
     width: int
     staged: int
+    down: int = 0
+    across: int = 0
 
 
 Verb: TypeAlias = Split | Fuse | Reorder | Bind | Unroll | Rfactor | Contract
@@ -273,7 +276,7 @@ def spell(verb: Verb, name: Callable[[Symbol | Tensor], str]) -> str:
         case Rfactor(loop, level, size, tensor):
             last = (name(tensor),) if tensor is not None else (size,) if size else ()
             parts = [name(loop), ATOMIC if level is None else level.value, *last]
-        case Contract(_, rows, columns, depth, height, width, staged):
+        case Contract(_, rows, columns, depth, height, width, staged, down, across):
             parts = [" x ".join(map(name, group)) for group in (rows, columns)]
-            parts += [name(depth), f"{height} x {width} x {staged}"]
+            parts += [name(depth), f"{height} x {width} x {staged}" + (f" x {down} x {across}" if down else "")]
     return f"{type(verb).__name__.lower()}({', '.join(map(str, parts))})"

@@ -207,6 +207,6 @@ class _Reader:
         groups = [tuple(map(self.loop, group.split(" x "))) for group in (rows, columns)]
         every = {*groups[0], *groups[1]}
         outermost = next(index for index in self.names.nodes if index in every)
-        if more:
+        if len(more) not in {0, 2}:
             self.wrong()
-        return Contract(outermost, groups[0], groups[1], self.loop(depth), height, width, staged)
+        return Contract(outermost, groups[0], groups[1], self.loop(depth), height, width, staged, *more)

@@ -17,6 +17,7 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Block, Constant, For, If, Role, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
 from brickwork.transform.schedule.contract import contract
+from brickwork.transform.schedule.panel_loops import pack
 from brickwork.transform.schedule.planner import is_apart
 from brickwork.transform.schedule.schedule import (
     CHUNK_NUMBERS,
@@ -77,7 +78,8 @@ def apply(block: Block, verb: Verb, context: Context) -> Block:
 def _contracted(block: Block, verb: Contract, context: Context) -> Block:
     def visit(statement: Statement) -> Block:
         if isinstance(statement, For) and statement.index == verb.loop:
-            return contract(statement, verb, context.analysis, context.numbers)
+            write = pack if verb.down else contract
+            return write(statement, verb, context.analysis, context.numbers)
         return (statement,)
 
     return rewrite_statements(block, visit)
