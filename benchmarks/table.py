@@ -1,7 +1,8 @@
 """`python -m benchmarks.table`: write what is shown of the measurements from the records, between marks in documents.
 
 README.md has the headlines (`headlines.py`), docs/guide/measured.md every table of every question with its plot
-(docs/images/measured/), docs/guide/programs.md the loop programs. The registers that kernels take are in
+(docs/images/measured/), docs/guide/programs.md the loop programs, docs/articles.md what three articles published
+beside the records (`articles.py`). The registers that kernels take are in
 `registers.py`.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import headlines, loop_programs, registers
+from benchmarks import articles, headlines, loop_programs, registers
 from benchmarks.cuda import programs
 from benchmarks.questions import QUESTIONS, RECORDS
 from brickwork.bench import plots, views
@@ -121,6 +122,13 @@ def write_measured() -> None:
             write("docs/guide/measured.md", mark, "\n\n".join(full))
 
 
+def write_articles() -> None:
+    """Write the tables beside what three articles published, and draw the ladder."""
+    for mark, text in articles.texts().items():
+        write(articles.DOCUMENT, mark, text)
+    articles.draw(IMAGES / articles.LADDER)
+
+
 def devices(findings: Iterable[Findings]) -> set[str]:
     """Return the kinds of device whose time was taken."""
     return {case.device for table in tables(findings) for case in table.record.cases}
@@ -160,6 +168,7 @@ def main() -> None:
     if registers.PATH.exists():
         write("docs/guide/measured.md", REGISTERS, registers.markdown(registers.load()))
     write_programs()
+    write_articles()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from brickwork import ops
+from examples.cross_entropy import __main__ as cross_entropy
 from examples.language_model.model import LanguageModel, mix_by_convolution
 from examples.language_model.text import standard_library, written
 from examples.language_model.training import Settings, train
@@ -36,6 +37,12 @@ STATIONS = {
 def test_a_station_of_the_tour_finds_what_it_promises(station, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert station.main(*STATIONS[station])
+
+
+def test_the_cross_entropy_method_finds_the_lowest_point(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cross_entropy.main(512, 32, 8)
+    assert (tmp_path / "demo-output" / "cross-entropy.png").stat().st_size > 10_000
 
 
 # ---------------------------------------------------------------- the language model

@@ -9,7 +9,7 @@ from brickwork import bench
 from brickwork.bench import plots
 from brickwork.bench.question_results import Findings
 
-DOCUMENTS = ("README.md", "docs/guide/measured.md", "docs/guide/programs.md")
+DOCUMENTS = ("README.md", "docs/articles.md", "docs/guide/measured.md", "docs/guide/programs.md")
 
 
 @pytest.fixture
