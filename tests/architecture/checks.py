@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -283,6 +284,68 @@ _FORBIDDEN = re.compile(
         )
     )
 )
+
+
+def tuned_constants(tree: list[Module]) -> list[str]:
+    """Return the numbers that modules name and that a measurement could change: constants, and arguments of records."""
+    found: list[str] = []
+    for module in tree:
+        if module.room not in rules.COUNTED:
+            continue
+        for name, statement in constants(module).items():
+            place = f"{module.name}:{name}"
+            if not any(fnmatch(place, pattern) for pattern in rules.NOT_TUNED):
+                found += [f"{place} at line {statement.lineno}"] * _numbers_in(statement.value)
+    return found
+
+
+def constants(module: Module) -> dict[str, ast.Assign]:
+    """Return the constants of a module by name, with what assigns them."""
+    found = (node for node in module.tree.body if isinstance(node, ast.Assign))
+    named = ((node.targets[0], node) for node in found)
+    return {name.id: node for name, node in named if isinstance(name, ast.Name) and name.id.isupper()}
+
+
+def fnmatch_any(names: set[str], pattern: str) -> bool:
+    """Whether one of some names is meant by a pattern."""
+    return any(fnmatch(name, pattern) for name in names)
+
+
+def _numbers_in(value: ast.expr) -> int:
+    """Return how many numbers a constant consists of: one for an expression, one each for items and arguments."""
+    match value:
+        case ast.Tuple(elts=items):
+            return sum(map(_numbers_in, items))
+        case ast.Call(args=args, keywords=keywords):
+            return sum(map(_numbers_in, (*args, *(item.value for item in keywords))))
+        case ast.Constant(value=number):
+            return int(isinstance(number, int | float) and not isinstance(number, bool))
+        case ast.UnaryOp(operand=operand):
+            return _numbers_in(operand)
+        case ast.BinOp(left=left, right=right):
+            return min(_numbers_in(left), _numbers_in(right), 1)
+        case _:
+            return 0
+
+
+def tuned_comparisons(tree: list[Module]) -> list[str]:
+    """Return the comparisons with a number that is neither small nor named."""
+    found: list[str] = []
+    for module in tree:
+        for node, _ in module.nodes if module.room in rules.COUNTED else ():
+            if not isinstance(node, ast.Compare) or not any(isinstance(each, _ORDERS) for each in node.ops):
+                continue
+            sides = (node.left, *node.comparators)
+            numbers = [each.value for each in sides if isinstance(each, ast.Constant)]
+            found += [
+                f"{module.name}:{node.lineno}: {number}"
+                for number in numbers
+                if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) > 2
+            ]
+    return found
+
+
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def machine_words(files: list[Path], root: Path) -> list[str]:

@@ -64,3 +64,46 @@ FUNCTION_LINES = 60
 ARM_LINES = 4
 """How long an arm of a flat match may be, on average, for its function to be exempt."""
 LINES_PER_SUPPRESSION = 1000
+
+COUNTED = ("transform", "codegen", "analysis")
+"""The rooms whose numbers are counted: in `target` a number describes a machine."""
+NOT_TUNED: dict[str, str] = {
+    "*:*_NUMBERS": "numbers of new symbols begin there",
+    "*:*_BITS": "a format's bits",
+    "analysis.polynomial:*": "limits that proofs rest on",
+    "analysis.races:*": "parts of a formula",
+    "analysis.sharding:*": "a marker",
+    "analysis.polyhedral_model:SMALL": "a limit that proofs rest on",
+    "analysis.invariants:FAR": "a limit that proofs rest on",
+    "analysis.invariants:NEAR": "a limit that proofs rest on",
+    "codegen.archive:*": "a file format",
+    "codegen.box_muller:*": "coefficients",
+    "codegen.builder:*": "words of LLVM",
+    "codegen.convention:*": "the layout of records",
+    "codegen.device_trigonometry:*": "coefficients",
+    "codegen.exponential:*": "coefficients",
+    "codegen.failures:*": "the layout of records",
+    "codegen.grid:MOST_BLOCKS": "a limit of CUDA",
+    "codegen.grid:MOST_ROWS": "a limit of CUDA",
+    "codegen.grid:WARP": "threads of a warp",
+    "codegen.host_cuda:*": "the layout of records",
+    "codegen.host_program:*": "the layout of records",
+    "codegen.support:*": "the layout of words",
+    "codegen.trigonometry:*": "coefficients",
+    "transform.autodiff.rules:*": "coefficients",
+    "transform.borders:MOST": "a limit of int64",
+    "transform.canonical.counted_while:*": "bits of an integer",
+    "transform.explain:*": "a number that no symbol has",
+    "transform.hoist_checks:LEAF": "a limit of int64",
+    "transform.hoist_checks:MOST": "a limit of int64",
+    "transform.hoist_checks:WHOLE": "a limit of int64",
+    "transform.persistent:NUMBERS": "numbers of new symbols begin there",
+    "transform.schedule.schedule:LANES_LIMIT": "bits of a mask",
+    "transform.sums:SMALL": "a limit that proofs rest on",
+    "transform.wavefront:FOREVER": "a limit of int64",
+}
+"""Constants, `module:NAME`, that are no choice that a measurement could change, and what they are instead."""
+TUNED_CONSTANTS = 185
+"""How many other numbers modules of these rooms name: a budget that may only fall. 10 are wanted."""
+TUNED_COMPARISONS = 13
+"""How many comparisons there hold a literal beyond -2 ... 2: a budget that may only fall."""

@@ -35,6 +35,34 @@ ALL = [
 ]
 
 
+COUNTED = """
+LEAST = 1 << 16
+LENGTH = 2 * LEAST
+_PAIR = (3, 4)
+SHAPE = Shape(2, rows=8, wide=True)
+NEW_NUMBERS = 1_000_000
+NAME = "name"
+ON = True
+LOW = -1
+
+
+def few(count):
+    return 2 < count <= 17 or count == 99
+"""
+
+
+def test_tuned_numbers_are_counted(tmp_path):
+    found = complaints(tmp_path, checks.tuned_constants, {"analysis/rows.py": COUNTED, "target/cpu.py": "WIDE = 8\n"})
+    assert [item.partition(" ")[0].partition(":")[2] for item in found] == [
+        "LEAST",
+        "_PAIR",
+        "_PAIR",
+        *["SHAPE"] * 2,
+        "LOW",
+    ]
+    assert complaints(tmp_path, checks.tuned_comparisons, {"analysis/rows.py": COUNTED}) == ["analysis.rows:13: 17"]
+
+
 @pytest.mark.parametrize("check", ALL)
 def test_a_good_tree_passes(tmp_path, check):
     assert complaints(tmp_path, check, {}) == []

@@ -30,6 +30,22 @@ def test_rule(check):
     assert not complaints, "\n".join(complaints)
 
 
+@pytest.mark.parametrize(
+    ("count", "budget"),
+    [(checks.tuned_constants, rules.TUNED_CONSTANTS), (checks.tuned_comparisons, rules.TUNED_COMPARISONS)],
+)
+def test_tuned_numbers_become_fewer(count, budget):
+    found = count(TREE)
+    more = f"{len(found)} numbers, {budget} allowed: take a number from `Target`, or derive it\n"
+    assert len(found) <= budget, more + "\n".join(found)
+    assert len(found) == budget, f"there are {len(found)} numbers left: lower the budget in rules.py to that"
+
+
+def test_exemptions_from_the_count_are_of_something():
+    names = {f"{module.name}:{name}" for module in TREE for name in checks.constants(module)}
+    assert not [pattern for pattern in rules.NOT_TUNED if not checks.fnmatch_any(names, pattern)]
+
+
 def test_every_room_has_a_layer():
     assert {module.room for module in TREE} - rules.PUBLIC <= set(rules.LAYERS)
 

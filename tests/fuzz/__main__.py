@@ -1,6 +1,7 @@
 """`python -m tests.fuzz --programs 20000 --seed 0 --workers 8`: random programs run in every way there is.
 
-`--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter. `--gradients` compares
+`--device cuda` runs them on GPUs, `--device grid` runs what would run there in the interpreter, and `--device
+schedules` runs them by random legal schedules on this processor. `--gradients` compares
 the derivatives of programs that have some; with `--device cpu` or `cuda` they are operators, which must pass torch's
 gradcheck and gradgradcheck, and vmap. `--replay FILE` and `--show SEED` look at one. No program is begun after
 `--seconds`. The exit status is 1 if two ways to run a program differ; each finding is a file that `--replay` takes.
@@ -56,7 +57,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="the first one's seed")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no program after so many")
-    parser.add_argument("--device", choices=("cpu", "cuda", "grid"), default="")
+    parser.add_argument("--device", choices=("cpu", "cuda", "grid", "schedules"), default="")
     parser.add_argument("--gradients", action="store_true", help="derivatives; through torch if a device is given")
     parser.add_argument("--every-width", action="store_true", help="all widths of vectors for each program, not one")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="the folder for findings")

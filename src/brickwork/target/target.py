@@ -31,6 +31,10 @@ class Target:
     """Width of the vectors that functions of the vector library take."""
     mask_registers: bool = False
     """Whether masks of vectors have registers of their own (AVX-512)."""
+    line_bytes: int = 64
+    """Bytes that a processor's caches load at once: 64 on x86-64 and on most ARM cores."""
+    cache_bytes: int = 1 << 15
+    """Bytes of a core's nearest cache for data: at least 32 KiB on processors of the last ten years."""
     grid: bool = False
     """Whether a kernel is launched on a grid of blocks of threads; else it is a function that the host calls."""
     threads: int = 0

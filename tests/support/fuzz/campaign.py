@@ -26,6 +26,7 @@ from support.fuzz.case import Case
 from support.fuzz.check import FoundError, examine
 from support.fuzz.check_gradients import examine_gradients
 from support.fuzz.check_grid import examine_in_pieces
+from support.fuzz.check_schedules import examine_schedules
 from support.fuzz.check_torch import examine_through_torch
 from support.fuzz.findings import write
 from support.fuzz.generate import case_of_seed
@@ -63,6 +64,8 @@ def examiner(device: str, widths: Sequence[int], *, gradients: bool = False) -> 
         return examine_on_cuda
     if device == "grid":
         return examine_in_pieces
+    if device == "schedules":
+        return examine_schedules
     return lambda case, folder: examine(case, folder, widths=widths)
 
 

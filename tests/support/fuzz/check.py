@@ -90,7 +90,7 @@ def examine(case: Case, folder: Path, *, widths: Sequence[int] = ()) -> Counter[
     with small_pieces(), warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="BW404")  # programs store floats into integers on purpose
-        prepared = _prepare(case, folder, seen)
+        prepared = prepare(case, folder, seen)
         if prepared is None:
             return seen
         definition, program = prepared
@@ -117,7 +117,7 @@ def examine(case: Case, folder: Path, *, widths: Sequence[int] = ()) -> Counter[
     return seen
 
 
-def _prepare(case: Case, folder: Path, seen: Counter[str]) -> tuple[Definition, Program] | None:
+def prepare(case: Case, folder: Path, seen: Counter[str]) -> tuple[Definition, Program] | None:
     """Return the definition and the program, or None where the language refuses the case."""
     try:
         definition = define(case.function(folder))

@@ -116,10 +116,10 @@ def kernels_of(program: Program) -> list[Kernel]:
     return [node.kernel for node in program.body if isinstance(node, Launch)]
 
 
-def scheduled(program: Program, target: Target) -> Scheduled:
-    """Return a program as it is compiled for a target; raises RaceError for a refuted `prange`."""
+def scheduled(program: Program, target: Target, given: str = "") -> Scheduled:
+    """Return a program as it is compiled for a target, by a schedule; raises RaceError for a refuted `prange`."""
     with patch.object(pipeline, "privatise_reductions", _privatised):
-        return pipeline.schedule_program(program, target)
+        return pipeline.schedule_program(program, target, given)
 
 
 def _privatised(program: Program, schedules: Mapping[str, Schedule]) -> Program:
@@ -133,8 +133,10 @@ def _privatised(program: Program, schedules: Mapping[str, Schedule]) -> Program:
 def taken(program: Program, target: Target, made: Scheduled) -> Generator[None]:
     """Let the compiler take what a program was scheduled to, instead of doing so again."""
 
-    def schedule(other: Program, other_target: Target) -> Scheduled:
-        return made if other == program and other_target == target else pipeline.schedule_program(other, other_target)
+    def schedule(other: Program, other_target: Target, *given: Any) -> Scheduled:
+        if other == program and other_target == target:
+            return made
+        return pipeline.schedule_program(other, other_target, *given)
 
     with patch.object(stages, "schedule_program", schedule):
         yield

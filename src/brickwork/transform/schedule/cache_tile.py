@@ -19,23 +19,24 @@ from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir.nodes import Break, Check, Continue, For, While
 from brickwork.ir.walk import statements
+from brickwork.target.target import Target
 from brickwork.transform.schedule.planner import trip_count, varies_with
 from brickwork.transform.schedule.schedule import Bind, Level, Reorder, Split, Verb, chunk_of
 from brickwork.transform.schedule.tile import is_cheap
 
-LENGTH = 256
-"""Iterations that a tile has of the loop that is not in lanes: as many lines fit the nearest cache."""
-LINE_BYTES = 64
-"""Bytes that a cache loads at once; a tile writes no less of a row."""
 FEWEST_ROWS = 16
 """Iterations of a loop that is known to have no more: less of each line would be used."""
 CACHED_ROWS = 64
 """Iterations of the loop with the lanes that is known to have no more: caches hold its lines without tiles."""
 
 
-def find_tile(nest: Sequence[For], along: For, width: int, analysis: Analysis) -> tuple[Verb, ...] | None:
+def find_tile(
+    nest: Sequence[For], along: For, width: int, analysis: Analysis, target: Target
+) -> tuple[Verb, ...] | None:
     """Return tiles for a nest with lanes along a loop which jumps for a tensor that another loop runs through.
 
+    A tile has so many iterations of the other loop that a line for each fits one half of the nearest cache; the other
+    half is for what is written. Of the loop with the lanes it has no fewer than a line holds.
     A nest with iterations that could fail has none: the order in which failures are met stays that of the source. Nor
     has a body with loops of its own: what those read is what counts.
     """
@@ -50,8 +51,8 @@ def find_tile(nest: Sequence[For], along: For, width: int, analysis: Analysis) -
     across, rest = found[-1], tuple(node.index for node in nest if node not in (along, found[-1]))
     tiles = chunk_of(across.index), chunk_of(along.index)
     return (
-        Split(along.index, max(width, LINE_BYTES // least), across.index),
-        Split(across.index, LENGTH),
+        Split(along.index, max(width, target.line_bytes // least), across.index),
+        Split(across.index, target.cache_bytes // target.line_bytes // 2),
         Reorder((*rest, *tiles, across.index, along.index)),
         *(Bind(index, Level.POOL) for index in (*rest, *tiles)),
     )

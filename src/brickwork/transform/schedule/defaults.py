@@ -160,7 +160,7 @@ class _Processor(Planner):
                 yield self.in_lanes(node, width)
             return
         fixed = [*self.rectangle(loop)]
-        tile = find_tile(fixed, chosen[0], self.width(chosen[0]), self.analysis)
+        tile = find_tile(fixed, chosen[0], self.width(chosen[0]), self.analysis, self.target)
         if tile is not None:
             yield from tile
             yield self.in_lanes(chosen[0], self.width(chosen[0]))

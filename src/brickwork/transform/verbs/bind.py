@@ -68,6 +68,8 @@ def misplaced(block: Block, loop: Symbol, level: Level, width: int) -> str | Non
         return GONE
     if any(place.loop.role is not Role.SEQUENTIAL for place in found):
         return "it is bound already"
+    if any(place.loop.unrolled > 1 for place in found):
+        return "its iterations are written out one after the other"
     if level is Level.LANE:
         if width > LANES_LIMIT or width & (width - 1):
             return f"lanes are a power of two, and at most {LANES_LIMIT}"

@@ -18,7 +18,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Assign, Block, For, Role, Statement, Symbol, Tensor
 from brickwork.ir.walk import rewrite_statements
 from brickwork.legality import hazard
-from brickwork.transform.schedule.schedule import Level, Rfactor
+from brickwork.transform.schedule.schedule import Level, Rfactor, chunk_of
 from brickwork.transform.verbs.bind import bound, misplaced
 from brickwork.transform.verbs.context import Context
 from brickwork.transform.verbs.places import places
@@ -59,8 +59,8 @@ def refusal(block: Block, verb: Rfactor, context: Context) -> str | None:
         return "a variable cannot be updated atomically, only elements of a tensor"
     if why := misplaced(block, verb.loop, verb.level, verb.size):
         return why
-    if verb.level is Level.POOL and any(place.shared for place in places(block, verb.loop)):
-        return "chunks are joined where no other loop runs in parallel"
+    if verb.level is Level.POOL and any(places(block, chunk_of(verb.loop))):
+        return "it is split already, and a loop is split once"
     return None
 
 

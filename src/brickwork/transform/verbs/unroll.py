@@ -21,8 +21,6 @@ from brickwork.transform.verbs.context import Context
 from brickwork.transform.verbs.places import Place, places
 from brickwork.transform.verbs.unroll_jam import may_jam, unroll_jam
 
-MOST = 64
-"""Most iterations that a user may have written out: more code than that is a slip, not a schedule."""
 SHARED = frozenset({Role.PARALLEL, Role.BLOCK})
 """The roles of loops whose iterations are shared out, so that a part of a nest may have loops of its own for them."""
 
@@ -52,8 +50,8 @@ def refusal(block: Block, verb: Unroll, context: Context) -> str | None:
     found = [*places(block, verb.loop)]
     if not found:
         return GONE
-    if not 2 <= verb.factor <= MOST or verb.factor & (verb.factor - 1):
-        return f"the number of iterations is a power of two, and from 2 to {MOST}"
+    if not 2 <= verb.factor <= LANES_LIMIT or verb.factor & (verb.factor - 1):
+        return f"the number of iterations is a power of two, and from 2 to {LANES_LIMIT}"
     if not verb.jam:
         return next(map(_in_turn, found), None)
     if verb.then >= verb.factor:
