@@ -24,6 +24,31 @@ def brick_pad(
     return tile[row, column]
 
 
+def pixel_table(height: int, width: int, device: torch.device) -> Tensor:
+    """Return the row and the column of each pixel; (height, width, 2)."""
+    rows, columns = torch.arange(height, device=device), torch.arange(width, device=device)
+    return torch.stack(torch.meshgrid(rows, columns, indexing="ij"), 2)
+
+
+def brick_pad_by_table(
+    table: Tensor, tile: Tensor, origin: list[int], shift_x: list[int], shift_y: list[int]
+) -> Tensor:
+    """Gather through a table of the pixels' coordinates, in the steps of the article on Taichi; tile (h, w)."""
+    height, (tile_height, tile_width) = table.shape[0], tile.shape
+    x_shift, y_shift = (torch.tensor(shift, device=tile.device) for shift in (shift_x, shift_y))
+    strides = torch.tensor(tile.stride(), device=tile.device, dtype=torch.float)
+    at = table.clone()
+    at[:, :, 0] = height - 1 - origin[1] - at[:, :, 0]
+    at[:, :, 1] -= origin[0]
+    at = torch.flip(at, (2,))
+    v = torch.floor(at[:, :, 1] / tile_height).to(torch.int)
+    u = torch.floor((at[:, :, 0] - v * y_shift[0]) / tile_width).to(torch.int)
+    at = at - torch.stack((u, u), 2) * x_shift - torch.stack((v, v), 2) * y_shift
+    at[:, :, 1] = tile_height - 1 - at[:, :, 1]
+    places = torch.flip(at, (2,)).view(-1, 2).to(torch.float).mv(strides)
+    return tile.reshape(-1).index_select(0, places.to(torch.long)).view(table.shape[:2])
+
+
 def timex(w: Tensor, k: Tensor, eps: float) -> Tensor:
     """Convolve through torch's own grouped convolution."""
     length = k.shape[-1]

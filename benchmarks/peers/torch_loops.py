@@ -13,8 +13,16 @@ from brickwork.bench.timers import Call
 
 
 def pad(tile: Tensor, image: Tensor, origin: list[int], shift_x: list[int], shift_y: list[int]) -> dict[str, Call]:
-    """Gather; the indices are computed at each call, as the lattice may be another one."""
-    return {"torch": lambda: image.copy_(torch_formulations.brick_pad(tile, *image.shape, origin, shift_x, shift_y))}
+    """Gather; the indices are computed at each call, as the lattice may be another one.
+
+    On a GPU also by a table of coordinates, which takes seconds on a CPU.
+    """
+    lattice = (origin, shift_x, shift_y)
+    found: dict[str, Call] = {"torch": lambda: image.copy_(torch_formulations.brick_pad(tile, *image.shape, *lattice))}
+    if tile.is_cuda:
+        table = torch_formulations.pixel_table(*image.shape, tile.device)
+        found["torch, by a table"] = lambda: image.copy_(torch_formulations.brick_pad_by_table(table, tile, *lattice))
+    return found
 
 
 def timex(w: Tensor, k: Tensor, eps: float) -> dict[str, Call]:

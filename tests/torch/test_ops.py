@@ -47,6 +47,13 @@ def test_brick_pad_in_every_dtype(dtype, channels):
     assert torch.equal(found, reference.brick_pad(tile, 21, 70, *LATTICES[1]))
 
 
+@pytest.mark.parametrize("lattice", LATTICES[:2])
+def test_brick_pad_by_a_table_of_coordinates(lattice):
+    tile = torch.rand(4, 6)
+    found = reference.brick_pad_by_table(reference.pixel_table(21, 133, tile.device), tile, *lattice)
+    assert torch.equal(found, ops.brick_pad(tile, 21, 133, *lattice))
+
+
 def test_brick_pad_headline_case_in_small():
     tile = torch.rand(48, 32)
     arguments = (208, 515, [256, 128], [32, 0], [10, 48])
