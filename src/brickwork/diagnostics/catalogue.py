@@ -140,9 +140,9 @@ CATALOGUE: dict[str, Rule] = {
     ),
     "BW302": Rule(
         "CUDA C++ that does not compile",
-        "The text that `bw.cuda_op` was given is compiled by NVRTC, whose messages these are, told at the lines of the"
-        " file that the text stands in. NVRTC compiles device code alone: what belongs to the host (launches, `main`,"
-        " PyTorch's headers) has no place in the text.",
+        "NVRTC compiles the text that `bw.cuda_op` was given. These are its messages, at the lines of the file that the"
+        " text stands in. NVRTC compiles device code alone: functions of the host, `main` and PyTorch's headers are"
+        " skipped, and kernels cannot use them.",
     ),
     "BW303": Rule(
         "a kernel that does not take what it is launched with",

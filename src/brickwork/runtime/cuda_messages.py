@@ -44,6 +44,7 @@ class Told:
         """Return what NVRTC said about the text, each at the user's line."""
         found: list[Diagnostic] = []
         unknown: list[str] = []
+        explained: set[tuple[str, int]] = set()
         lines = log.splitlines()
         for number, line in enumerate(lines):
             message = _MESSAGE.match(line)
@@ -52,7 +53,8 @@ class Told:
             file, at, said = message[1], int(message[2]), message[3]
             if file in {OWN, _MAP}:
                 unknown.append(said)
-            else:
+            elif (file, at) not in explained:  # what follows from a type that is not there is no news
+                explained |= {(file, at)} if _PYTORCH.search(said) else set()
                 more = lines[number + 1 : number + 3]
                 place = _place(self.source, file, at, more)
                 found.append(Diagnostic(code="BW302", message=said, loc=place, help=self._help(said)))
@@ -65,10 +67,13 @@ class Told:
     def _no_kernel(self, said: str) -> Diagnostic:
         """Return what to say if the text is right, but has not one kernel of that name."""
         wanted = plain_name(self.entry)
+        kernels = ", ".join(dict.fromkeys(self.part.kernels)) or "none"
         if any(each.name == wanted for each in self.part.skipped):
             message = f"`{wanted}` is a function of the host, which is skipped, and no kernel"
-            kernels = ", ".join(dict.fromkeys(self.part.kernels)) or "none"
             advice = f"name the kernel that it launches; the text has: {kernels}. What it does for it, `launch` does"
+        elif "is undefined" in said and self.part.kernels:
+            message = f"the text has no kernel `{self.entry}`"
+            advice = f"it has: {kernels}"
         else:
             message = f"the text has no kernel `{self.entry}` that could be launched: {said}"
             advice = (
