@@ -22,6 +22,7 @@ from brickwork.pytorch.devices import check_errors
 
 if TYPE_CHECKING:
     from brickwork import bench
+    from brickwork.language.vectors import Matrix, Vector, mat2, mat3, mat4, matrix, vec2, vec3, vec4, vector
     from brickwork.pytorch.launchers.cuda_source import CudaOp, Launch, cuda_op
     from brickwork.pytorch.launchers.triton_launcher import TritonOp, triton_op
     from brickwork.pytorch.overrides.override import override
@@ -34,14 +35,20 @@ __all__ = [
     "DeviceError",
     "InternalError",
     "Launch",
+    "Matrix",
     "Op",
     "RaceError",
     "TritonOp",
+    "Vector",
     "bench",
     "check_errors",
     "config",
     "cuda_op",
     "indices",
+    "mat2",
+    "mat3",
+    "mat4",
+    "matrix",
     "ndrange",
     "op",
     "override",
@@ -50,9 +57,17 @@ __all__ = [
     "randint",
     "randn",
     "triton_op",
+    "vec2",
+    "vec3",
+    "vec4",
+    "vector",
 ]
 
 _LATER = {
+    **dict.fromkeys(
+        ("Matrix", "Vector", "mat2", "mat3", "mat4", "matrix", "vec2", "vec3", "vec4", "vector"),
+        "brickwork.language.vectors",
+    ),
     **dict.fromkeys(("CudaOp", "Launch", "cuda_op"), "brickwork.pytorch.launchers.cuda_source"),
     "override": "brickwork.pytorch.overrides.override",
     **dict.fromkeys(("TritonOp", "triton_op"), "brickwork.pytorch.launchers.triton_launcher"),
@@ -65,4 +80,5 @@ def __getattr__(name: str) -> object:
         return import_module("brickwork.bench")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found

@@ -53,9 +53,13 @@ def inline(state: State, source: SourceFunction, arguments: Arguments, caller: F
 def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: Frame) -> None:
     node, loc = frame.source.node, caller.loc(arguments.call)
     positional = [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
-    if node.args.vararg is not None or node.args.kwarg is not None:
-        raise error("BW004", f"`{frame.source.name}` takes *args or **kwargs", loc, "give it plain parameters")
-    if len(arguments.positional) > len(positional):
+    if node.args.kwarg is not None:
+        raise error("BW004", f"`{frame.source.name}` takes **kwargs", loc, "give it plain parameters")
+    if node.args.vararg is not None:
+        rest = Items(arguments.positional[len(positional) :])
+        frame.bindings[node.args.vararg.arg] = settle(state, rest, loc)
+        settle_names(state, rest)
+    elif len(arguments.positional) > len(positional):
         raise error("BW004", f"`{frame.source.name}` takes {len(positional)} arguments", loc, "leave out the others")
     given = dict(zip(positional, arguments.positional, strict=False)) | dict(arguments.keywords)
     names = [*positional, *(item.arg for item in node.args.kwonlyargs)]

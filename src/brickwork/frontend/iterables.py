@@ -124,10 +124,15 @@ def _no_keywords(node: ast.Call, loc: Location) -> None:
 
 def _plain(node: ast.Call, loc: Location) -> list[ast.expr]:
     """Return the arguments of `zip` or `reversed`; `strict=` would have to look at sizes that may differ by call."""
-    if node.keywords:
+    loose = [word for word in node.keywords if word.arg == "strict" and _is_false(word.value)]
+    if len(loose) < len(node.keywords):
         advice = "assert that the sizes are equal before the loop"
         raise error("BW008", f"`{ast.unparse(node.func)}` takes no keywords here", loc, advice)
     return node.args
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
 
 
 def _enumerated(state: State, frame: Frame, node: ast.Call, loc: Location) -> Iterable:

@@ -17,9 +17,9 @@ from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.evaluation_order import kept
 from brickwork.frontend.expressions import operand, operands, value
 from brickwork.frontend.indexing import load, scalar, size_of
-from brickwork.frontend.iterables import Iterable, item, iterable, trips
+from brickwork.frontend.iterables import Iterable, is_listed, item, iterable, trips
 from brickwork.frontend.list_forms import copied, is_list, repeated, wrapped
-from brickwork.frontend.loops import AssignTarget, Loop, bind_target, lower_loop
+from brickwork.frontend.loops import UNROLLED, AssignTarget, Loop, bind_target, lower_loop
 from brickwork.frontend.lowering_state import Frame, Key, ListArray, LoopLevel, State, describe
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error, unsupported
@@ -43,7 +43,8 @@ def make_list(state: State, frame: Frame, node: ast.expr, name: str, assign: Ass
     key = (*frame.path, place(inner or node)), "list"
     parts = _Parts(state, frame)
     if key not in state.arrays:
-        found = _items(parts, inner, key, assign) if isinstance(inner, ast.ListComp) else None
+        made = node if inner is None and state.values.kinds else inner
+        found = _items(parts, made, key, assign) if isinstance(made, ast.ListComp) else None
         found = found or _plain(parts, inner or node, key)
         if found is not None:
             return found
@@ -105,7 +106,8 @@ def _items(made_of: _Parts, node: ast.ListComp, key: Key, assign: AssignTarget) 
         return None
     over = made_of.iterable(clause.iter)
     count = trips(over, loc)
-    if not isinstance(count, Constant) or count.value > SHORT:
+    most = UNROLLED if is_listed(over) and state.values.kinds else SHORT
+    if not isinstance(count, Constant) or count.value > most:
         return None
     bindings, local = dict(frame.bindings), frame.local
     frame.local |= {item.id for item in ast.walk(clause.target) if isinstance(item, ast.Name)}

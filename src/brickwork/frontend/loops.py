@@ -252,6 +252,7 @@ def _unrolled(state: State, frame: Frame, loop: Loop, body: Callable[[], None], 
     exits: list[set[Key]] = []
     for turn in range(int(count.value) if isinstance(count, Constant) else 0):
         level = LoopLevel(integer(turn, loc), count, loop.regular, dict(frame.bindings), frame.path, flag=loop.flag)
+        level.written_out = not loop.jumps
         saved = enter(state, frame, level)
         block: list[Statement] = []
         with state.into(block):

@@ -138,6 +138,8 @@ class LoopLevel:
     claimed: bool = False
     branches: int = 0
     """How many `if`s are around the loop."""
+    written_out: bool = False
+    """Whether its iterations are lowered one after the other, each with what names mean then."""
     exits: list[set[Key]] = field(default_factory=list[set[Key]])
     """What is assigned at each `break`."""
 

@@ -277,7 +277,7 @@ def bound_together(state: State, frame: Frame, name: str, found: Operand, loc: L
     form = form_of(found)
     for level in state.loops:
         before = level.outer.get(name) if level.frame_path == frame.path else None
-        if isinstance(before, Together) and before.form != form:
+        if isinstance(before, Together) and before.form != form and not level.written_out:
             advice = "use another name"
             message = (
                 f"`{name}` is {describe(before.latest)} before the loop, and {describe(found)} of another form in it"
