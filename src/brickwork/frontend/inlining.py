@@ -28,6 +28,7 @@ from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.statements import bound_together, is_together, lower_statement, returned_key
+from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import Items, Operand, Value, View, numbers_of, with_numbers
 from brickwork.ir.build import cast, integer, read
 from brickwork.ir.nodes import (
@@ -86,9 +87,25 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
             frame.bindings[name] = Variable((frame.path, name))
         elif is_together(frame, name, found):
             frame.bindings[name] = bound_together(state, frame, name, found, loc)
+        elif isinstance(found, Value) and _is_read_at_once(frame.source.node, name):
+            frame.bindings[name] = found
         else:
             frame.bindings[name] = settle(state, found, loc)
             settle_names(state, found)
+
+
+def _is_read_at_once(node: ast.FunctionDef, name: str) -> bool:
+    """Return whether a helper's one statement reads a parameter once and calls nothing: it can be written there."""
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    if len(body) != 1 or not isinstance(body[0], ast.Assign | ast.Return):
+        return False
+    nodes = all_nodes(body[0])
+    reads = [item for item in nodes if isinstance(item, ast.Name) and item.id == name]
+    return len(reads) == 1 and not any(isinstance(item, _ELSEWHERE) for item in nodes)
+
+
+_ELSEWHERE = (ast.Call, ast.NamedExpr, ast.IfExp, ast.BoolOp, ast.ListComp, ast.GeneratorExp, ast.Compare)
+"""What may run something else first, or may not read the parameter at all."""
 
 
 def default_values(source: SourceFunction) -> dict[str, object]:

@@ -8,7 +8,7 @@ else, or where its length is known only at run time, scratch memory that the hos
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import prod
 
@@ -17,13 +17,13 @@ from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.evaluation_order import kept
 from brickwork.frontend.expressions import operand, operands, value
 from brickwork.frontend.indexing import load, scalar, size_of
-from brickwork.frontend.iterables import Iterable, is_listed, item, iterable, trips
+from brickwork.frontend.iterables import Iterable, Listed, is_listed, item, iterable, trips
 from brickwork.frontend.list_forms import copied, is_list, repeated, wrapped
 from brickwork.frontend.loops import UNROLLED, AssignTarget, Loop, bind_target, lower_loop
 from brickwork.frontend.lowering_state import Frame, Key, ListArray, LoopLevel, State, describe
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.frontend.typing import Items, Operand, Value, View, numbers_of
 from brickwork.ir.build import add, apply, cast, integer, mul, read
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, For, Local, Statement, Store, Tensor, TensorType
@@ -254,23 +254,29 @@ class _Maker:
         bindings, local = dict(frame.bindings), frame.local
         frame.local |= {item.id for item in ast.walk(clause.target) if isinstance(item, ast.Name)}
 
-        def body() -> None:
-            turn = state.loops[-1].iteration or integer(0, loc)
+        over = self.run_over(node)
+
+        def at(turn: Expression) -> None:
             self.fill(node.elt, sizes, (*indices[:-1], add(indices[-1], turn, loc)))
 
-        lower_loop(
-            state,
-            frame,
-            Loop(clause.target, (self.run_over(node),), loc, frame.is_regular(clause.iter)),
-            body,
-            self.assign,
-        )
+        items = over.items if isinstance(over, Listed) else ()
+        if (same := _same(items)) is not None:
+            bind_target(state, frame, clause.target, same, self.assign)
+            self.loop(integer(len(items), loc), at, loc)
+        else:
+            loop = Loop(clause.target, (over,), loc, frame.is_regular(clause.iter))
+            lower_loop(state, frame, loop, lambda: at(state.loops[-1].iteration or integer(0, loc)), self.assign)
         frame.bindings, frame.local = bindings, local
 
     def copy(self, node: ast.expr, sizes: tuple[Expression, ...], indices: tuple[Expression, ...]) -> None:
         """Store the items of another list."""
         loc = self.frame.loc(node)
         found, count = self.copied(node)
+        if isinstance(found, Items) and isinstance(same := _same(found.items), Value):
+            self.loop(
+                count, lambda turn: self.store(same, sizes, (*indices[:-1], add(indices[-1], turn, loc)), loc), loc
+            )
+            return
         if isinstance(found, Items):
             for number, item in enumerate(found.items):
                 at = add(indices[-1], integer(number, loc), loc)
@@ -342,6 +348,13 @@ class _Maker:
             message = "a list whose length is known only at run time, inside `prange`"
             raise unsupported(message, self.loc, "use a tensor with a row for each iteration")
         return state.allocate(self.name, kind, sizes, self.loc)
+
+
+def _same(items: Sequence[Operand]) -> Operand | None:
+    """Return the one constant, or list of constants, that all items of a list are, where a loop can store them."""
+    first = items[0] if len(items) > 1 and all(item == items[0] for item in items) else None
+    known = first is not None and all(isinstance(item.expression, Constant) for item in numbers_of(first))
+    return first if known else None
 
 
 def emit_loop(state: State, count: Expression, body: Callable[[Expression], None], loc: Location) -> None:
