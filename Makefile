@@ -15,10 +15,11 @@ WORKERS ?= 2
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-$(subst =,-,$(TORCH_SPEC))
+DEMO := $(VENV)/.demo-$(subst =,-,$(TORCH_SPEC))
 
 .PHONY: demo test lint docs bench bench-gpu table errors clean
 
-demo: $(INSTALLED)
+demo: $(DEMO)
 	$(BIN)/python -m examples.demo
 
 test: lint
@@ -47,8 +48,10 @@ errors: $(INSTALLED)
 clean:
 	rm -rf $(VENV) demo-output site .pytest_cache .ruff_cache .hypothesis
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): EXTRAS := demo,docs,test,lint
+$(DEMO): EXTRAS := demo
+$(INSTALLED) $(DEMO): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q "$(TORCH_SPEC)" -c constraints.txt
-	$(BIN)/python -m pip install -q -e ".[demo,docs,test,lint]" -c constraints.txt
+	$(BIN)/python -m pip install -q -e ".[$(EXTRAS)]" -c constraints.txt
 	touch $@
