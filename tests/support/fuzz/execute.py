@@ -29,7 +29,7 @@ from brickwork.transform.distribute import DISTRIBUTED_NUMBERS
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.promote import PROMOTED_NUMBERS
 from brickwork.transform.recognise_reductions import RECOGNISED_NUMBERS
-from brickwork.transform.schedule import defaults
+from brickwork.transform.schedule import defaults, panels
 from brickwork.transform.schedule.schedule import Schedule
 from brickwork.transform.wavefront import WAVEFRONT_NUMBERS
 from support.fuzz.case import Case, block
@@ -190,6 +190,10 @@ def small_pieces() -> Generator[None]:
         patch.object(defaults, "LIGHT_CHUNK", 16),
         patch.object(defaults, "HEAVY_CHUNK", 3),
         patch.object(defaults, "REDUCTION_LANES", 8),
+        patch.object(panels, "LEAST", 0),
+        patch.object(panels, "STAGED_BYTES", 16),
+        patch.object(panels, "STRIPS", 1),
+        patch.object(panels, "WIDTH_BYTES", 64),
         patch.object(privatise_reductions, "PIECES", 3),
         patch.object(privatise_reductions, "LEAST", 5),
         patch.object(privatise_reductions, "PER_ELEMENT", 0),

@@ -40,8 +40,6 @@ PADDING = 16
 """Elements between rows of a panel: rows do not lie at multiples of a page, which share few places of a cache."""
 TILES = 32
 """Tiles that are enough to share out; where there are fewer they are made narrower."""
-OWN = -3
-"""The number of accesses to panels."""
 ZERO = build.integer(0)
 
 
@@ -115,6 +113,12 @@ class _Names:
         index = self.symbol(name)
         return For(index=index, start=start, stop=stop, body=body(build.read(index)), role=role, width=width)
 
+    def load(self, tensor: Tensor, *indices: Expression) -> Load:
+        return Load(tensor=tensor, indices=indices, access=next(self.numbers), dtype=tensor.type.dtype)
+
+    def store(self, tensor: Tensor, indices: tuple[Expression, ...], value: Expression) -> Store:
+        return Store(tensor=tensor, indices=indices, value=value, access=next(self.numbers))
+
     def panel(self, name: str, dtype: DType, *sizes: int) -> Tensor:
         kind = TensorType(dtype, len(sizes), contiguous=True, unit_axis=len(sizes) - 1)
         return Tensor(name, next(self.numbers), kind, sizes)
@@ -170,12 +174,15 @@ class _Tile:
         zero = first if isinstance(first, Constant) else build.constant(0.0, self.dtype)
         whole = [_whole(bound, size) for bound, size in ((self.tall, self.shape.down), (self.wide, self.shape.across))]
         clear = self.names.loop(
-            "row", ZERO, whole[0], lambda i: (self.lanes("column", whole[1], lambda j: (_store(sums, (i, j), zero),)),)
+            "row",
+            ZERO,
+            whole[0],
+            lambda i: (self.lanes("column", whole[1], lambda j: (self.names.store(sums, (i, j), zero),)),),
         )
         if isinstance(first, Constant):
             return (clear,)
         return clear, self.elements(
-            lambda i, j: (*before, _store(sums, (i, j), build.read(self.nest.contraction.symbol)))
+            lambda i, j: (*before, self.names.store(sums, (i, j), build.read(self.nest.contraction.symbol)))
         )
 
     def finish(self, sums: Tensor) -> Statement:
@@ -190,7 +197,12 @@ class _Tile:
             odd = build.apply("ne", build.sub(total, total), build.constant(0.0, self.dtype))
             again = (If(condition=odd, then=(*found.before, found.sums[0])),)
         return self.elements(
-            lambda i, j: (*found.before, Assign(symbol=found.symbol, value=_load(sums, i, j)), *again, *found.after)
+            lambda i, j: (
+                *found.before,
+                Assign(symbol=found.symbol, value=self.names.load(sums, i, j)),
+                *again,
+                *found.after,
+            )
         )
 
     def elements(self, body: Callable[[Expression, Expression], Block]) -> For:
@@ -280,15 +292,17 @@ class _Tile:
             def term(k: Expression) -> Block:
                 other = names.symbol("right", self.dtype)
                 pairs = [(row, k) if self.is_deep() else (k, row) for row in rows]
-                products = [build.mul(_load(lefts, *pair), build.read(other)) for pair in pairs]
+                products = [build.mul(self.names.load(lefts, *pair), build.read(other)) for pair in pairs]
                 added = (
                     Assign(symbol=each, value=build.add(build.read(each), product))
                     for each, product in zip(kept, products, strict=True)
                 )
-                return (Assign(symbol=other, value=_load(rights, k, number)), *added)
+                return (Assign(symbol=other, value=self.names.load(rights, k, number)), *added)
 
-            begun = (Assign(symbol=each, value=_load(sums, row, at)) for each, row in zip(kept, rows, strict=True))
-            ended = (_store(sums, (row, at), build.read(each)) for each, row in zip(kept, rows, strict=True))
+            begun = (
+                Assign(symbol=each, value=self.names.load(sums, row, at)) for each, row in zip(kept, rows, strict=True)
+            )
+            ended = (self.names.store(sums, (row, at), build.read(each)) for each, row in zip(kept, rows, strict=True))
             return (*begun, names.loop("term", *bounds, term), *ended)
 
         return (*own, self.lanes("lane", build.integer(self.shape.across), lane))
@@ -305,7 +319,7 @@ class _Tile:
 
             def term(k: Expression) -> Block:
                 head = terms(k)
-                fill = self.lanes("row", whole, lambda i: (_store(panel, (k, i), zero),), self.tall)
+                fill = self.lanes("row", whole, lambda i: (self.names.store(panel, (k, i), zero),), self.tall)
                 rows = self.lanes(
                     "row",
                     self.tall,
@@ -333,7 +347,10 @@ class _Tile:
             )
 
         fill = self.names.loop(
-            "row", self.tall, whole, lambda i: (self.lanes("term", depth, lambda k: (_store(panel, (i, k), zero),)),)
+            "row",
+            self.tall,
+            whole,
+            lambda i: (self.lanes("term", depth, lambda k: (self.names.store(panel, (i, k), zero),)),),
         )
         return self.names.loop("row", ZERO, self.tall, row), fill
 
@@ -358,7 +375,9 @@ class _Tile:
 
         zero = build.constant(0.0, self.dtype)
         fill = self.names.loop(
-            "term", *bounds, lambda k: (self.lanes("column", whole, lambda j: (_store(panel, (k, j), zero),)),)
+            "term",
+            *bounds,
+            lambda k: (self.lanes("column", whole, lambda j: (self.names.store(panel, (k, j), zero),)),),
         )
         clear = If(condition=build.apply("lt", strip[1], whole), then=(fill,))
         return clear, self.lanes("column", strip[1], column)
@@ -387,13 +406,13 @@ class _Tile:
             value = rewrite(value, partial(_in_a_row, run=run))
         conditions = [*self.conditions(factor)]
         if not conditions:
-            return (*needed, _store(panel, place, value))
+            return (*needed, self.names.store(panel, place, value))
         kept = self.names.symbol("kept", self.dtype)
         chosen: Block = (Assign(symbol=kept, value=value),)
         for condition in reversed(conditions):
             chosen = (If(condition=condition, then=chosen),)
         zero = Assign(symbol=kept, value=build.constant(0.0, self.dtype))
-        return (*needed, zero, *chosen, _store(panel, place, build.read(kept)))
+        return (*needed, zero, *chosen, self.names.store(panel, place, build.read(kept)))
 
     @legality
     def conditions(self, factor: Factor) -> Iterator[Expression]:
@@ -436,12 +455,13 @@ class _Tile:
             pairs = zip(tables, sums, strict=True)
             return (
                 *_indices(sums, build.add(first, k)),
-                *(_store(table, (k,), build.read(loop.index)) for table, loop in pairs),
+                *(self.names.store(table, (k,), build.read(loop.index)) for table, loop in pairs),
             )
 
         def term(k: Expression) -> Block:
             return tuple(
-                Assign(symbol=loop.index, value=_load(table, k)) for table, loop in zip(tables, sums, strict=True)
+                Assign(symbol=loop.index, value=self.names.load(table, k))
+                for table, loop in zip(tables, sums, strict=True)
             )
 
         declared = tuple(Local(tensor=table) for table in tables)
@@ -501,14 +521,6 @@ def _indices(loops: Sequence[For], place: Expression) -> Block:
             here = build.apply("mod", here, counts[number])
         heads.append(Assign(symbol=node.index, value=build.add(node.start, here), loc=node.loc))
     return tuple(heads)
-
-
-def _load(tensor: Tensor, *indices: Expression) -> Load:
-    return Load(tensor=tensor, indices=indices, access=OWN, dtype=tensor.type.dtype)
-
-
-def _store(tensor: Tensor, indices: tuple[Expression, ...], value: Expression) -> Store:
-    return Store(tensor=tensor, indices=indices, value=value, access=OWN)
 
 
 def _at_least_one(value: Expression) -> Expression:

@@ -296,7 +296,7 @@ def _directive(nest: PanelNest, target: Target) -> Contract:
         tuple(node.index for node in nest.columns),
         nest.contraction.sums[-1].index,
         height=STRIPS * down,
-        width=WIDTH_BYTES // size,
+        width=max(WIDTH_BYTES // size // across, 1) * across,
         staged=STAGED_BYTES // size,
         down=down,
         across=across,
