@@ -150,9 +150,9 @@ def _may_be_read_alone(found: Contraction) -> bool:
 def _along(body: Block, band: Sequence[For], groups: tuple[frozenset[Symbol], frozenset[Symbol]]) -> int:
     """Return which of two groups of loops lanes run along: the one that goes along memory in most of what is read.
 
-    What is stored counts, too.
+    What is stored counts, too; many loops are rows wherever they go.
     """
-    worth = [0, 0]
+    worth = [-1000 * max(len(group) - MOST_COLUMNS, 0) for group in groups]
     for node in walk(body):
         if isinstance(node, Load | Store) and (unit := node.tensor.type.unit_axis) is not None:
             last = read_symbols(node.indices[unit])
