@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from brickwork.codegen.llvm import assembly
+from brickwork.codegen.entry_description import ANY, Sizes
 from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.config import config
 from brickwork.diagnostics.diagnostic import Diagnostic
@@ -26,7 +26,6 @@ from brickwork.frontend.source import start_of
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
 from brickwork.pytorch.check import check_operator
-from brickwork.pytorch.devices import devices
 from brickwork.pytorch.explain_gradients import Gradient, as_numbers, gradient_of_call, said_of, told_by_user
 from brickwork.pytorch.fusion import fused as written_out
 from brickwork.pytorch.fusion import fusion_text, may_fuse
@@ -38,16 +37,17 @@ from brickwork.pytorch.random_keys import draw_key, with_key
 from brickwork.pytorch.register import DEFAULT, Registration, family_name, forget_traces, register
 from brickwork.pytorch.schema import KEY, OUT, checked_name, derive, own_name
 from brickwork.pytorch.specialise import Specialiser, Tools, complete, place_of
-from brickwork.pytorch.stages import BACKWARD, DEVICE_STAGES, Stage
+from brickwork.pytorch.stages import BACKWARD, Stage, stage_text
 from brickwork.pytorch.stats import Specialisation, Stats
 from brickwork.pytorch.tensor_devices import at_default_device, device_of, made_like_arguments
+from brickwork.pytorch.tune import Tuner, Tuning
 from brickwork.pytorch.user_backward import UserBackward
 from brickwork.runtime.artifact import Artifact
 from brickwork.runtime.compile import Compilation, cached_object, compile_operator
 from brickwork.runtime.crash import Attempt, surprises
 from brickwork.runtime.signature import signature_text
 from brickwork.runtime.traceback import OwnFramesHidden, hide_frames
-from brickwork.target.cpu import host_target
+from brickwork.target.cpu import configured_target
 from brickwork.target.target import Target
 from brickwork.transform.derivation import Defined
 from brickwork.transform.schedule.text import refuse_unreadable
@@ -85,8 +85,11 @@ class Op(Handle):
         super().__init__(name, parts, tells_all=is_described(sources))
         self._schema = derive(name.partition("::")[2], self.definition)
         self._specialisations: list[Specialisation] = []
-        self._specialiser = Specialiser(self.definition, self._compile, self._note)
-        target = _target()
+        self._tuner = Tuner(
+            name, self.definition, rounding, configured_target, self._compile, self._by, self._kinds, schedule
+        )
+        self._specialiser = Specialiser(self.definition, self._compile, self._note, self._tuner.for_sizes)
+        target = configured_target()
 
         def thunks() -> bytes:
             return cached_object(thunk_name(), lambda: thunk_object(target), target)
@@ -277,11 +280,12 @@ class Op(Handle):
         room = importlib.import_module("brickwork.pytorch.python_host")
         return room.PythonHost(self.name, self.definition, self._schema, tools)
 
-    def _compile(self, definition: Defined, signature: Signature, gpu: Target | None) -> Compilation:
-        schedule = self._schedule if definition is self.definition else ""
-        return compile_operator(
-            definition, signature, gpu or _target(), rounding=self._rounding, host=_target(), schedule=schedule
-        )
+    def _compile(
+        self, definition: Defined, signature: Signature, gpu: Target | None, schedule: str = "", sizes: Sizes = ANY
+    ) -> Compilation:
+        given = schedule or (self._schedule if definition is self.definition else "")
+        host, rounding = configured_target(), self._rounding
+        return compile_operator(definition, signature, gpu or host, rounding, host, schedule=given, sizes=sizes)
 
     def _note(self, signature: Signature, overload: str, made: Compilation) -> None:
         text = signature_text(signature)
@@ -363,7 +367,8 @@ class Op(Handle):
             return self._python_host.explanation()
         if artifact is None:
             return f"{self.name} is not compiled yet: pass arguments to explain"
-        return said_of(artifact, self._numbers(arguments, named))
+        values, out, _ = self._bound(arguments, named) if arguments or named else ([], None, None)
+        return said_of(artifact, self._numbers(arguments, named)) + self._tuner.note(values, out)
 
     def _explanation(self, topic: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
         """Say what is known of a topic for these arguments."""
@@ -419,15 +424,7 @@ class Op(Handle):
             artifact, numbers = self._artifact(arguments, named), self._numbers(arguments, named)
         if artifact is None:
             raise ValueError(f"{self.name} is not compiled yet: pass arguments to inspect")
-        if stage in artifact.stages:
-            return artifact.stages[stage]
-        if stage == "asm":
-            return assembly(artifact.stages["llvm"], _target())
-        if artifact.kernels and stage in DEVICE_STAGES:
-            room = importlib.import_module("brickwork.runtime.inspection")
-            return room.shown(stage, artifact, devices().like(artifact.architecture), numbers)
-        more = DEVICE_STAGES if artifact.kernels else ()
-        raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")
+        return stage_text(artifact, stage, numbers, configured_target())
 
     def warmup(self, /, *arguments: Any, **named: Any) -> None:
         """Compile for arguments like these; nothing is run, but a host part in Python that asks for values, on copies.
@@ -460,6 +457,31 @@ class Op(Handle):
             bound.apply_defaults()
             arguments, named = bound.args, bound.kwargs | more
         check_operator(self._overload, self._reference, self.name, arguments, named)
+
+    def tune(self, /, *arguments: Any, **named: Any) -> Tuning:
+        """Measure a few schedules on these arguments, and let calls with tensors of these sizes run by the fastest.
+
+        All of them give the same bits, so results stay as they are. What was found is kept beside the cache, for this
+        machine, these types and these sizes; other sizes run by the default schedule. Tensors that the operator stores
+        into are copied first. For operators with a native host part and tensors on a processor.
+
+        Returns:
+            The times of all schedules; printed, it is a table with the chosen one marked.
+        """
+        with OwnFramesHidden():
+            return self._tuned(arguments, named)
+
+    def _tuned(self, arguments: tuple[Any, ...], named: dict[str, Any], measure: Any = None) -> Tuning:
+        values, out, device = self._bound(arguments, named)
+        self._tuner.refuse(values, out, device)
+        self._artifact(arguments, named)
+        found = self._tuner.tune([*values, *([0] * self._schema.random)], measure)
+        self._specialiser.link_again(self._registration.gates[DEFAULT], found.signature)
+        return found
+
+    def _by(self, name: str, schedule: str) -> Op:
+        """Return the operator by another schedule, under another name."""
+        return Op(name, cast("Any", self).__wrapped__, rounding=self._rounding, fuse=False, schedule=schedule)
 
     def stats(self) -> Stats:
         """Return what was compiled for this operator in this process, how long it took, and what a cache had."""
@@ -570,12 +592,3 @@ def op(
             return Op(chosen or own_name(function), function, rounding=rounding, fuse=fuse, schedule=schedule)
 
     return decorate
-
-
-def _target() -> Target:
-    return _host_target(config.vector_bytes)
-
-
-@functools.cache
-def _host_target(vector_bytes: int) -> Target:
-    return host_target(vector_bytes or None)

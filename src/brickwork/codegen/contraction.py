@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.codegen import vectors
-from brickwork.codegen.emitter_state import Frame, State, Team
+from brickwork.codegen.emitter_state import Frame, State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.lane_values import Strided, Uniform, Varying
 from brickwork.codegen.loops import EmitBlock
@@ -23,7 +23,6 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Assign, Block, For, Reduction, Role, Symbol
 from brickwork.ir.operators import OPERATORS
-from brickwork.ir.walk import assigned_symbols
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 _COMMIT = "llvm.nvvm.cp.async.commit.group"

@@ -16,7 +16,7 @@ from brickwork.analysis.polynomial import SIZE_LIMIT
 from brickwork.codegen.builder import FunctionWriter, Module
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_LOCK, RECORD_WORDS, ContextLayout
 from brickwork.codegen.emitter_state import Slot, State
-from brickwork.codegen.entry_description import EntryDescription
+from brickwork.codegen.entry_description import ANY, EntryDescription, Sizes
 from brickwork.codegen.host_cuda import (
     begin_cuda,
     device_condition,
@@ -81,13 +81,15 @@ def emit_entry(
     *,
     nondeterministic: bool = False,
     default_dtype: DType | None = None,
+    sizes: Sizes = ANY,
 ) -> EntryDescription:
     """Write the entry of `program` into `module`, after its kernels; `kernels` maps Kernel.name to the function.
 
     For a program whose device is CUDA, `device` is the GPU's target, `kernels` maps to the symbols of the kernels'
     cells (`support.kernel_cell`), and the module begins with the failures of the module of the device kernels, whose
     numbers stay valid. `nondeterministic` says that results depend on the order of threads: atomic updates of floats.
-    `default_dtype` is what torch's default dtype must be for the code to fit; None where it does not matter.
+    `default_dtype` is what torch's default dtype must be for the code to fit; None where it does not matter. With
+    `sizes`, those of each tensor argument in order, the entry takes only calls with just these.
 
     The stack holds the parameters in order, then, for an out variant, one tensor for each `given` allocation in the
     order of `Return`. Results that are the caller's tensors are returned only if the schema has outputs.
@@ -108,6 +110,8 @@ def emit_entry(
         number = DTYPE_NUMBERS[default_dtype.name]
         _require(host, writer.emit(f"icmp eq i64 {writer.call('i64', '@bw_default_dtype', ())}, {number}"), miss)
     _match_all(host, miss)
+    if sizes:
+        _match_sizes(host, sizes, miss)
     _refuse_enormous(host)
     _refuse_unwritable(host)
     _match_aliasing(host, miss)
@@ -183,6 +187,16 @@ def _match_all(host: Host, miss: str) -> None:
     for position, parameter in enumerate(parameters):
         if isinstance(parameter, KeyParameter):
             _match(host, position, parameter, miss)
+
+
+def _match_sizes(host: Host, sizes: Sizes, miss: str) -> None:
+    """Go on where the tensor arguments have these sizes."""
+    writer = host.state.writer
+    tensors = [tensor for tensor, local in host.locals.items() if local.position is not None]
+    for tensor, extents in zip(tensors, sizes, strict=True):
+        for axis, extent in enumerate(extents):
+            size = scalar(host, Size(tensor=tensor, axis=axis))
+            _require(host, writer.emit(f"icmp eq i64 {size}, {extent}"), miss)
 
 
 def _match(host: Host, position: int, parameter: Parameter, miss: str) -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from brickwork.codegen.builder import FailureSite
 from brickwork.records import dataclass
+
+Sizes: TypeAlias = tuple[tuple[int, ...], ...]
+"""The sizes of tensors, one after the other."""
+ANY: Sizes = ()
+"""In place of sizes that code is for alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import device_kind, signature_of_call
 from brickwork.pytorch.devices import devices, index_of, refuse_capture, target_of
 from brickwork.pytorch.gate import ArgumentKind, Gate
+from brickwork.pytorch.register import DEFAULT
 from brickwork.pytorch.tensor_devices import tensors_of
 from brickwork.records import dataclass
 from brickwork.runtime.artifact import Artifact
@@ -48,6 +49,8 @@ class Tools:
     """Whether compiled graphs may have their code instead of calling them."""
 
 
+ForSizes: TypeAlias = Callable[[Signature], Sequence[Artifact]]
+"""Returns the code that is for some sizes alone, which takes such calls before the code for all sizes does."""
 _Key: TypeAlias = tuple[str, Signature, str]
 
 
@@ -76,6 +79,7 @@ class Specialiser:
     definition: Defined
     compile: Compile
     note: Note
+    for_sizes: ForSizes | None = None
     artifacts: dict[_Key, Artifact] = field(default_factory=dict[_Key, Artifact])
     """By overload, signature and architecture, oldest first."""
     linked: set[tuple[Gate, int, _Key]] = field(default_factory=set[tuple[Gate, int, _Key]])
@@ -105,8 +109,20 @@ class Specialiser:
             symbols = None if place.index is None else devices().link(artifact, place.index)
             gate.add(artifact.code, artifact.description, symbols)
             self.linked.add(link)
+            if place.gpu is None and overload == DEFAULT:
+                self._link_for_sizes(gate, signature)
         self._tell(artifact)
         return artifact
+
+    def _link_for_sizes(self, gate: Gate, signature: Signature) -> None:
+        for each in self.for_sizes(signature) if self.for_sizes is not None else ():
+            gate.add(each.code, each.description)
+
+    def link_again(self, gate: Gate, signature: Signature) -> None:
+        """Link the code for a signature anew: what is fastest for some sizes may be other code by now."""
+        artifact = self.artifacts[DEFAULT, signature, ""]
+        gate.add(artifact.code, artifact.description)
+        self._link_for_sizes(gate, signature)
 
     def _tell(self, artifact: Artifact) -> None:
         """Warn, once for an operator and a place in its source, at the user's line."""

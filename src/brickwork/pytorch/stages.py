@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import importlib
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from brickwork.codegen.llvm import assembly
+from brickwork.pytorch.devices import devices
+from brickwork.runtime.artifact import Artifact
+from brickwork.target.target import Target
 
 Stage: TypeAlias = Literal[
     "ir",
@@ -28,3 +35,17 @@ BACKWARD = "backward "
 """Begins the names of a gradient's stages."""
 DEVICE_STAGES = ("ptx", "sass", "resources")
 """Those that are made of a kernel when they are looked at."""
+
+
+def stage_text(artifact: Artifact, stage: str, numbers: Sequence[Any] | None, target: Target) -> str:
+    """Return a stage of a compilation as text; `numbers` are the arguments of a call as sizes and numbers."""
+    if stage in artifact.stages:
+        return artifact.stages[stage]
+    if stage == "asm":
+        return assembly(artifact.stages["llvm"], target)
+    if artifact.kernels and stage in DEVICE_STAGES:
+        room = importlib.import_module("brickwork.runtime.inspection")
+        shown: str = room.shown(stage, artifact, devices().like(artifact.architecture), numbers)
+        return shown
+    more = DEVICE_STAGES if artifact.kernels else ()
+    raise ValueError(f"there is no stage {stage!r}; there are: {', '.join((*artifact.stages, 'asm', *more))}")

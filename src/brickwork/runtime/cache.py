@@ -85,6 +85,13 @@ def key_of(parts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+def peek(key: str) -> Entry | None:
+    """Return the entry under `key`, or None, which is no miss: nothing is made for it."""
+    with _state.lock:
+        entry = _state.entries.get(key)
+    return entry or (_read(_path(key)) if config.cache_size else None)
+
+
 def get(key: str) -> Entry | None:
     """Return the entry under `key`, or None."""
     with _state.lock:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
+from brickwork.codegen.entry_description import ANY, Sizes
 from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.config import config
 from brickwork.ir.signature import Signature
@@ -48,15 +49,16 @@ def compile_operator(
     definition: Defined,
     signature: Signature,
     target: Target,
-    *,
     rounding: Rounding = SOURCE,
     host: Target | None = None,
+    *,
     schedule: str = "",
+    sizes: Sizes = ANY,
 ) -> Compilation:
     """Return the code of an operator for a signature, from the cache or made now.
 
     For a GPU, `host` is the processor that launches; the code holds PTX, and no driver is asked (`device_code.py`).
-    `schedule` is the user's for processors.
+    `schedule` is the user's for processors; code for `sizes` takes only calls with just these.
     """
     host = host or target
     start = time.perf_counter()
@@ -70,14 +72,14 @@ def compile_operator(
                 made = _device_stages().build(definition, signature, target, host, rounding=rounding, edited=edited)
             else:
                 build = _stages().build
-                made = build(definition, signature, target, rounding=rounding, schedule=schedule, edited=edited)
+                made = build(definition, signature, target, rounding, schedule=schedule, sizes=sizes, edited=edited)
             return to_entry(cast("Artifact", made))
 
     edited = edited_stages(name, definition.name)
     if edited:
         entry, cached = make(edited), False
     else:
-        parts = ("operator", definition.fingerprint, definition.name, f"{text} {rounding}", schedule)
+        parts = ("operator", definition.fingerprint, definition.name, f"{text} {rounding}", schedule, str(sizes))
         more = (host.identity, libdevice_identity()) if target.grid else ()
         entry, cached = cache.obtain(cache.key_of((*parts, *more, *environment_key(target))), make)
     artifact = from_entry(entry)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from brickwork.codegen.builder import Module
 from brickwork.codegen.entry import emit_entry
+from brickwork.codegen.entry_description import ANY, Sizes
 from brickwork.codegen.kernel import emit_kernel
 from brickwork.codegen.llvm import compile_in_parts
 from brickwork.codegen.rounding import SOURCE, Rounding
@@ -38,14 +39,15 @@ def build(
     definition: Defined,
     signature: Signature,
     target: Target,
-    *,
     rounding: Rounding = SOURCE,
+    *,
     schedule: str = "",
+    sizes: Sizes = ANY,
     edited: Mapping[str, str] | None = None,
 ) -> Artifact:
     """Run all stages for the CPU; those for GPUs are in `device_stages.py`.
 
-    `schedule` is the user's, and `edited` stages stand in for ours.
+    `schedule` is the user's, `sizes` those that the code is for alone, and `edited` stages stand in for ours.
     """
     steps = StageFiles(edited or {})
     with surprises(attempt_of(definition, signature, (target,), steps, rounding=rounding)):
@@ -57,6 +59,7 @@ def build(
             steps,
             default_dtype=required_default(definition, signature),
             given=(schedule, definition.loc),
+            sizes=sizes,
         )
         return explained(definition, signature, program, artifact, kernels)
 
@@ -81,8 +84,11 @@ def emit(
     *,
     default_dtype: DType | None = None,
     given: tuple[str, Location] = ("", NOWHERE),
+    sizes: Sizes = ANY,
 ) -> tuple[Artifact, list[ScheduledKernel]]:
-    """Run the stages after the IR; `default_dtype` as in `emit_entry`. `given` is the user's schedule, and its place.
+    """Run the stages after the IR; `default_dtype` and `sizes` as in `emit_entry`.
+
+    `given` is the user's schedule, and its place.
 
     Passes rely on the rules of the IR without asking, so they are verified first (1.5 ms of timex's 230 ms).
     """
@@ -92,7 +98,7 @@ def emit(
     texts = [text for each in kernels for text in (each.text, print_kernel(each.kernel))]
     steps.reach("schedule", "\n".join(texts))
     functions = {each.kernel.name: emit_kernel(module, each.kernel, target).removeprefix("@") for each in kernels}
-    description = emit_entry(module, program, functions, target, default_dtype=default_dtype)
+    description = emit_entry(module, program, functions, target, default_dtype=default_dtype, sizes=sizes)
     code = compile_in_parts(steps.reach("llvm", module.text()), target)
     return Artifact(code, description, Explanation(), steps.reached), kernels
 

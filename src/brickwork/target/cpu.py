@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 import sys
 from pathlib import Path
 
+from brickwork.config import config
 from brickwork.target.target import Target
 
 _LEVELS = (
@@ -34,6 +36,16 @@ def host_target(vector_bytes: int | None = None) -> Target:
     )
 
 
+def configured_target() -> Target:
+    """Return this host's target with the vectors that the settings ask for."""
+    return _configured(config.vector_bytes)
+
+
+@functools.cache
+def _configured(vector_bytes: int) -> Target:
+    return host_target(vector_bytes or None)
+
+
 def _level(machine: str, flags: frozenset[str]) -> tuple[str, int]:
     """Return the name that LLVM has for what `flags` offer, and the bytes of a vector register."""
     if machine not in {"x86_64", "amd64"}:
@@ -46,11 +58,21 @@ def _level(machine: str, flags: frozenset[str]) -> tuple[str, int]:
     return level
 
 
+def model() -> str:
+    """Return what the maker calls the processor, or else its architecture."""
+    return _line("model name") or platform.processor() or platform.machine()
+
+
 def _flags() -> frozenset[str]:
     """Return the processor's features as Linux lists them; empty elsewhere."""
+    return frozenset(_line("flags").split())
+
+
+def _line(name: str) -> str:
+    """Return what Linux says of the first processor under a name; nothing elsewhere."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     except OSError:
-        return frozenset()
-    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
-    return frozenset(line.partition(":")[2].split())
+        return ""
+    line = next((line for line in text.splitlines() if line.startswith(name)), "")
+    return line.partition(":")[2].strip()

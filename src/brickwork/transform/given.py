@@ -35,6 +35,7 @@ from brickwork.transform.schedule.schedule import (
     Unroll,
     Verb,
     chunk_of,
+    named,
 )
 from brickwork.transform.schedule.text import Names, ScheduleError, UnreadableError, lines_of
 from brickwork.transform.verbs import bind, fuse, reorder, rfactor, split, unroll
@@ -56,17 +57,6 @@ class Given:
     def without(self, early: Collection[Verb]) -> Given:
         """Return the verbs but for those that are carried out already."""
         return Given(tuple(item for item in self.verbs if item[1] not in early))
-
-
-def named(verb: Verb) -> tuple[Symbol, ...]:
-    """Return the indices that a verb names."""
-    match verb:
-        case Reorder(order):
-            return order
-        case Fuse(loop, inner):
-            return (loop, *inner)
-        case _:
-            return (verb.loop,)
 
 
 def given_for(program: Program, text: str, loc: Location) -> Mapping[str, Given]:
@@ -142,13 +132,13 @@ def _is_free(verb: Reorder, analysis: Analysis) -> bool:
 def nests(block: Block) -> list[frozenset[Symbol]]:
     """Return the indices of each outermost loop's nest, with those over chunks of its loops."""
     found: list[frozenset[Symbol]] = []
-    for loop in _outermost(block):
+    for loop in outermost(block):
         own = frozenset(node.index for node in statements(loop) if isinstance(node, For))
         found.append(own | {chunk_of(index) for index in own})
     return found
 
 
-def _outermost(block: Block) -> list[For]:
+def outermost(block: Block) -> list[For]:
     """Return the loops that stand in no other one."""
     loops = [node for node in statements(block) if isinstance(node, For)]
     inside = {id(inner) for node in loops for inner in statements(node.body)}

@@ -135,6 +135,17 @@ class Contract:
 Verb: TypeAlias = Split | Fuse | Reorder | Bind | Unroll | Rfactor | Contract
 
 
+def named(verb: Verb) -> tuple[Symbol, ...]:
+    """Return the indices that a verb names."""
+    match verb:
+        case Reorder(order):
+            return order
+        case Fuse(loop, inner):
+            return (loop, *inner)
+        case _:
+            return (verb.loop,)
+
+
 def chunk_of(loop: Symbol) -> Symbol:
     """Return the index of the loop over the chunks of a loop."""
     return Symbol(f"{loop.name}_chunk", loop.number + CHUNK_NUMBERS, INT64)

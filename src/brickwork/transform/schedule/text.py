@@ -32,6 +32,7 @@ from brickwork.transform.schedule.schedule import (
     Unroll,
     Verb,
     chunk_of,
+    named,
     spell,
 )
 
@@ -114,6 +115,10 @@ class Names:
     def read(self, text: str) -> Schedule:
         """Return the schedule of a text."""
         return Schedule(tuple(self.verb(line) for line in lines_of(text)))
+
+    def knows(self, verb: Verb) -> bool:
+        """Whether the loops that a verb names are of the program, and none that a transform has made."""
+        return all(index in self._called for index in named(verb))
 
     def verb(self, line: str) -> Verb:
         """Return the verb of a line."""
