@@ -53,7 +53,7 @@ def scalar_verdict(loop: For, live_after: Symbols) -> tuple[tuple[Reduction, ...
     exposed = live_before(loop.body, NONE) & assigned
     outlives = live_after & assigned
     needed = sorted(exposed | outlives, key=lambda item: item.number)
-    operators = {symbol: _reduction(loop.body, symbol) for symbol in needed}
+    operators = {symbol: reduction_of(loop.body, symbol) for symbol in needed}
     reductions = [Reduction(symbol, OPERATORS[name]) for symbol, name in operators.items() if name is not None]
     for symbol in needed:
         if (found := search_of(loop, symbol, outlives)) is not None:
@@ -159,7 +159,7 @@ def live_after_loops(block: Block) -> dict[Symbol, Symbols]:
 # ---------------------------------------------------------------- reductions
 
 
-def _reduction(block: Block, symbol: Symbol) -> str | None:
+def reduction_of(block: Block, symbol: Symbol) -> str | None:
     """Return the operator with which a block accumulates into a variable, if it does nothing else with it."""
     operators: set[str | None] = set()
     _collect(block, symbol, operators)

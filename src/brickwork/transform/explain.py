@@ -41,7 +41,7 @@ from brickwork.transform.persistent import block_version
 from brickwork.transform.pipeline import ScheduledKernel
 from brickwork.transform.predicate import predicate
 from brickwork.transform.privatise_reductions import copied_version
-from brickwork.transform.register_lists import goes_over, list_version
+from brickwork.transform.register_lists import LENGTHS, goes_over, list_version
 from brickwork.transform.replicate_reductions import copies_version
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
 from brickwork.transform.schedule.schedule import Contract, Rfactor, Schedule
@@ -260,8 +260,8 @@ def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
 def _in_registers(loop: Loop, view: _View, indent: str) -> Iterator[Part]:
     """Yield which lengths of a list that a loop goes over have a version with the list in registers."""
     for tensor in {node.tensor for node in statements(view.scheduled.source.body) if isinstance(node, Local)}:
-        for exact in (False, True):
-            version = list_version(tensor, exact=exact)
+        for items, exact in LENGTHS:
+            version = list_version(tensor, items, exact=exact)
             if version in view.scheduled.choices and goes_over(loop.node, tensor):
                 kept = Line(f"{indent}  written out, with '{tensor.name}' in registers")
                 yield Choice(version, "", (kept,), (), (replace(kept, text=f"{kept.text} if there are {version}"),))

@@ -50,14 +50,17 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statement
 from brickwork.records import dataclass
 from brickwork.transform.argument_facts import ArgumentFacts
 from brickwork.transform.device_kernel import make_kernel
+from brickwork.transform.explanation import GUARDS
 from brickwork.transform.guard import conjunction
 from brickwork.transform.host_device_partition import GRID, Partition, in_order, outlives_check, partition
 from brickwork.transform.predicate import predicate
+from brickwork.transform.recurrences import Carrying
 from brickwork.transform.register_lists import Literal, literal_lists
 from brickwork.transform.replicate_reductions import replicate_reductions
 from brickwork.transform.schedule.lockstep import runs_in_lockstep
 from brickwork.transform.scratch import Names, identity, joins, names_of
 from brickwork.transform.shared_locals import share_locals, used_tables
+from brickwork.transform.split_recurrences import Chunks, split_recurrences
 from brickwork.transform.split_reductions import nested, split_reductions
 from brickwork.transform.verbs.rfactor import MOST_PIECES
 
@@ -67,10 +70,12 @@ _IN_BLOCK = frozenset({Role.THREAD, Role.TILE, Role.CONTRACT})
 """The loops that the threads of a block run together."""
 
 
-def outline_kernels(program: Program, scheduled: Mapping[str, Kernel], known: ArgumentFacts) -> Program:
+def outline_kernels(
+    program: Program, scheduled: Mapping[str, Kernel], known: ArgumentFacts, carrying: Mapping[str, Carrying]
+) -> Program:
     """Return the program with each launch replaced by launches of device kernels; `scheduled` are by kernels' names.
 
-    `known` is what `argument_facts_of(program)` says.
+    `known` is what `argument_facts_of(program)` says, `carrying` are the recurrences of the fast bodies.
     """
     key = next((item for item in program.parameters if isinstance(item, KeyParameter)), None)
     names = names_of((program, *scheduled.values()), known.scratch)
@@ -86,7 +91,7 @@ def outline_kernels(program: Program, scheduled: Mapping[str, Kernel], known: Ar
     for statement in program.body:
         match statement:
             case Launch(kernel=kernel):
-                body.extend(_outline_kernel(scheduled[kernel.name], names, shared, known))
+                body.extend(_outline_kernel(scheduled[kernel.name], names, shared, known, carrying[kernel.name]))
             case Allocate(fill=fill) if fill is not None:
                 body.extend((replace(statement, fill=None), *_fill(statement, fill, names, known)))
             case _:
@@ -109,7 +114,7 @@ def is_nondeterministic(program: Program) -> bool:
 
 
 def _outline_kernel(
-    kernel: Kernel, names: Names, shared: Mapping[Symbol, Tensor], known: ArgumentFacts
+    kernel: Kernel, names: Names, shared: Mapping[Symbol, Tensor], known: ArgumentFacts, carrying: Carrying
 ) -> Iterator[Statement]:
     kernel = replace(kernel, body=predicate(kernel.body, names.symbols, shared))
     places = partition(kernel.body, shared)
@@ -117,7 +122,7 @@ def _outline_kernel(
     if found.body != kernel.body:
         kernel = replace(kernel, body=found.body)
         places = partition(kernel.body, shared)
-    draft = _Outliner(kernel, places, names, known, dict(shared), count(), None, found.tables)
+    draft = _Outliner(kernel, places, names, known, dict(shared), count(), None, found.tables, carrying)
     draft.block(kernel.body, ())
     cells, made = dict(shared), [*found.made]
     for symbol in sorted(draft.exposed & places.device - shared.keys(), key=lambda item: item.number):
@@ -127,7 +132,7 @@ def _outline_kernel(
     if outlives_check(kernel.body, places):
         flag, allocate = names.tensor("passed", BOOL, 1)
         made.append(allocate)
-    cutter = _Outliner(kernel, places, names, known, cells, count(), flag, found.tables)
+    cutter = _Outliner(kernel, places, names, known, cells, count(), flag, found.tables, carrying)
     body = cutter.block(kernel.body, ())
     body = body if flag is None else (cutter.launch((names.store(flag, build.integer(0), TRUE),), ()), *body)
     yield from _placed((*made, *cutter.made), body)
@@ -167,6 +172,7 @@ class _Outliner:
     numbers: Iterator[int]
     flag: Tensor | None
     tables: Mapping[Tensor, Local]
+    carrying: Carrying
     exposed: set[Symbol] = field(default_factory=set[Symbol])
     made: list[Allocate] = field(default_factory=list[Allocate])
 
@@ -214,8 +220,11 @@ class _Outliner:
         match statement:
             case If(condition=condition, then=then, otherwise=otherwise):
                 lasting = (item for item in _conjuncts(condition) if not read_symbols(item) & self.changing)
-                inside = (*facts, *lasting)
-                return replace(statement, then=self.block(then, inside), otherwise=self.block(otherwise, facts))
+                then = self.block(then, (*facts, *lasting))
+                carrying, self.carrying = self.carrying, {} if statement.version == GUARDS else self.carrying
+                otherwise = self.block(otherwise, facts)
+                self.carrying = carrying
+                return replace(statement, then=then, otherwise=otherwise)
             case For(body=body):
                 return replace(statement, body=self.block(body, facts))
             case While(body=body):
@@ -262,6 +271,20 @@ class _Outliner:
 
     def nests(self, loop: For, facts: tuple[Expression, ...]) -> Block:
         """Return the launch of a nest, and several that do as much faster where its sizes say so."""
+        levels = self.places.nest(loop)
+        if (chunks := self.chunks(levels, facts)) is not None:
+            parts = (*chunks.made, *(part for nest in chunks.nests for part in self.whole(nest, facts)))
+            parts = parts if chunks.rest is None else (*parts, *self.nests(chunks.rest, facts))
+            whole = self.whole(loop, facts)
+            return (If(condition=chunks.condition, then=parts, otherwise=whole, version=chunks.version, loc=loop.loc),)
+        return self.whole(loop, facts)
+
+    def chunks(self, levels: Sequence[For], facts: tuple[Expression, ...]) -> Chunks | None:
+        """Return the nests in place of these levels with a recurrence in chunks."""
+        return split_recurrences(levels, self.places, self.carrying, self.names, (*self.kernel.facts, *facts))
+
+    def whole(self, loop: For, facts: tuple[Expression, ...]) -> Block:
+        """Return the launches of a nest whose recurrences stay in order."""
         levels = self.places.nest(loop)
         whole = self.nest(loop, facts)
         if loop.role is Role.PARALLEL and (lists := literal_lists(in_order(levels[-1].body))):

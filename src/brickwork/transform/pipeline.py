@@ -30,6 +30,7 @@ from functools import cache
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
+from brickwork.analysis.carrying_loops import carrying_loops
 from brickwork.analysis.verdicts import Analysis, Bound, BoundVerdict
 from brickwork.diagnostics.location import NOWHERE, Location
 from brickwork.ir import build
@@ -58,6 +59,7 @@ from brickwork.transform.privatise_reductions import privatise_reductions
 from brickwork.transform.promote import apart_in, promote
 from brickwork.transform.recognise_reductions import note_places, recognise_reductions
 from brickwork.transform.rectangle import rectangle
+from brickwork.transform.recurrences import Carrying
 from brickwork.transform.schedule.contract import contraction_versions
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
@@ -97,7 +99,8 @@ class ScheduledKernel:
     Where all of `guards` hold, the first of the `versions` runs whose conditions do; else the `careful` one, in which
     other loops are independent. `moved` are the verbs that moved loops before the analysis, `given` the loops that a
     user's schedule is for, and `text` is the whole schedule, with loops named as in the program. `choices` are the
-    names of all versions of loops in the program, `computed` the sizes that the host computes.
+    names of all versions of loops in the program, `computed` the sizes that the host computes, `carrying` the loops of
+    the source that are recurrences.
     """
 
     kernel: Kernel
@@ -115,6 +118,7 @@ class ScheduledKernel:
     text: str = ""
     choices: frozenset[str] = frozenset()
     computed: Mapping[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
+    carrying: Carrying = field(default_factory=dict[Symbol, frozenset[Tensor]])
 
 
 def schedule_kernel(
@@ -175,7 +179,8 @@ def schedule_kernel(
         careful, slow = _careful(kernel, analysis, target)
     final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS))
     rest = (tuple(held), tuple(versions), slow, moved, touched_by(kernel.body, given))
-    return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, body.all, *rest)
+    carrying = carrying_loops(kernel, analysis) if target.grid else {}
+    return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, body.all, *rest, carrying=carrying)
 
 
 def _chosen(kernel: Kernel, analysis: Analysis, target: Target, given: Given | None) -> Schedule:
@@ -403,7 +408,8 @@ def schedule_program(
     whole = {name: Schedule((*item.moved, *item.schedule.verbs)) for name, item in scheduled.items()}
     scheduled = {name: replace(item, text=names.text(whole[name])) for name, item in scheduled.items()}
     if target.grid:
-        program = outline_kernels(program, {name: item.kernel for name, item in scheduled.items()}, known)
+        bodies = {name: item.kernel for name, item in scheduled.items()}
+        program = outline_kernels(program, bodies, known, {name: item.carrying for name, item in scheduled.items()})
         choices = _choices(program)
         return program, tuple(replace(item, choices=choices, computed=computed) for item in scheduled.values())
 

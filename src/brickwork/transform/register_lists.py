@@ -26,6 +26,9 @@ FEW = 16
 """Items of a short list: each iteration is tested to be one."""
 MOST = 64
 """Items of the longest list, which has just so many: a thread has 255 registers."""
+LENGTHS = ((FEW, False), (FEW, True), (MOST, True))
+"""The lengths that have a version, and whether it is for lists of just so many items. Without tests of items, what they
+read is read at once, and before the loops around: an iteration of `selective_scan` takes 370 instructions, not 900."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +52,18 @@ def literal_lists(body: Block) -> list[Literal]:
         return []
     if not all(map(_may_have_an_end, loops)) or not all(_is_indexed_by(each, body, loops) for each in lists):
         return []
-    return [_literal(body, loops, lists, exact=exact) for exact in (False, True)]
+    return [_literal(body, loops, lists, items, exact=exact) for items, exact in LENGTHS]
 
 
-def list_version(tensor: Tensor, *, exact: bool) -> str:
+def list_version(tensor: Tensor, items: int, *, exact: bool) -> str:
     """Return the name of the version in which a list, and those beside it, has literal ends of loops."""
-    return f"{'' if exact else 'at most '}{MOST if exact else FEW} items of {tensor.name}"
+    return f"{'' if exact else 'at most '}{items} items of {tensor.name}"
 
 
-def _literal(body: Block, loops: Sequence[For], lists: Sequence[Tensor], *, exact: bool) -> Literal:
-    """Return the body for lists of `MOST` items, if `exact`, or else of `FEW` at most."""
+def _literal(body: Block, loops: Sequence[For], lists: Sequence[Tensor], items: int, *, exact: bool) -> Literal:
+    """Return the body for lists of so many items, at most if not `exact`."""
     lengths = dict.fromkeys(loop.stop for loop in loops if not isinstance(loop.stop, Constant))
-    most = build.integer(MOST if exact else FEW)
+    most = build.integer(items)
     indices = {loop.index for loop in loops}
 
     def change(node: Statement) -> Block:
@@ -73,7 +76,7 @@ def _literal(body: Block, loops: Sequence[For], lists: Sequence[Tensor], *, exac
     conditions = tuple(build.apply("eq" if exact else "le", length, most) for length in lengths)
     rests = (build.apply("mod", length, most) for length in lengths if exact)
     facts = tuple(build.apply("eq", rest, build.integer(0)) for rest in rests)
-    return Literal(rewrite_statements(body, change), conditions, facts, list_version(lists[0], exact=exact))
+    return Literal(rewrite_statements(body, change), conditions, facts, list_version(lists[0], items, exact=exact))
 
 
 def goes_over(loop: For, tensor: Tensor) -> bool:

@@ -11,7 +11,7 @@ import torch
 from brickwork.ir.nodes import If
 from brickwork.ir.walk import statements
 from brickwork.transform.pipeline import schedule_program
-from brickwork.transform.register_lists import FEW, MOST
+from brickwork.transform.register_lists import FEW, LENGTHS, MOST
 from support.lowering import memory
 from support.ptx import assemble, program_for_gpu, ptx_of
 from support.scheduling import GPU, same
@@ -80,9 +80,9 @@ def versions(function: Callable[..., object]) -> set[str]:
 
 
 @pytest.mark.parametrize("function", [scan, until])
-def test_two_lengths_have_versions(function: Callable[..., object]) -> None:
-    both = {f"{'' if exact else 'at most '}{MOST if exact else FEW} items of s" for exact in (False, True)}
-    assert both <= versions(function)
+def test_some_lengths_have_versions(function: Callable[..., object]) -> None:
+    named = {f"{'' if exact else 'at most '}{items} items of s" for items, exact in LENGTHS}
+    assert named <= versions(function)
 
 
 @pytest.mark.parametrize("function", [anywhere, from_the_second])

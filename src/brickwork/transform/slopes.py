@@ -1,0 +1,274 @@
+"""Slopes of a recurrence: by how much the state after some iterations grows with the state before them.
+
+    for t: h = a[t] * h + x[t]     ->     for t: slope = a[t] * slope
+                                                 h = a[t] * h + x[t]
+
+If each iteration is linear in its state, so are all of them together: the state after them is `slope * before + h`,
+where h began at 0. Each variable, and each item of a list, has to grow with itself alone. Slopes of float32 are of
+float64: what a product of them loses there is beyond what float32 holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
+from typing import TypeAlias
+
+from brickwork.analysis.scalars import NONE, live_before
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64, DType
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Cast,
+    Expression,
+    For,
+    If,
+    Load,
+    Local,
+    Node,
+    Read,
+    Select,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import statements, walk
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.transform.scratch import Names
+
+Item: TypeAlias = Symbol | Tensor
+"""A variable, or a list, of which each item is one by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slopes:
+    """What a loop does that computes slopes, too, and those of its variables and lists; none where all are 1."""
+
+    body: Block
+    variables: Mapping[Symbol, Symbol]
+    lists: Mapping[Tensor, Tensor]
+
+
+def with_slopes(loop: For, states: frozenset[Item], names: Names) -> Slopes | None:
+    """Return the body of a loop that computes nothing but states, with their slopes; None if it is not linear."""
+    roots = _roots(loop.body, states)
+    if roots is None or not _is_itemwise(loop.body, roots):
+        return None
+    writer = _Writer(roots, names)
+    try:
+        body = tuple(writer.block(loop.body))
+    except _NotLinearError:
+        return None
+    if not writer.grows:
+        return Slopes(loop.body, {}, {})
+    exact = all(dtype_of(item) in {FLOAT32, INT64} for item in roots)
+    return Slopes(body, writer.variables, writer.lists) if exact else None
+
+
+class _NotLinearError(Exception):
+    """Something is no linear function of one state."""
+
+
+def dtype_of(item: Item) -> DType:
+    """Return the type of a variable, or of a list's items."""
+    return item.dtype if isinstance(item, Symbol) else item.type.dtype
+
+
+def _slope_dtype(dtype: DType) -> DType:
+    return FLOAT64 if dtype.is_float else INT64
+
+
+@legality
+def _roots(block: Block, states: frozenset[Item]) -> dict[Item, Item] | None:
+    """Return the state that each variable and list depends on, itself for a state; None where one has two."""
+    roots: dict[Item, Item] = {item: item for item in states}
+    while True:
+        before = len(roots)
+        for node in statements(block):
+            if not isinstance(node, Assign | Store):
+                continue
+            into = node.symbol if isinstance(node, Assign) else node.tensor
+            sources = {roots[item] for item in _items(node.value) if item in roots}
+            sources |= {roots[into]} if into in roots else set()
+            if len(sources) > 1:
+                return None
+            if sources:
+                roots[into] = sources.pop()
+        if len(roots) == before:
+            return roots
+
+
+def _items(root: Node) -> Iterator[Item]:
+    for node in walk(root):
+        match node:
+            case Read(symbol=symbol):
+                yield symbol
+            case Load(tensor=tensor):
+                yield tensor
+            case _:
+                pass
+
+
+@legality
+def _is_itemwise(block: Block, roots: Mapping[Item, Item]) -> bool:
+    """Whether what depends on an item of a list is used for this item alone, and lists are of this thread alone.
+
+    Items are gone through by loops that do not stand in one another, whose index is the list's; variables that depend
+    on an item are of one iteration.
+    """
+    lists = {item for item, root in roots.items() if isinstance(root, Tensor) and isinstance(item, Tensor)}
+    variables = {item for item, root in roots.items() if isinstance(root, Tensor) and isinstance(item, Symbol)}
+    if not all(tensor.is_local for tensor in roots if isinstance(tensor, Tensor)):
+        return False
+    loops = [node for node in statements(block) if isinstance(node, For) and _goes_over(node, lists)]
+    inside = {id(node) for loop in loops for node in walk(loop.body)}
+    for node in walk(block):
+        match node:
+            case Load(tensor=tensor) | Store(tensor=tensor) if tensor in lists and id(node) not in inside:
+                return False
+            case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in variables and id(node) not in inside:
+                return False
+            case _:
+                pass
+    return all(_is_of_items(loop, lists, variables, loops) for loop in loops)
+
+
+def _goes_over(loop: For, lists: set[Tensor]) -> bool:
+    index = (build.read(loop.index),)
+    return any(
+        isinstance(node, Load | Store) and node.tensor in lists and _plain(node.indices) == index
+        for node in walk(loop.body)
+    )
+
+
+def _plain(indices: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    return tuple(build.read(index.symbol) if isinstance(index, Read) else index for index in indices)
+
+
+@legality
+def _is_of_items(loop: For, lists: set[Tensor], variables: set[Symbol], loops: list[For]) -> bool:
+    """Whether each iteration of a loop over lists does something with the items at its index alone."""
+    nodes = [*walk(loop.body)]
+    if any(node is other for node in nodes for other in loops):
+        return False
+    index = (build.read(loop.index),)
+    accesses = [node for node in nodes if isinstance(node, Load | Store) and node.tensor in lists]
+    if not all(_plain(node.indices) == index for node in accesses):
+        return False
+    return not live_before(loop.body, NONE) & variables
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes the slopes of what depends on states, whose `roots` are known."""
+
+    roots: Mapping[Item, Item]
+    names: Names
+    variables: dict[Symbol, Symbol] = field(default_factory=dict[Symbol, Symbol])
+    lists: dict[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
+    grows: bool = False
+    """Whether some slope is not that of another one."""
+
+    def variable(self, symbol: Symbol) -> Symbol:
+        """Return the slope of a variable."""
+        if symbol not in self.variables:
+            self.variables[symbol] = self.names.symbol(f"{symbol.name}_slope", _slope_dtype(symbol.dtype))
+        return self.variables[symbol]
+
+    def list(self, tensor: Tensor) -> Tensor:
+        """Return the slopes of a list."""
+        if tensor not in self.lists:
+            kind = replace(tensor.type, dtype=_slope_dtype(tensor.type.dtype))
+            number = next(self.names.tensors)
+            self.lists[tensor] = replace(tensor, name=f"{tensor.name}_slope", number=number, type=kind)
+        return self.lists[tensor]
+
+    def block(self, block: Block) -> Iterator[Statement]:
+        """Yield the statements, the slope of what each gives a value before it."""
+        for statement in block:
+            match statement:
+                case Assign(symbol=symbol, value=value) if symbol in self.roots:
+                    slope = self.variable(symbol)
+                    yield Assign(symbol=slope, value=self.moved(value, slope.dtype), loc=statement.loc)
+                case Store(tensor=tensor, indices=indices, value=value) if tensor in self.roots:
+                    self.refuse(*indices)
+                    slope = self.list(tensor)
+                    moved = self.moved(value, slope.type.dtype)
+                    yield replace(self.names.store(slope, *indices, moved), loc=statement.loc)
+                case Local(tensor=tensor) if tensor in self.roots:
+                    yield Local(tensor=self.list(tensor), loc=statement.loc)
+                case If(condition=condition, then=then, otherwise=otherwise):
+                    self.refuse(condition)
+                    first, second = (tuple(self.block(part)) for part in (then, otherwise))
+                    yield replace(statement, then=first, otherwise=second)
+                    continue
+                case For(start=start, stop=stop, body=body):
+                    self.refuse(start, stop)
+                    yield replace(statement, body=tuple(self.block(body)))
+                    continue
+                case Assign() | Store() | Local():
+                    pass
+                case _:
+                    raise _NotLinearError
+            yield statement
+
+    def moved(self, value: Expression, dtype: DType) -> Expression:
+        """Return the slope of a value that is given to something with a slope."""
+        found = self.of(value)
+        self.grows = self.grows or not isinstance(found, Read | Load)
+        return build.constant(0, dtype) if found is None else found
+
+    @legality
+    def refuse(self, *expressions: Expression) -> None:
+        """Refuse what depends on a state where that is not linear."""
+        if any(item in self.roots for each in expressions for item in _items(each)):
+            raise _NotLinearError
+
+    @legality
+    def of(self, value: Expression) -> Expression | None:
+        """Return the slope of an expression, None for what depends on no state."""
+        if not any(item in self.roots for item in _items(value)):
+            return None
+        match value:
+            case Read(symbol=symbol):
+                return build.read(self.variable(symbol))
+            case Load(tensor=tensor, indices=indices):
+                self.refuse(*indices)
+                return self.names.load(self.list(tensor), *indices)
+            case Cast(operand=operand, dtype=dtype) if dtype.is_float and operand.dtype.is_float:
+                return self.of(operand)
+            case Apply(operator=operator, operands=operands):
+                return self.applied(operator.name, operands)
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                self.refuse(condition)
+                first, second = self.of(then), self.of(otherwise)
+                zero = build.constant(0, _slope_dtype(value.dtype))
+                return build.select(condition, first or zero, second or zero)
+            case _:
+                raise _NotLinearError
+
+    @legality
+    def applied(self, name: str, operands: tuple[Expression, ...]) -> Expression:
+        """Return the slope of an operator's result, of which some operand depends on a state."""
+        found = tuple(map(self.of, operands))
+        match name, found:
+            case (("add" | "sub"), (Node() as one, Node() as other)):
+                return build.apply(name, one, other)
+            case (("add" | "sub"), (Node() as one, None)):
+                return one
+            case "add", (None, Node() as other):
+                return other
+            case "sub", (None, Node() as other):
+                return build.apply("neg", other)
+            case "neg", (Node() as one,):
+                return build.apply("neg", one)
+            case (("mul" | "truediv"), (Node() as one, None)):
+                return build.apply(name, one, build.cast(operands[1], one.dtype))
+            case "mul", (None, Node() as other):
+                return build.mul(build.cast(operands[0], other.dtype), other)
+            case _:
+                raise _NotLinearError

@@ -1,0 +1,371 @@
+"""Splits linear recurrences in nests of few iterations into chunks of time, so that a grid has threads enough.
+
+    for c: h = h0                            for k in chunks: for c: h, g = 0, 1
+           for t:                                            for t in chunk k: g = a[c, t] * g
+               h = a[c, t] * h + x[c, t]                                       h = a[c, t] * h + x[c, t]
+               y[c, t] = f(h)         ->                     slope[k, c], end[k, c] = g, h
+                                             for c: h = h0
+                                                    for k in chunks: begin[k, c], h = h, slope[k, c] * h + end[k, c]
+                                             for k in chunks: for c: h = begin[k, c]
+                                                             for t in chunk k: ...
+
+What a loop accumulates beside its state is joined as partial results are. Invariant: chunks depend on sizes alone, and
+are joined in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT64, INT64, DType
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    Block,
+    Expression,
+    For,
+    Load,
+    Local,
+    Node,
+    Role,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import rewrite, rewrite_statements, statements, substitute
+from brickwork.records import dataclass
+from brickwork.transform.canonical.dead import without_dead
+from brickwork.transform.host_device_partition import Partition
+from brickwork.transform.recurrences import Carrying, Recurrence, goes_over, recurrence_in
+from brickwork.transform.scratch import Names, identity, joins
+from brickwork.transform.slopes import Item, Slopes, dtype_of, with_slopes
+from brickwork.transform.split_reductions import count_of, nested
+
+FEW = 1 << 15
+"""Iterations of the nests that are cut, each a thread."""
+ENOUGH = 1 << 17
+"""Threads that a nest has then: half of what an H200 holds, as one with a list as its state takes 128 registers."""
+LEAST = 8
+"""Iterations of a chunk, of which each is short: less would take as long as what the chunks begin with."""
+AHEAD = 4
+"""Chunks that a thread which joins them has loads under way for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Nests that do as one where `condition` holds, with the tensors between them; `rest` is what follows the loop."""
+
+    condition: Expression
+    made: tuple[Allocate, ...]
+    nests: tuple[For, ...]
+    rest: For | None
+    version: str
+
+
+def chunk_version(index: Symbol) -> str:
+    """Return the name of the version in which the recurrence over an index is in chunks."""
+    return f"chunks {index.name}"
+
+
+def split_recurrences(
+    levels: Sequence[For], places: Partition, carrying: Carrying, names: Names, facts: Sequence[Expression]
+) -> Chunks | None:
+    """Return nests that do as one launch of these levels; None if it is of another kind."""
+    found = recurrence_in(levels, places, carrying, facts)
+    if found is None:
+        return None
+    least = LEAST if found.is_short else 1
+    plain = tuple(replace(level, width=1, across=0) for level in levels)
+    cutter, made = _cutter(plain, found, names, least)
+    ends = cutter.ends()
+    if ends is None:
+        return None
+    sloped, same = cutter.sloped(*ends)
+    nests = (*sloped, *cutter.begins(same), cutter.chunks())
+    total, length = build.product([count_of(level) for level in plain]), count_of(found.loop)
+    some = build.apply("ge", total, build.integer(1))
+    few = build.apply("le", total, build.integer(FEW))
+    enough = build.apply("ge", length, build.integer(2 * least))
+    condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
+    if any(build.apply("lt", length, build.integer(short)) in facts for short in range(2 * least + 1)):
+        return None  # It is shorter here.
+    stored, once = effects(nests).stores, {cutter.states[item].slope: levels for item, levels in same.items()}
+    kept = tuple(_made(each, plain, once.get(each.tensor, frozenset())) for each in made if each.tensor in stored)
+    return Chunks(condition, kept, nests, cutter.rest(), chunk_version(found.loop.index))
+
+
+def _chunks(total: Expression, length: Expression, least: int) -> Expression:
+    """Return the number of chunks of each iteration, at least 1."""
+    each = build.apply("maximum", total, build.integer(1))
+    wanted = build.apply("floordiv", build.integer(ENOUGH), each)
+    most = build.apply("floordiv", length, build.integer(least))
+    return build.apply("maximum", build.apply("minimum", wanted, most), build.integer(1))
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The tensors of a state: its slopes, if some are not 1, where it ends, and where it begins, in each chunk.
+
+    There is one more beginning than there are chunks, which is the end of all.
+    """
+
+    slope: Tensor
+    end: Tensor
+    begin: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """Writes the nests in place of one; `chunk` is the index of a chunk, `items` those of lists."""
+
+    levels: tuple[For, ...]
+    found: Recurrence
+    names: Names
+    chunk: Symbol
+    items: Mapping[Tensor, Symbol]
+    states: Mapping[Item, _State]
+    partials: Mapping[Item, Tensor]
+
+    def over(self, item: Item, *each: Statement) -> Block:
+        """Return what does something with a variable, or with each item of a list."""
+        if isinstance(item, Symbol):
+            return each
+        start, stop = build.integer(0), self.found.extents[item]
+        return (For(index=self.items[item], start=start, stop=stop, body=each, loc=self.found.loop.loc),)
+
+    def give(self, item: Item, value: Expression) -> Block:
+        """Return what gives a variable, or each item of a list, a value."""
+        if isinstance(item, Symbol):
+            return (Assign(symbol=item, value=value, loc=self.found.loop.loc),)
+        return self.over(item, self.names.store(item, build.read(self.items[item]), value))
+
+    def value(self, item: Item) -> Expression:
+        """Return the value of a variable, or of an item of a list."""
+        return build.read(item) if isinstance(item, Symbol) else self.names.load(item, build.read(self.items[item]))
+
+    def places(self, item: Item, chunk: Expression, same: Collection[Symbol] = ()) -> tuple[Expression, ...]:
+        """Return the indices of what a chunk leaves of an item; it is at 0 in levels where it is the `same`."""
+        at = [] if isinstance(item, Symbol) else [build.read(self.items[item])]
+        along = (build.sub(build.read(level.index), level.start) for level in self.levels)
+        zero = build.integer(0)
+        here = (zero if level.index in same else each for level, each in zip(self.levels, along, strict=True))
+        return chunk, *at, *here
+
+    def count(self) -> Expression:
+        """Return the number of chunks."""
+        return Size(tensor=next(iter(self.states.values())).end, axis=0)
+
+    def over_chunks(self, body: Block, role: Role) -> For:
+        """Return a loop over the chunks."""
+        start = build.integer(0)
+        return For(index=self.chunk, start=start, stop=self.count(), body=body, role=role, loc=self.found.loop.loc)
+
+    def cut(self) -> For:
+        """Return the loop for the iterations of a chunk."""
+        loop, count, one = self.found.loop, self.count(), build.integer(1)
+        length = build.add(count_of(loop), build.sub(count, one))
+        step = build.apply("floordiv", length, count)
+        first = build.add(loop.start, build.mul(build.read(self.chunk), step))
+        return replace(loop, start=first, stop=build.apply("minimum", build.add(first, step), loop.stop))
+
+    def in_chunks(self, body: Block) -> For:
+        """Return the nest over chunks, and the levels inside."""
+        return nested((self.over_chunks((), Role.PARALLEL), *self.levels), body)
+
+    def ends(self) -> tuple[Block, Slopes] | None:
+        """Return what runs a chunk from 0 on, and what computes slopes; None where states are not linear."""
+        here, zeros, stores = build.read(self.chunk), list[Statement](), list[Statement]()
+        for item, state in self.states.items():
+            zeros += self.give(item, build.constant(0, dtype_of(item)))
+            stores += self.over(item, self.names.store(state.end, *self.places(item, here), self.value(item)))
+        ends = {state.end for state in self.states.values()}
+        body = without_dead((*self.found.before, *zeros, self.cut(), *stores), ends)
+        stored = {tensor for level in self.levels for tensor in effects(level).stores if not tensor.is_local}
+        if stored & effects(body).loads:
+            return None
+        loop = next(node for node in body if isinstance(node, For) and node.index == self.found.loop.index)
+        slopes = with_slopes(loop, frozenset(self.states), self.names)
+        return None if slopes is None else (body, slopes)
+
+    def sloped(self, end: Block, slopes: Slopes) -> tuple[tuple[For, ...], dict[Item, frozenset[Symbol]]]:
+        """Return the nests for the ends of chunks and for slopes, and the levels in which those of a state are the same.
+
+        Slopes are computed with the states, or once for all iterations of levels in which they are the same.
+        """
+        alone = {item: found for item in self.states if (found := self.alone(item, slopes)) is not None}
+        same = {item: found[1] for item, found in alone.items()}
+        if not alone or not all(same.values()):
+            return (self.together(end, slopes),), dict.fromkeys(same, frozenset())
+        return (self.in_chunks(end), *(nest for nest, _ in alone.values())), same
+
+    def together(self, body: Block, slopes: Slopes) -> For:
+        """Return the nest that runs chunks from 0 on, with slopes."""
+        index = self.found.loop.index
+        place = next(at for at, node in enumerate(body) if isinstance(node, For) and node.index == index)
+        one, ahead, after = build.constant(1, FLOAT64), list[Statement](), list[Statement]()
+        for item, state in self.states.items():
+            if isinstance(item, Symbol) and item in slopes.variables:
+                symbol = slopes.variables[item]
+                ahead.append(Assign(symbol=symbol, value=build.cast(one, symbol.dtype)))
+                value: Expression = build.read(symbol)
+            elif isinstance(item, Tensor) and item in slopes.lists:
+                tensor, index = slopes.lists[item], build.read(self.items[item])
+                first = build.cast(one, tensor.type.dtype)
+                ahead += (Local(tensor=tensor), *self.over(item, self.names.store(tensor, index, first)))
+                value = self.names.load(tensor, index)
+            else:
+                continue
+            places = self.places(item, build.read(self.chunk))
+            after += self.over(item, self.names.store(state.slope, *places, value))
+        loop = replace(self.cut(), body=slopes.body)
+        return self.in_chunks((*body[:place], *ahead, loop, *body[place + 1 :], *after))
+
+    def alone(self, item: Item, slopes: Slopes) -> tuple[For, frozenset[Symbol]] | None:
+        """Return the nest that computes slopes of a state, of a list an item in each iteration, if it has some.
+
+        Levels in whose iterations they are the same are left out.
+        """
+        if item not in slopes.variables and item not in slopes.lists:
+            return None
+        around = list[For]()
+        if isinstance(item, Symbol):
+            symbol, body = slopes.variables[item], slopes.body
+        else:
+            symbol = self.names.symbol(item.name, slopes.lists[item].type.dtype)
+            body = _of_an_item(slopes.body, slopes.lists[item], symbol, self.items[item])
+            around += (node for node in self.over(item) if isinstance(node, For))
+        tensor, first = self.states[item].slope, Assign(symbol=symbol, value=build.constant(1, symbol.dtype))
+        last = self.names.store(tensor, build.integer(0), build.read(symbol))
+        kept = without_dead((*self.found.before, first, replace(self.cut(), body=body), last), {tensor})
+        same = frozenset(level.index for level in self.levels) - effects(kept[:-1]).reads
+        if effects(kept).declares & frozenset(slopes.lists.values()):
+            same = frozenset[Symbol]()
+        place = self.places(item, build.read(self.chunk), same)
+        body = (*kept[:-1], self.names.store(tensor, *place, build.read(symbol)))
+        levels = (self.over_chunks((), Role.PARALLEL), *(replace(each, role=Role.PARALLEL) for each in around))
+        return nested((*levels, *(level for level in self.levels if level.index not in same)), body), same
+
+    def begins(self, same: Mapping[Item, frozenset[Symbol]]) -> Iterator[For]:
+        """Yield the nests that find where the states of chunks begin, one after the other."""
+        here = build.read(self.chunk)
+        for item, state in self.states.items():
+            symbol = self.names.symbol(item.name, dtype_of(item))
+            old, end = build.read(symbol), self.names.load(state.end, *self.places(item, here))
+            slope = None
+            if item in same:
+                slope = self.names.load(state.slope, *self.places(item, here, same[item]))
+            new = _next(slope, old, end)
+            begin = self.names.store(state.begin, *self.places(item, here), old)
+            turn = replace(self.over_chunks((begin, Assign(symbol=symbol, value=new)), Role.SEQUENTIAL), unrolled=AHEAD)
+            last = self.names.store(state.begin, *self.places(item, self.count()), old)
+            first: Expression = build.read(item) if isinstance(item, Symbol) else build.integer(0)
+            levels = self.levels
+            if isinstance(item, Tensor):
+                index, value = self.found.starts[item]
+                first = substitute(value, {index: build.read(self.items[item])})
+                (around,) = self.over(item)
+                levels = (replace(around, role=Role.PARALLEL), *levels) if isinstance(around, For) else levels
+            body = (*self.found.before, Assign(symbol=symbol, value=first), turn, last)
+            yield nested(levels, without_dead(body, {state.begin}))
+
+    def given(self, chunk: Expression) -> Iterator[Statement]:
+        """Yield what gives the states what they are where a chunk begins."""
+        for item, state in self.states.items():
+            yield from self.give(item, self.names.load(state.begin, *self.places(item, chunk)))
+
+    def chunks(self) -> For:
+        """Return the nest that runs the chunks."""
+        here = build.read(self.chunk)
+        starts, stores = list(self.given(here)), list[Statement]()
+        for each in self.found.sums:
+            starts += self.give(each.item, identity(each.reduction))
+            partial = self.partials[each.item]
+            stores += self.over(
+                each.item, self.names.store(partial, *self.places(each.item, here), self.value(each.item))
+            )
+        results = {tensor for tensor in effects(self.found.loop).stores if not tensor.is_local}
+        body = (*self.found.before, *starts, self.cut(), *stores)
+        return self.in_chunks(without_dead(body, results | {*self.partials.values()}))
+
+    def rest(self) -> For | None:
+        """Return the nest that does what follows the loop, if anything is left of it."""
+        joined = list[Statement]()
+        for each in self.found.sums:
+            item, partial = each.item, self.partials[each.item]
+            load = self.names.load(partial, *self.places(item, build.read(self.chunk)))
+            if isinstance(item, Symbol):
+                step: Block = joins(replace(self.found.loop, reductions=(each.reduction,)), [load])
+            else:
+                step = self.give(item, build.apply(each.reduction.operator.name, self.value(item), load))
+            joined.append(self.over_chunks(step, Role.SEQUENTIAL))
+        body = (*self.found.before, *joined, *self.given(self.count()), *self.found.after)
+        results = {tensor for tensor in effects(self.found.after).stores if not tensor.is_local}
+        body = without_dead(body, results)
+        return nested(self.levels, body) if effects(body).stores & results else None
+
+
+def _made(allocate: Allocate, levels: Sequence[For], same: Collection[Symbol]) -> Allocate:
+    """Return the allocation with one element along levels in which all are the same."""
+    first = len(allocate.sizes) - len(levels)
+    one = build.integer(1)
+    sizes = (one if level.index in same else size for level, size in zip(levels, allocate.sizes[first:], strict=True))
+    return replace(allocate, sizes=(*allocate.sizes[:first], *sizes))
+
+
+def _of_an_item(block: Block, tensor: Tensor, symbol: Symbol, item: Symbol) -> Block:
+    """Return the block with one item of a list, in a variable, and no loops over the others."""
+
+    def visit(node: Node) -> Node:
+        return build.read(symbol) if isinstance(node, Load) and node.tensor == tensor else node
+
+    def change(statement: Statement) -> Block:
+        match statement:
+            case Store(tensor=stored, value=value) if stored == tensor:
+                return (Assign(symbol=symbol, value=value, loc=statement.loc),)
+            case For(index=index, body=body) if index in indices:
+                return tuple(substitute(inner, {index: build.read(item)}) for inner in body)
+            case _:
+                return (statement,)
+
+    indices = {node.index for node in statements(block) if isinstance(node, For) and goes_over(node, tensor)}
+    return rewrite_statements(tuple(rewrite(statement, visit) for statement in block), change)
+
+
+def _next(slope: Expression | None, old: Expression, end: Expression) -> Expression:
+    """Return a state after a chunk. What is 0 before it stays so, however great the slope is."""
+    if slope is None:
+        return build.add(old, end)
+    moved = build.add(build.mul(slope, build.cast(old, slope.dtype)), build.cast(end, slope.dtype))
+    nothing = build.apply("eq", old, build.constant(0, old.dtype))
+    return build.select(nothing, end, build.cast(moved, old.dtype))
+
+
+def _cutter(levels: tuple[For, ...], found: Recurrence, names: Names, least: int) -> tuple[_Cutter, list[Allocate]]:
+    """Return what writes the nests, and what allocates the tensors between them."""
+    counts, made = [count_of(level) for level in levels], list[Allocate]()
+    total, length = build.product(counts), count_of(found.loop)
+    chunks = _chunks(total, length, least)
+    more = build.add(chunks, build.integer(1))
+
+    def tensor(name: str, dtype: DType, item: Item, chunks: Expression) -> Tensor:
+        extent = () if isinstance(item, Symbol) else (found.extents[item],)
+        tensor, allocate = names.tensor(f"{item.name}_{name}", dtype, chunks, *extent, *counts)
+        made.append(allocate)
+        return tensor
+
+    states = {
+        item: _State(
+            tensor("slope", FLOAT64 if dtype_of(item).is_float else INT64, item, chunks),
+            tensor("end", dtype_of(item), item, chunks),
+            tensor("begin", dtype_of(item), item, more),
+        )
+        for item in found.states
+    }
+    partials = {each.item: tensor("partial", dtype_of(each.item), each.item, chunks) for each in found.sums}
+    items = {item: names.symbol("item", INT64) for item in found.extents}
+    return _Cutter(levels, found, names, names.symbol("chunk", INT64), items, states, partials), made

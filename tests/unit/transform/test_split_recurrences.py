@@ -1,0 +1,173 @@
+"""Recurrences of few long iterations run in chunks where sizes say so, and others in order."""
+
+import pytest
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import For, If
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import walk
+from brickwork.target.cuda import cuda_target
+from brickwork.transform import split_recurrences
+from brickwork.transform.pipeline import schedule_program
+from brickwork.transform.split_recurrences import chunk_version
+from support.tensors import argument_type, to_memory, to_tensor
+
+GPU = cuda_target((9, 0))
+
+
+@pytest.fixture(autouse=True)
+def low_limits(monkeypatch):
+    monkeypatch.setattr(split_recurrences, "FEW", 8)
+    monkeypatch.setattr(split_recurrences, "ENOUGH", 12)
+    monkeypatch.setattr(split_recurrences, "LEAST", 2)
+
+
+def pieces_of(function, *arguments):
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    pieces, _ = schedule_program(lower(define(function), signature), GPU)
+    verify_program(pieces)
+    return pieces
+
+
+def is_cut(pieces):
+    names = {node.version for node in walk(pieces) if isinstance(node, If)}
+    loops = [node.index for node in walk(pieces) if isinstance(node, For)]
+    return bool(names & {chunk_version(index) for index in loops})
+
+
+def filtered(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = a[c, t] * h + x[c, t]
+            out[c, t] = h
+
+
+def running_sums(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 0.0
+        for t in range(1, x.shape[1]):
+            h += x[c, t]
+            out[c, t] = h * a[c, t]
+
+
+def counted(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        n = 3
+        for t in range(x.shape[1]):
+            if x[c, t] > 0.0:
+                n = n * 3 + 1
+            out[c, t] = n % 1000
+
+
+def restarted(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, least = 1.0, 5.0
+        for t in range(x.shape[1]):
+            if a[c, t] < 0.0:
+                h = x[c, t]
+            else:
+                h = (x[c, t] - h) * 2.0
+            least = min(least, h)
+            out[c, t] = h
+        out[c, 0] = out[c, 0] + least
+
+
+def after_all(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, total = x[c, 0], 2.0
+        for t in range(x.shape[1]):
+            h = h * a[c, t] + 1.0
+            total += h
+            out[c, t] = h
+        for t in range(x.shape[1]):
+            out[c, t] += h - total
+
+
+def lists(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for n in range(3):
+            state[n] = x[c, n]
+        for t in range(x.shape[1]):
+            y = 0.0
+            for n in range(3):
+                z = state[n] * a[c, t]
+                state[n] = 0.0
+                state[n] += z + n
+                y += state[n]
+            out[c, t] = y
+
+
+def lists_of_a_size(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [2.0] * a.shape[0]
+        for t in range(x.shape[1]):
+            y = 0.0
+            for n in range(a.shape[0]):
+                state[n] = state[n] * a[n, t] + x[c, t]
+                y += state[n]
+            out[c, t] = y
+        for n in range(a.shape[0]):
+            out[c, 0] += state[n]
+
+
+def two_of_them(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, g = 1.0, 2.0
+        for t in range(x.shape[1]):
+            h = a[c, t] * h + x[c, t]
+            g = -g + a[c, t]
+            out[c, t] = h * g
+        for t in range(x.shape[1]):
+            g = g + x[c, t] * out[c, t]
+            out[c, t] = g
+
+
+def products(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 0.0
+        for t in range(x.shape[1]):
+            s = 0.0
+            for n in range(x.shape[1]):
+                s += a[c, n]
+            h = h + s
+            out[c, t] = h
+
+
+CUT = [
+    filtered,
+    running_sums,
+    counted,
+    restarted,
+    after_all,
+    lists,
+    lists_of_a_size,
+    two_of_them,
+    products,
+]
+
+
+def results_of(function, *arguments):
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    results = []
+    for one in (lower(define(function), signature), pieces_of(function, *arguments)):
+        memories = [to_memory(each.clone()) for each in arguments]
+        run_program(one, memories, key=5, check=True)
+        results.append(to_tensor(memories[-1]))
+    return results
+
+
+@pytest.mark.parametrize("function", CUT)
+@pytest.mark.parametrize(("few", "long"), [(3, 3), (3, 4), (1, 13), (2, 29), (5, 12), (9, 6), (3, 0)])
+def test_chunks_mean_what_the_source_says(function, few, long):
+    generator = torch.Generator().manual_seed(few * long)
+    long = max(long, 3) if function in {lists, lists_of_a_size, after_all, restarted} else long
+    x = torch.randint(-3, 4, (few, long), generator=generator).float()
+    a = torch.randint(-1, 2, (few, long), generator=generator).float()
+    assert torch.equal(*results_of(function, x, a, torch.zeros(few, long)))
+    assert is_cut(pieces_of(function, x, a, x))
