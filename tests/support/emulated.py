@@ -11,7 +11,7 @@ import math
 import re
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -94,6 +94,7 @@ class _Team:
     barrier: _Barrier
     warps: list[_Barrier]
     shown: list[int] = field(default_factory=list[int])
+    given: list[int] = field(default_factory=list[int])
 
 
 _MACHINE = """
@@ -109,9 +110,15 @@ define internal float @emulated_sqrt(float %x) {
   %root = call float @llvm.sqrt.f32(float %x)
   ret float %root
 }
+declare i32 @emulated_equal(i64)
 define internal { i32, i1 } @emulated_match(i32 %mask, i64 %value) {
-  ret { i32, i1 } zeroinitializer
+  %found = call i32 @emulated_equal(i64 %value)
+  %same = trunc i32 %found to i1
+  %pair = insertvalue { i32, i1 } zeroinitializer, i1 %same, 1
+  ret { i32, i1 } %pair
 }
+declare i32 @emulated_active()
+declare i32 @emulated_lane()
 """
 """What the machine has instructions for."""
 
@@ -136,14 +143,14 @@ def _warp_barrier(mask: int) -> None:
         _place.here.team.warps[_place.here.lane // 32].wait(20)
 
 
-def _shuffle(*, down: bool) -> Any:
+def _shuffle(source_of: Callable[[int, int], int]) -> Any:
     def exchange(mask: int, value: int, lane: int, clamp: int) -> int:
         assert (mask, clamp) == (-1, 31)
         here = _place.here
         here.team.shown[here.lane] = value
         warp = here.team.warps[here.lane // 32]
         warp.wait(20)
-        source = here.lane + lane if down else here.lane // 32 * 32 + lane
+        source = source_of(here.lane, lane)
         found = here.team.shown[source] if source // 32 == here.lane // 32 else value
         warp.wait(20)
         return found
@@ -152,15 +159,43 @@ def _shuffle(*, down: bool) -> Any:
     return ctypes.CFUNCTYPE(word, word, word, word, word)(exchange)
 
 
+WHOLE_WARPS = False
+"""Whether all threads of a warp are together wherever one asks; a test says so that has no others."""
+
+
+def _active() -> int:
+    return -1 if WHOLE_WARPS and _place.here.team is not None else 0
+
+
+def _lane() -> int:
+    return _place.here.lane % 32
+
+
+def _match(value: int) -> int:
+    """Return whether all threads of a warp give the same value."""
+    here = _place.here
+    here.team.given[here.lane] = value
+    warp = here.team.warps[here.lane // 32]
+    warp.wait(20)
+    first = here.lane // 32 * 32
+    found = len(set(here.team.given[first : first + 32])) == 1
+    warp.wait(20)
+    return int(found)
+
+
 _ANSWERS = {
+    "active": ctypes.CFUNCTYPE(ctypes.c_int32)(_active),
+    "lane": ctypes.CFUNCTYPE(ctypes.c_int32)(_lane),
+    "equal": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(_match),
     **{
         f"sreg_{name}": _register(name)
         for name in ("tid_x", "tid_y", "ntid_x", "ntid_y", "ctaid_x", "ctaid_y", "nctaid_x", "nctaid_y")
     },
     "barrier": ctypes.CFUNCTYPE(None, ctypes.c_int32)(_barrier),
     "warp_barrier": ctypes.CFUNCTYPE(None, ctypes.c_int32)(_warp_barrier),
-    "shuffle_down": _shuffle(down=True),
-    "shuffle_idx": _shuffle(down=False),
+    "shuffle_down": _shuffle(lambda here, lane: here + lane),
+    "shuffle_idx": _shuffle(lambda here, lane: here // 32 * 32 + lane),
+    "shuffle_bfly": _shuffle(lambda here, lane: here ^ lane),
 }
 
 
@@ -241,7 +276,7 @@ class Emulated:
         registers = {"ctaid_x": at[0], "ctaid_y": at[1], "nctaid_x": grid[0], "nctaid_y": grid[1]}
         shared = "sync" in self.text
         size, (row, teams) = math.prod(block), block
-        team = _Team(size, _Barrier(size), [_Barrier(32) for _ in range(size // 32)], [0] * size)
+        team = _Team(size, _Barrier(size), [_Barrier(32) for _ in range(size // 32)], [0] * size, [0] * size)
 
         def run(thread: int) -> None:
             place = {"tid_x": thread % row, "tid_y": thread // row, "ntid_x": row, "ntid_y": teams}
@@ -271,9 +306,11 @@ def _for_host(text: str, name: str, layout: ContextLayout) -> str:
     """Return a device module's text with the host's names for what only GPUs have."""
     text = re.sub(r" addrspace\([13]\)", "", text)
     text = re.sub(r'call void asm sideeffect "[^"]*exit; }".*\n\s*br label \S+', "ret void", text)
-    text = re.sub(r'call i32 asm sideeffect "activemask[^"]*", "=r"\(\) convergent', "add i32 0, 0", text)
-    text = text.replace("call i32 @llvm.nvvm.read.ptx.sreg.laneid()", "add i32 0, 0")
-    text = re.sub(r"declare .*laneid.*\n", "", text)
+    text = re.sub(
+        r'call i32 asm sideeffect "activemask[^"]*", "=r"\(\) convergent', "call i32 @emulated_active()", text
+    )
+    text = text.replace("@llvm.nvvm.read.ptx.sreg.laneid()", "@emulated_lane()")
+    text = re.sub(r"declare .*emulated_lane.*\n", "", text)
     text = re.sub(r"@llvm\.nvvm\.match\.all\.sync\.i64p\(", "@emulated_match(", text)
     text = text.replace("ptx_kernel ", "").replace(' syncscope("device")', "")
     text = re.sub(

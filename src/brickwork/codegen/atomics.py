@@ -40,6 +40,12 @@ def emit_update(
             _update(state, dtype, address, item, operator.name)
 
 
+def add_float(state: State, dtype: DType, address: str, value: str) -> None:
+    """Emit the addition of a float to an element."""
+    kind, order = memory_type(dtype), _order(state)
+    state.writer.emit(f"atomicrmw fadd {state.pointer} {address}, {kind} {value}{order}, align {dtype.size}")
+
+
 def _update(state: State, dtype: DType, address: str, value: str, name: str) -> None:
     native = _native(dtype, name)
     if native is None:

@@ -20,6 +20,7 @@ from brickwork.codegen.lane_values import Uniform, Value, scalar_type, vector_ty
 from brickwork.codegen.memory import element_store
 from brickwork.codegen.parallel import emit_parallel
 from brickwork.codegen.rebind import emit_rebind
+from brickwork.codegen.row_updates import emit_row, is_row
 from brickwork.codegen.variables import leaves, may_vary
 from brickwork.codegen.vectors import emit_vector
 from brickwork.ir.nodes import (
@@ -156,6 +157,8 @@ def _emit_for(state: State, loop: For) -> None:
         emit_parallel(state, loop, emit_block)
     elif state.team is not None and not state.team.alone and loop.role is Role.THREAD:
         work_sharing.emit_work_sharing(state, state.team, loop, emit_block)
+    elif state.target.grid and is_row(state, loop):
+        emit_row(state, loop)
     elif state.target.grid:
         loops.emit_for(work_sharing.in_repeated_code(state), loop, emit_block)
     elif state.width == 1 and loop.width > 1 and loop.role is not Role.SEQUENTIAL:

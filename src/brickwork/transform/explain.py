@@ -46,6 +46,7 @@ from brickwork.transform.replicate_reductions import copies_version
 from brickwork.transform.schedule.defaults import FEW_ITERATIONS
 from brickwork.transform.schedule.schedule import Contract, Rfactor, Schedule
 from brickwork.transform.spelling import spelled
+from brickwork.transform.split_recurrences import chunk_version
 from brickwork.transform.split_reductions import split_version
 from brickwork.transform.wavefront import diagonals
 
@@ -244,6 +245,10 @@ def _loop_parts(loop: Loop, view: _View) -> Iterator[Part]:
         pieces = replace(line, text=f"{first}{how}, in pieces that are joined afterwards")
         either = replace(line, text=f"{first}{how}, or in pieces if there are few iterations around it")
         yield Choice(split_version(index), "", (pieces,), (line,), (either,))
+    elif way is None and index in view.scheduled.carrying and chunk_version(index) in view.scheduled.choices:
+        chunks = replace(line, text=f"{first}in order, in chunks that run in parallel once it is known how they begin")
+        either = replace(line, text=f"{first}in order, or in chunks if there are few iterations around it")
+        yield Choice(chunk_version(index), "", (chunks,), (line,), (either,))
     else:
         yield line
     yield from (Line(f"{indent}  {text}") for text in _more(loop, way, view))

@@ -86,7 +86,7 @@ def split_recurrences(
     if ends is None:
         return None
     sloped, same = cutter.sloped(*ends)
-    nests = (*sloped, *cutter.begins(same), cutter.chunks())
+    nests = (*sloped, *cutter.begins(same), *cutter.chunks())
     total, length = build.product([count_of(level) for level in plain]), count_of(found.loop)
     some = build.apply("ge", total, build.integer(1))
     few = build.apply("le", total, build.integer(FEW))
@@ -193,7 +193,7 @@ class _Cutter:
         return None if slopes is None else (body, slopes)
 
     def sloped(self, end: Block, slopes: Slopes) -> tuple[tuple[For, ...], dict[Item, frozenset[Symbol]]]:
-        """Return the nests for the ends of chunks and for slopes, and the levels in which those of a state are the same.
+        """Return the nests for ends of chunks and for slopes, and the levels in which those of a state are the same.
 
         Slopes are computed with the states, or once for all iterations of levels in which they are the same.
         """
@@ -278,8 +278,8 @@ class _Cutter:
         for item, state in self.states.items():
             yield from self.give(item, self.names.load(state.begin, *self.places(item, chunk)))
 
-    def chunks(self) -> For:
-        """Return the nest that runs the chunks."""
+    def chunks(self) -> Iterator[For]:
+        """Yield the nest that runs the chunks, if it does something besides finding where they end."""
         here = build.read(self.chunk)
         starts, stores = list(self.given(here)), list[Statement]()
         for each in self.found.sums:
@@ -290,7 +290,9 @@ class _Cutter:
             )
         results = {tensor for tensor in effects(self.found.loop).stores if not tensor.is_local}
         body = (*self.found.before, *starts, self.cut(), *stores)
-        return self.in_chunks(without_dead(body, results | {*self.partials.values()}))
+        body = without_dead(body, results | {*self.partials.values()})
+        if effects(body).stores & (results | {*self.partials.values()}):
+            yield self.in_chunks(body)
 
     def rest(self) -> For | None:
         """Return the nest that does what follows the loop, if anything is left of it."""

@@ -12,6 +12,7 @@ from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import split_recurrences
+from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.split_recurrences import chunk_version
 from support.tensors import argument_type, to_memory, to_tensor
@@ -139,7 +140,42 @@ def products(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
             out[c, t] = h
 
 
+def last(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 0.0
+        for t in range(x.shape[1]):
+            h = h * a[c, t] + x[c, t]
+        out[c, 0] = h
+
+
+def with_one_decay(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        for i in range(2):
+            h = 2.0
+            for t in range(x.shape[1]):
+                h = h * a[c, t] + x[c, t] * i
+                if i == 1:
+                    out[c, t] = h
+
+
+def lists_with_one_decay(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for t in range(x.shape[1]):
+            y = 0.0
+            for n in range(3):
+                if n < 2:
+                    state[n] = a[0, n] * state[n] + x[c, t]
+                else:
+                    state[n] = -state[n]
+                y += state[n]
+            out[c, t] = y
+
+
 CUT = [
+    last,
+    with_one_decay,
+    lists_with_one_decay,
     filtered,
     running_sums,
     counted,
@@ -150,6 +186,8 @@ CUT = [
     two_of_them,
     products,
 ]
+READING = {lists, lists_of_a_size, lists_with_one_decay, last, after_all, restarted}
+"""Those that read first elements of rows."""
 
 
 def results_of(function, *arguments):
@@ -166,8 +204,186 @@ def results_of(function, *arguments):
 @pytest.mark.parametrize(("few", "long"), [(3, 3), (3, 4), (1, 13), (2, 29), (5, 12), (9, 6), (3, 0)])
 def test_chunks_mean_what_the_source_says(function, few, long):
     generator = torch.Generator().manual_seed(few * long)
-    long = max(long, 3) if function in {lists, lists_of_a_size, after_all, restarted} else long
+    long = (
+        max(long, 3) if function in {lists, lists_of_a_size, lists_with_one_decay, last, after_all, restarted} else long
+    )
     x = torch.randint(-3, 4, (few, long), generator=generator).float()
     a = torch.randint(-1, 2, (few, long), generator=generator).float()
     assert torch.equal(*results_of(function, x, a, torch.zeros(few, long)))
     assert is_cut(pieces_of(function, x, a, x))
+
+
+def coupled(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, g = 1.0, 2.0
+        for t in range(x.shape[1]):
+            h, g = g, h * a[c, t] + g
+            out[c, t] = h
+
+
+def squared(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = h * h - x[c, t]
+            out[c, t] = h
+
+
+def divided(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = 4.0 / h
+            out[c, t] = h
+
+
+def chosen(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            if h > 3.0:
+                h = h - 3.0
+            h = h + a[c, t]
+            out[c, t] = h
+
+
+def rounded(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = int(h * 0.5) + x[c, t]
+            out[c, t] = h
+
+
+def neighbouring_items(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 4
+        for t in range(x.shape[1]):
+            for n in range(3):
+                state[n] = state[n + 1] + x[c, t]
+            out[c, t] = state[0]
+
+
+def items_by_one_another(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for t in range(x.shape[1]):
+            y = 0.0
+            for n in range(3):
+                state[n] = state[n] + y
+                y += state[n]
+            out[c, t] = y
+
+
+def what_it_stored(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            out[c, t] = x[c, t]
+            h = h * a[c, t] + out[c, t]
+            out[c, t] = h
+
+
+def previous_results(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(1, x.shape[1]):
+            h = h * a[c, t] + 1.0
+            out[c, t] = out[c, t - 1] + h
+
+
+def stored_before(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = out[c, 0]
+        out[c, 0] = 5.0
+        for t in range(x.shape[1]):
+            h = h * a[c, t] + 1.0
+            out[c, t] = h
+
+
+def last_of_another(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, z = 1.0, 0.0
+        for t in range(x.shape[1]):
+            h = h * a[c, t] + 1.0
+            z = x[c, t]
+            out[c, t] = h
+        out[c, 0] = z
+
+
+def starting_anywhere(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        state[1] = 7.0
+        for t in range(x.shape[1]):
+            for n in range(3):
+                state[n] = state[n] * a[c, t]
+            for n in range(3):
+                out[c, t] += state[n]
+
+
+def ending_anywhere(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(c, x.shape[1]):
+            h = h * a[c, t] + 1.0
+            out[c, t] = h
+
+
+def part_of_a_list(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for t in range(x.shape[1]):
+            for n in range(2):
+                state[n] = state[n] * a[c, t] + 1.0
+            for n in range(3):
+                out[c, t] += state[n]
+
+
+OTHERS = [
+    coupled,
+    squared,
+    divided,
+    chosen,
+    rounded,
+    neighbouring_items,
+    items_by_one_another,
+    what_it_stored,
+    previous_results,
+    stored_before,
+    last_of_another,
+    starting_anywhere,
+    ending_anywhere,
+    part_of_a_list,
+]
+
+
+@pytest.mark.parametrize("function", OTHERS)
+def test_others_run_in_order(function):
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randint(-3, 4, (3, 12), generator=generator).float()
+    a = torch.randint(-1, 2, (3, 12), generator=generator).float()
+    assert torch.equal(*results_of(function, x, a, torch.ones(3, 12)))
+    assert not is_cut(pieces_of(function, x, a, x))
+
+
+def test_great_slopes_move_nothing():
+    """A state of 0 stays 0 although the slope of a chunk is beyond float32, and what is tiny grows back."""
+    a = torch.full((2, 12), 1e30)
+    a[1, :6], a[1, 6:] = 1e-30, 1e30
+    x = torch.zeros(2, 12)
+    x[1, 0] = 1.0
+    assert torch.equal(*results_of(running_product, x, a, torch.ones(2, 12)))
+
+
+def running_product(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 0.0
+        for t in range(x.shape[1]):
+            h = h * a[c, t] + x[c, t]
+            out[c, t] = h
+
+
+def test_nothing_becomes_random():
+    x = torch.ones(3, 12)
+    assert not any(is_nondeterministic(pieces_of(function, x, x, x)) for function in CUT)

@@ -35,7 +35,7 @@ def pieces_of(function, *arguments):
 
 def parts_of(pieces):
     """The numbers of launches of the choices that make partial results."""
-    choices = [node for node in walk(pieces) if isinstance(node, If) and isinstance(node.then[0], Allocate)]
+    choices = [node for node in walk(pieces) if isinstance(node, If) and node.version.startswith("pieces")]
     return [sum(isinstance(item, Launch) for item in choice.then) for choice in choices]
 
 
