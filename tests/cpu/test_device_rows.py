@@ -4,10 +4,14 @@ import pytest
 import torch
 
 from brickwork.ir.nodes import For
+from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import walk
+from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.row_updates import row_update
 from cpu.test_entry_cuda_emulated import rig_of
 from support import emulated
+from support.ptx import program_for_gpu
+from support.scheduling import GPU
 
 
 def steps(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -67,3 +71,9 @@ def test_rows_are_what_each_thread_adds(monkeypatch, function, whole):
 def test_rows_of_a_part_of_a_warp_are_made_one_by_one():
     x, w = torch.ones(2, 37), torch.arange(64.0) % 3 - 1
     assert torch.equal(rig_of(steps, x, w).call(x.clone(), w)[0], expected(steps, x, w))
+
+
+@pytest.mark.parametrize("function", [steps, few])
+def test_programs_with_rows_are_valid(function):
+    program, _ = schedule_program(program_for_gpu(function, torch.ones(2, 3), torch.ones(64)), GPU)
+    verify_program(program)

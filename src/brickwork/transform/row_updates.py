@@ -24,7 +24,6 @@ from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Block,
     Constant,
-    Expression,
     For,
     If,
     Load,
@@ -143,7 +142,7 @@ def _grouped(loop: For, updates: Sequence[Store], names: Names) -> Iterator[Stat
         }
         yield replace(loop, start=start, stop=end, body=tuple(held.get(id(node), node) for node in loop.body))
         for store, part in zip(updates, parts, strict=True):
-            row = replace(store, value=names.load(part, place))
+            row = replace(store, value=names.load(part, place), access=next(names.accesses))
             yield replace(loop, start=start, stop=end, body=(row,))
         first += size
 
@@ -205,14 +204,11 @@ def _summed(loop: For, sums: Sequence[tuple[For, Store]], names: Names) -> Itera
         yield replace(inner, index=index, body=(zero,))
         total = build.add(names.load(part, here), store.value)
         held[id(store)] = replace(names.store(part, here, total), loc=store.loc)
-        after.append(replace(inner, index=index, body=(_given(store, inner, index, names.load(part, there)),)))
+        places = tuple(substitute(each, {inner.index: build.read(index)}) for each in store.indices)
+        given = replace(store, indices=places, value=names.load(part, there), access=next(names.accesses))
+        after.append(replace(inner, index=index, body=(given,)))
     yield replace(loop, body=tuple(_with(node, held) for node in loop.body))
     yield If(condition=build.apply("lt", loop.start, loop.stop), then=tuple(after), loc=loop.loc)
-
-
-def _given(store: Store, inner: For, index: Symbol, value: Expression) -> Store:
-    indices = tuple(substitute(each, {inner.index: build.read(index)}) for each in store.indices)
-    return replace(store, indices=indices, value=value)
 
 
 def _with(node: Statement, held: dict[int, Statement]) -> Statement:
