@@ -85,7 +85,6 @@ NOT_TUNED: dict[str, str] = {
     "codegen.failures:*": "the layout of records",
     "codegen.grid:MOST_BLOCKS": "a limit of CUDA",
     "codegen.grid:MOST_ROWS": "a limit of CUDA",
-    "codegen.grid:WARP": "threads of a warp",
     "codegen.host_cuda:*": "the layout of records",
     "codegen.host_program:*": "the layout of records",
     "codegen.support:*": "the layout of words",

@@ -13,7 +13,7 @@ from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
 from brickwork.codegen.emitter_state import Frame, Slot, State, Team, parameter
 from brickwork.codegen.failures import begin_failure_path, emit_failure_path, weights
-from brickwork.codegen.grid import TEAMS, WARP, Form, Grid, grid_of
+from brickwork.codegen.grid import TEAMS, Form, Grid, grid_of
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.line_information import kernel_lines
 from brickwork.codegen.narrowing import NarrowingWriter
@@ -34,7 +34,7 @@ from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements
-from brickwork.target.target import Target
+from brickwork.target.target import WARP, Target
 
 SHARED_BYTES = "bw-shared-bytes"
 """The attribute of a kernel that says how many bytes of shared memory its launch gives each block."""

@@ -29,7 +29,6 @@ MOST_THREADS = 512
 """Most threads in a block that shares an iteration: 128 registers are left for each."""
 LONE_THREADS = 1024
 """The same of one that shares one loop out after the other, where there are few blocks: all that a block may have."""
-WARP = 32
 TEAMS = 4
 """Warps in a block of which each takes an iteration of its own."""
 MOST_BLOCKS = 2**31 - 1

@@ -6,19 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from brickwork.codegen.builder import FunctionWriter
-from brickwork.codegen.grid import (
-    MOST_BLOCKS,
-    MOST_ROWS,
-    MOST_THREADS,
-    PARALLEL_THREADS,
-    TEAMS,
-    WARP,
-    Form,
-    Grid,
-    grid_of,
-)
+from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, MOST_THREADS, PARALLEL_THREADS, TEAMS, Form, Grid, grid_of
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
+from brickwork.target.target import WARP
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from brickwork.codegen.atomics import add_float, emit_update
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all, emit_expression
-from brickwork.codegen.grid import WARP
 from brickwork.codegen.lane_values import Uniform, memory_type
 from brickwork.codegen.lanes import vector
 from brickwork.codegen.memory import element_addresses
@@ -18,6 +17,7 @@ from brickwork.codegen.shuffles import branch_if_together, lane_number, scattere
 from brickwork.codegen.variables import may_vary
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Constant, Expression, For, Store
+from brickwork.target.target import WARP
 from brickwork.transform.row_updates import row_update
 
 

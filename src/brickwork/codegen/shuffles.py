@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brickwork.codegen.emitter_state import State
-from brickwork.codegen.grid import WARP
+from brickwork.target.target import WARP
 
 _MATCH = "llvm.nvvm.match.all.sync.i64p"
 

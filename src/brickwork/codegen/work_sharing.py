@@ -16,7 +16,6 @@ from itertools import chain
 from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known
 from brickwork.codegen.emitter_state import Frame, Slot, State, Team
 from brickwork.codegen.expressions import emit_scalar
-from brickwork.codegen.grid import WARP
 from brickwork.codegen.joins import Group, identity, joined
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.loops import EmitBlock
@@ -27,6 +26,7 @@ from brickwork.codegen.vectors import accumulate, emit_lanes, fold_lanes, lane_s
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import For, Load, Reduction, Store, Tensor, While, joined_together
 from brickwork.ir.walk import statements, walk
+from brickwork.target.target import WARP
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 _WARP_BARRIER = "llvm.nvvm.bar.warp.sync"

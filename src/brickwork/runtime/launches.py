@@ -14,17 +14,7 @@ from enum import Enum
 from math import prod
 from typing import TypeAlias
 
-from brickwork.codegen.grid import (
-    MOST_BLOCKS,
-    MOST_ROWS,
-    MOST_THREADS,
-    PARALLEL_THREADS,
-    TEAMS,
-    WARP,
-    Form,
-    Grid,
-    grid_of,
-)
+from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, MOST_THREADS, PARALLEL_THREADS, TEAMS, Form, Grid, grid_of
 from brickwork.codegen.launch_dimensions import (
     COLUMNS_EACH,
     ENOUGH_THREADS,
@@ -69,6 +59,7 @@ from brickwork.ir.nodes import (
 from brickwork.ir.scalar_semantics import Number, cast, evaluate
 from brickwork.ir.walk import statements, walk
 from brickwork.records import dataclass
+from brickwork.target.target import WARP
 
 Argument: TypeAlias = tuple[int, ...] | list["Argument"] | int | float | None
 """The sizes of a tensor, the items of a list, a number, or what is absent."""

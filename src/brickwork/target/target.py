@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from brickwork.records import dataclass
 
+WARP = 32
+"""Threads of a grid that run together, and may give one another what is in their registers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:

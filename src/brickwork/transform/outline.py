@@ -48,6 +48,7 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, statements
 from brickwork.records import dataclass
+from brickwork.target.target import Target
 from brickwork.transform.argument_facts import ArgumentFacts
 from brickwork.transform.device_kernel import make_kernel
 from brickwork.transform.explanation import GUARDS
@@ -72,7 +73,11 @@ _IN_BLOCK = frozenset({Role.THREAD, Role.TILE, Role.CONTRACT})
 
 
 def outline_kernels(
-    program: Program, scheduled: Mapping[str, Kernel], known: ArgumentFacts, carrying: Mapping[str, Carrying]
+    program: Program,
+    scheduled: Mapping[str, Kernel],
+    known: ArgumentFacts,
+    carrying: Mapping[str, Carrying],
+    target: Target,
 ) -> Program:
     """Return the program with each launch replaced by launches of device kernels; `scheduled` are by kernels' names.
 
@@ -92,7 +97,9 @@ def outline_kernels(
     for statement in program.body:
         match statement:
             case Launch(kernel=kernel):
-                body.extend(_outline_kernel(scheduled[kernel.name], names, shared, known, carrying[kernel.name]))
+                body.extend(
+                    _outline_kernel(scheduled[kernel.name], names, shared, known, carrying[kernel.name], target)
+                )
             case Allocate(fill=fill) if fill is not None:
                 body.extend((replace(statement, fill=None), *_fill(statement, fill, names, known)))
             case _:
@@ -115,7 +122,12 @@ def is_nondeterministic(program: Program) -> bool:
 
 
 def _outline_kernel(
-    kernel: Kernel, names: Names, shared: Mapping[Symbol, Tensor], known: ArgumentFacts, carrying: Carrying
+    kernel: Kernel,
+    names: Names,
+    shared: Mapping[Symbol, Tensor],
+    known: ArgumentFacts,
+    carrying: Carrying,
+    target: Target,
 ) -> Iterator[Statement]:
     kernel = replace(kernel, body=predicate(kernel.body, names.symbols, shared))
     places = partition(kernel.body, shared)
@@ -123,7 +135,7 @@ def _outline_kernel(
     if found.body != kernel.body:
         kernel = replace(kernel, body=found.body)
         places = partition(kernel.body, shared)
-    draft = _Outliner(kernel, places, names, known, dict(shared), count(), None, found.tables, carrying)
+    draft = _Outliner(kernel, places, names, known, dict(shared), count(), None, found.tables, carrying, target)
     draft.block(kernel.body, ())
     cells, made = dict(shared), [*found.made]
     for symbol in sorted(draft.exposed & places.device - shared.keys(), key=lambda item: item.number):
@@ -133,7 +145,7 @@ def _outline_kernel(
     if outlives_check(kernel.body, places):
         flag, allocate = names.tensor("passed", BOOL, 1)
         made.append(allocate)
-    cutter = _Outliner(kernel, places, names, known, cells, count(), flag, found.tables, carrying)
+    cutter = _Outliner(kernel, places, names, known, cells, count(), flag, found.tables, carrying, target)
     body = cutter.block(kernel.body, ())
     body = body if flag is None else (cutter.launch((names.store(flag, build.integer(0), TRUE),), ()), *body)
     yield from _placed((*made, *cutter.made), body)
@@ -174,6 +186,7 @@ class _Outliner:
     flag: Tensor | None
     tables: Mapping[Tensor, Local]
     carrying: Carrying
+    target: Target
     exposed: set[Symbol] = field(default_factory=set[Symbol])
     made: list[Allocate] = field(default_factory=list[Allocate])
 
@@ -285,7 +298,8 @@ class _Outliner:
 
     def chunks(self, levels: Sequence[For], facts: tuple[Expression, ...]) -> Chunks | None:
         """Return the nests in place of these levels with a recurrence in chunks."""
-        return split_recurrences(levels, self.places, self.carrying, self.names, (*self.kernel.facts, *facts))
+        known, threads = (*self.kernel.facts, *facts), self.target.threads
+        return split_recurrences(levels, self.places, self.carrying, self.names, known, threads)
 
     def whole(self, loop: For, facts: tuple[Expression, ...]) -> Block:
         """Return the launches of a nest whose recurrences stay in order."""

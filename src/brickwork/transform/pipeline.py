@@ -409,7 +409,8 @@ def schedule_program(
     scheduled = {name: replace(item, text=names.text(whole[name])) for name, item in scheduled.items()}
     if target.grid:
         bodies = {name: item.kernel for name, item in scheduled.items()}
-        program = outline_kernels(program, bodies, known, {name: item.carrying for name, item in scheduled.items()})
+        carrying = {name: item.carrying for name, item in scheduled.items()}
+        program = outline_kernels(program, bodies, known, carrying, target)
         choices = _choices(program)
         return program, tuple(replace(item, choices=choices, computed=computed) for item in scheduled.values())
 

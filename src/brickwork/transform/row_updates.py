@@ -37,15 +37,9 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import assigned_symbols, read_symbols, substitute, walk
 from brickwork.legality import legality
+from brickwork.target.target import WARP
+from brickwork.transform.register_lists import FEW
 from brickwork.transform.scratch import Names
-
-MOST = 32
-"""Items of a row: as many as a warp has threads."""
-LEAST = 8
-"""Items that are worth it: of fewer, sums one by one take as few exchanges."""
-SUMMED = 16
-"""Items of a list of sums, at most: with longer ones a thread that has two lists already would spill registers."""
-
 
 # ---------------------------------------------------------------- rows
 
@@ -54,7 +48,7 @@ SUMMED = 16
 def row_update(loop: For) -> Store | None:
     """Return the update that a loop makes for each item of a list, if it does nothing else and is short."""
     items = _items(loop)
-    if items < LEAST or items > MOST or items & (items - 1):
+    if items < 2 or items > WARP or items & (items - 1):
         return None
     match loop.body:
         case (Store(value=Load(indices=indices, tensor=part)) as store,) if part.is_local and _is_sum(store):
@@ -104,7 +98,7 @@ def _row_updates(loop: For, along: Symbol) -> list[Store]:
 
     Elements do not depend on `along`, by which threads differ.
     """
-    if _items(loop) < LEAST or effects(loop.body).jumps or effects(loop.body).fails:
+    if _items(loop) < 2 or effects(loop.body).jumps or effects(loop.body).fails:
         return []
     inside, found = assigned_symbols(loop.body), list[Store]()
     for node in loop.body:
@@ -128,12 +122,12 @@ def _is_apart(store: Store, block: Block) -> bool:
 
 def _grouped(loop: For, updates: Sequence[Store], names: Names) -> Iterator[Statement]:
     """Yield a loop in groups of items, each with rows after it."""
-    parts = [_local(f"{store.tensor.name}_part", MOST, names) for store in updates]
+    parts = [_local(f"{store.tensor.name}_part", WARP, names) for store in updates]
     yield from (Local(tensor=part, loc=loop.loc) for part in parts)
     first = int(loop.start.value) if isinstance(loop.start, Constant) else 0
     stop = first + _items(loop)
     while first < stop:
-        size = min(1 << ((stop - first).bit_length() - 1), MOST)
+        size = min(1 << ((stop - first).bit_length() - 1), WARP)
         start, end = build.integer(first), build.integer(first + size)
         place = build.sub(build.read(loop.index), start)
         held = {
@@ -170,13 +164,16 @@ def with_sums(body: Block, names: Names) -> Block:
 
 @legality
 def _sums(loop: For) -> list[tuple[For, Store]]:
-    """Return the updates in loops over items in a loop whose elements are the same in each of its iterations."""
+    """Return the updates in loops over items in a loop whose elements are the same in each of its iterations.
+
+    Lists are short: with a long one a thread that has two already would spill registers.
+    """
     found: list[tuple[For, Store]] = []
     if _items(loop) or effects(loop.body).jumps or effects(loop.body).fails:
         return found
     changing = assigned_symbols(loop.body) | {loop.index}
     for inner in _surely_run(loop):
-        if not 0 < _items(inner) <= SUMMED:
+        if not 0 < _items(inner) <= FEW:
             continue
         for store in inner.body:
             if isinstance(store, Store) and _is_sum(store) and _is_apart(store, loop.body):

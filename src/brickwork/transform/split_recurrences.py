@@ -42,18 +42,10 @@ from brickwork.records import dataclass
 from brickwork.transform.canonical.dead import without_dead
 from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.recurrences import Carrying, Recurrence, goes_over, recurrence_in
+from brickwork.transform.schedule.grid import UNROLLED, UNROLLED_TOGETHER
 from brickwork.transform.scratch import Names, identity, joins
 from brickwork.transform.slopes import Item, Slopes, dtype_of, with_slopes
 from brickwork.transform.split_reductions import count_of, nested
-
-FEW = 1 << 15
-"""Iterations of the nests that are cut, each a thread."""
-ENOUGH = 1 << 17
-"""Threads that a nest has then: half of what an H200 holds, as one with a list as its state takes 128 registers."""
-LEAST = 8
-"""Iterations of a chunk, of which each is short: less would take as long as what the chunks begin with."""
-AHEAD = 4
-"""Chunks that a thread which joins them has loads under way for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +65,25 @@ def chunk_version(index: Symbol) -> str:
 
 
 def split_recurrences(
-    levels: Sequence[For], places: Partition, carrying: Carrying, names: Names, facts: Sequence[Expression]
+    levels: Sequence[For],
+    places: Partition,
+    carrying: Carrying,
+    names: Names,
+    facts: Sequence[Expression],
+    threads: int,
 ) -> Chunks | None:
-    """Return nests that do as one launch of these levels; None if it is of another kind."""
+    """Return nests that do as one launch of these levels; None if it is of another kind.
+
+    Nests are cut that have an eighth of the `threads` that the machine keeps at once. They have half of them then, as a
+    thread with a list as its state takes 128 registers. A chunk has as many short iterations at least as are written
+    out elsewhere: fewer would take no longer than what a chunk begins and ends with.
+    """
     found = recurrence_in(levels, places, carrying, facts)
     if found is None:
         return None
-    least = LEAST if found.is_short else 1
+    least = UNROLLED if found.is_short else 1
     plain = tuple(replace(level, width=1, across=0) for level in levels)
-    cutter, made = _cutter(plain, found, names, least)
+    cutter, made = _cutter(plain, found, names, (threads // 2, least))
     ends = cutter.ends()
     if ends is None:
         return None
@@ -89,7 +91,7 @@ def split_recurrences(
     nests = (*sloped, *cutter.begins(same), *cutter.chunks())
     total, length = build.product([count_of(level) for level in plain]), count_of(found.loop)
     some = build.apply("ge", total, build.integer(1))
-    few = build.apply("le", total, build.integer(FEW))
+    few = build.apply("le", total, build.integer(threads // 8))
     enough = build.apply("ge", length, build.integer(2 * least))
     condition = build.apply("logical_and", build.apply("logical_and", some, few), enough)
     if any(build.apply("lt", length, build.integer(short)) in facts for short in range(2 * least + 1)):
@@ -99,10 +101,10 @@ def split_recurrences(
     return Chunks(condition, kept, nests, cutter.rest(), chunk_version(found.loop.index))
 
 
-def _chunks(total: Expression, length: Expression, least: int) -> Expression:
-    """Return the number of chunks of each iteration, at least 1."""
+def _chunks(total: Expression, length: Expression, threads: int, least: int) -> Expression:
+    """Return the number of chunks of each iteration, of `least` iterations or more, at least 1."""
     each = build.apply("maximum", total, build.integer(1))
-    wanted = build.apply("floordiv", build.integer(ENOUGH), each)
+    wanted = build.apply("floordiv", build.integer(threads), each)
     most = build.apply("floordiv", length, build.integer(least))
     return build.apply("maximum", build.apply("minimum", wanted, most), build.integer(1))
 
@@ -261,7 +263,9 @@ class _Cutter:
                 slope = self.names.load(state.slope, *self.places(item, here, same[item]))
             new = _next(slope, old, end)
             begin = self.names.store(state.begin, *self.places(item, here), old)
-            turn = replace(self.over_chunks((begin, Assign(symbol=symbol, value=new)), Role.SEQUENTIAL), unrolled=AHEAD)
+            turn = replace(
+                self.over_chunks((begin, Assign(symbol=symbol, value=new)), Role.SEQUENTIAL), unrolled=UNROLLED_TOGETHER
+            )
             last = self.names.store(state.begin, *self.places(item, self.count()), old)
             first: Expression = build.read(item) if isinstance(item, Symbol) else build.integer(0)
             levels = self.levels
@@ -347,11 +351,13 @@ def _next(slope: Expression | None, old: Expression, end: Expression) -> Express
     return build.select(nothing, end, build.cast(moved, old.dtype))
 
 
-def _cutter(levels: tuple[For, ...], found: Recurrence, names: Names, least: int) -> tuple[_Cutter, list[Allocate]]:
+def _cutter(
+    levels: tuple[For, ...], found: Recurrence, names: Names, limits: tuple[int, int]
+) -> tuple[_Cutter, list[Allocate]]:
     """Return what writes the nests, and what allocates the tensors between them."""
     counts, made = [count_of(level) for level in levels], list[Allocate]()
     total, length = build.product(counts), count_of(found.loop)
-    chunks = _chunks(total, length, least)
+    chunks = _chunks(total, length, *limits)
     more = build.add(chunks, build.integer(1))
 
     def tensor(name: str, dtype: DType, item: Item, chunks: Expression) -> Tensor:

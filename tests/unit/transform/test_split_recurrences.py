@@ -1,5 +1,7 @@
 """Recurrences of few long iterations run in chunks where sizes say so, and others in order."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -17,14 +19,13 @@ from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.split_recurrences import chunk_version
 from support.tensors import argument_type, to_memory, to_tensor
 
-GPU = cuda_target((9, 0))
+GPU = replace(cuda_target((9, 0)), threads=64)
+"""A machine for which eight iterations are few."""
 
 
 @pytest.fixture(autouse=True)
 def low_limits(monkeypatch):
-    monkeypatch.setattr(split_recurrences, "FEW", 8)
-    monkeypatch.setattr(split_recurrences, "ENOUGH", 12)
-    monkeypatch.setattr(split_recurrences, "LEAST", 2)
+    monkeypatch.setattr(split_recurrences, "UNROLLED", 2)
 
 
 def pieces_of(function, *arguments):
