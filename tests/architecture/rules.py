@@ -99,6 +99,7 @@ NOT_TUNED: dict[str, str] = {
     "transform.persistent:NUMBERS": "numbers of new symbols begin there",
     "transform.schedule.schedule:LANES_LIMIT": "bits of a mask",
     "transform.sums:SMALL": "a limit that proofs rest on",
+    "transform.verbs.varying:MOST": "a limit of int64",
     "transform.wavefront:FOREVER": "a limit of int64",
 }
 """Constants, `module:NAME`, that are no choice that a measurement could change, and what they are instead."""

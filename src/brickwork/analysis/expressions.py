@@ -318,7 +318,12 @@ class Values:
         self.loose |= quotient.atoms() | rest.atoms()
         self.quotients[next(iter(quotient.atoms()))] = Quotient(dividend, bottom, rest)
         if positive and ahead:
-            self._define(quotient, both(logic.at_least(quotient, number(0)), logic.at_least(top, quotient)))
+            # Each of 1 to the quotient takes the divisor away, which is at least 1.
+            taken = logic.at_least(top - bottom + number(1), quotient)
+            within = either(logic.equal(quotient, number(0)), taken)
+            self._define(
+                quotient, both(both(logic.at_least(quotient, number(0)), logic.at_least(top, quotient)), within)
+            )
         return quotient, rest
 
     def _rest_bounds(self, rest: Polynomial, divisor: Polynomial, by: Interval) -> Formula:

@@ -1,6 +1,7 @@
 """The list of transforms, in order, with the reason for the order.
 
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
+   without_continue (only for grids): before what rests on proofs.
 1. privatise: first of what rests on proofs, since loops are independent then that were not.
    distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
    first, since that makes nests perfect, whose order can be chosen.
@@ -67,6 +68,7 @@ from brickwork.transform.schedule.long_sums import sum_conditions, sum_schedule
 from brickwork.transform.schedule.panels import panel_versions
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule, Verb
+from brickwork.transform.schedule.shared_work import shared_conditions, shared_schedule, with_groups
 from brickwork.transform.schedule.short_rows import short_schedule
 from brickwork.transform.schedule.text import Names
 from brickwork.transform.scratch import names_of
@@ -76,7 +78,10 @@ from brickwork.transform.unguarded_analysis import careful_analysis
 from brickwork.transform.unswitch import unswitch, unswitch_nests
 from brickwork.transform.verbs.apply import apply_schedule
 from brickwork.transform.wavefront import wavefront
+from brickwork.transform.without_continue import without_continue
 
+SHARED = "shared work"
+"""The version with iterations that run together since they share most of their work."""
 TILES = "tiles"
 """The version with register tiles."""
 
@@ -135,7 +140,7 @@ def schedule_kernel(
     `before` is checked before each launch. `given` is a user's schedule; raises ScheduleError where it is illegal.
     """
     given = None if target.grid or kernel.may_alias else given
-    written = kernel = note_places(kernel)
+    written = kernel = note_places(replace(kernel, body=without_continue(kernel.body)) if target.grid else kernel)
     as_written = cache(lambda: analyse(written))
     kernel, analysis, rests, moved = _rewritten(written, as_written, target, scratch, given)
     analysis = take_claims(kernel, analysis)
@@ -169,7 +174,7 @@ def schedule_kernel(
         if build.is_constant(needed, 0):
             continue
         versions.insert(0, version)
-        fast = with_guard(needed, _fast(body, analysis, version.schedule, target, fixed), fast, version.name)
+        fast = with_guard(needed, _fast_of(version, body, analysis, target, fixed), fast, version.name)
         schedule = version.schedule if version.name == TILES else schedule
     fast = specialise(body.chosen(fast), fixed)
     held = dict.fromkeys(item for each in (analysis, *rests) for item in guards(each))
@@ -189,6 +194,15 @@ def _chosen(kernel: Kernel, analysis: Analysis, target: Target, given: Given | N
     return schedule if given is None else completed(kernel, analysis, schedule, given)
 
 
+def _fast_of(
+    version: Version, body: Persistent, analysis: Analysis, target: Target, fixed: Sequence[Expression]
+) -> Block:
+    """Return the body for the arguments of a version."""
+    if version.name == SHARED:
+        body = replace(body, body=with_groups(body.body, version.schedule))
+    return _fast(body, analysis, version.schedule, target, fixed)
+
+
 def _narrow(kernel: Kernel, known: ArgumentFacts | None) -> tuple[Expression, ...]:
     """Return what must hold so that the tensors of a kernel are narrow."""
     return () if known is None else tuple(item for each in kernel.tensors for item in narrow_conditions(each, known))
@@ -203,7 +217,7 @@ def _for_sizes(
             yield Version(name, needed, panels)
     if plain.verbs and (rows := short_schedule(kernel.body, analysis, target, plain, wide=False)) is not None:
         yield Version("short rows", rows[1], rows[0])
-    for name, find in (("short", _short), ("sums", _summed), (TILES, _tiled)):
+    for name, find in (("short", _short), ("sums", _summed), (SHARED, _shared), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
             yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
     if _is_easy(kernel, plain, known):
@@ -250,6 +264,20 @@ def _summed(
     if schedule is None or needed is None:
         return None
     return schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))
+
+
+def _shared(
+    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
+) -> tuple[Schedule, tuple[Expression, ...]] | None:
+    """Return the schedule that shares work and what must hold for it, if a kernel of a grid has iterations that do."""
+    if not _is_easy(kernel, plain, known):
+        return None
+    schedule = shared_schedule(kernel.body, analysis, target, plain)
+    needed = None if schedule is None else shared_conditions(kernel.body, schedule, target)
+    if schedule is None or not needed:
+        return None
+    flat = flat_conditions(kernel.body, analysis, schedule)
+    return schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
 
 
 def _short(

@@ -21,12 +21,14 @@ from brickwork.pytorch.arguments import with_values
 from brickwork.target.cuda import cuda_target
 from brickwork.transform import replicate_reductions, split_reductions
 from brickwork.transform.pipeline import schedule_program
-from brickwork.transform.schedule import grid, long_sums, register_tile
+from brickwork.transform.schedule import grid, long_sums, register_tile, shared_work
 from support.fuzz.case import Case, NumberArgument
 from support.fuzz.check import breaks_its_word, compare, is_small
 from support.fuzz.execute import in_interpreter, outcome, rewritten, signature_of
 
 GPU = cuda_target((9, 0))
+FEW = replace(GPU, threads=1)
+"""Has enough to do with any nest."""
 
 
 def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
@@ -36,7 +38,7 @@ def examine_in_pieces(case: Case, folder: Path) -> Counter[str]:
         try:
             definition = define(case.function(folder))
             program = lower(definition, _signature(case, definition))
-            pieces, made = schedule_program(program, GPU)
+            pieces, made = schedule_program(program, GPU if case.seed % 4 else FEW)
         except (CompileError, RaceError):
             seen["refused"] += 1
             return seen
@@ -81,5 +83,6 @@ def _small_pieces() -> Generator[None]:
         patch.object(split_reductions, "TILES", replace(few, joined=Role.PARALLEL)),
         patch.object(register_tile, "BUSY", 1),
         patch.object(long_sums, "LONG", 2),
+        patch.object(shared_work, "_INSIDE", 200),
     ):
         yield

@@ -21,11 +21,11 @@ from brickwork.transform.host_device_partition import Partition
 from brickwork.transform.interchange import interchange
 from brickwork.transform.replicate_reductions import replicate_reductions
 from brickwork.transform.schedule.planner import Planner
-from brickwork.transform.schedule.schedule import Schedule, Unroll
+from brickwork.transform.schedule.schedule import Bind, Level, Schedule, Unroll
 from brickwork.transform.scratch import names_of
 from brickwork.transform.split_reductions import split_reductions
 from brickwork.transform.verbs.apply import apply_schedule
-from brickwork.transform.verbs.unroll_jam import unroll_jam
+from brickwork.transform.verbs.unroll_jam import may_jam, unroll_jam
 from support.lowering import memory, nested, program_of
 from support.scheduling import kernel_of, loops_of
 
@@ -346,6 +346,14 @@ def test_what_runs_together_does_what_the_source_says(function):
     assert any(loops_of(kernel).keys() >= {"i_block"} for kernel in _kernels(jammed)) is (function is has_a_while)
 
 
+def test_iterations_of_threads_may_fail_and_run_together():
+    bodies = {
+        each: loops_of(kernel_of(each, A, C, I6))["i"].body for each in (has_lists, ends_iterations, ends, may_fail)
+    }
+    assert [each for each, body in bodies.items() if may_jam(body, failing=True)] == [may_fail]
+    assert not any(may_jam(body) for body in bodies.values())
+
+
 def _kernels(program):
     return [node.kernel for node in walk(program) if isinstance(node, Launch)]
 
@@ -364,6 +372,14 @@ def test_tiles_are_not_jammed_where_an_iteration_may_fail():
         kernel.body, lambda item: (replace(item, role=Role.PARALLEL) if isinstance(item, For) else item,)
     )
     assert len(apply_schedule(parallel, schedule, analyse(kernel))) == 1
+
+
+def test_iterations_of_a_grid_run_together_where_they_may_fail():
+    kernel = kernel_of(rows_may_fail, memory([[0] * 6] * 6, INT64), I6)
+    loop = loops_of(kernel)["i"].index
+    for level, parts in ((Level.GRID, 2), (Level.BLOCK, 1), (Level.POOL, 1)):
+        schedule = Schedule((Bind(loop, level), Unroll(loop, 4, jam=True)))
+        assert len(apply_schedule(kernel.body, schedule, analyse(kernel))) == parts
 
 
 # ---------------------------------------------------------------- what iterations that run together share

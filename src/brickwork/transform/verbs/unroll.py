@@ -1,7 +1,8 @@
 """Writes iterations of a loop out: one after the other, or in jam (`unroll_jam.py`), so that they share what they read.
 
-A loop is jammed unless an iteration could fail: the order in which failures are met stays that of the source. The
-iterations that are left over make a nest of their own, with the parallel loops around:
+A loop is jammed unless an iteration could fail: the order in which failures are met stays that of the source, but
+where each iteration is for a thread of a grid. The iterations that are left over make a nest of their own, with the
+parallel loops around:
 
     parallel for b, parallel for i: body   ->   parallel for b, parallel for blocks of i: four bodies
                                                 parallel for b, parallel for the rest of i: body
@@ -14,8 +15,8 @@ from dataclasses import replace
 
 from brickwork.ir.nodes import Block, Break, Continue, For, Node, Role, Statement, Symbol
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, statements
-from brickwork.legality import hazard
-from brickwork.transform.schedule.schedule import LANES_LIMIT, Unroll
+from brickwork.legality import hazard, legality
+from brickwork.transform.schedule.schedule import LANES_LIMIT, Bind, Level, Unroll
 from brickwork.transform.verbs.bind import GONE
 from brickwork.transform.verbs.context import Context
 from brickwork.transform.verbs.places import Place, places
@@ -38,7 +39,7 @@ def apply(block: Block, verb: Unroll, context: Context) -> Block:
         if statement.index != verb.loop:
             return (statement,)
         if verb.jam:
-            return _jammed(statement, factors, context.numbers)
+            return _jammed(statement, factors, context.numbers, failing=_is_for_threads(verb.loop, context))
         return (replace(statement, unrolled=verb.factor) if statement.role is Role.SEQUENTIAL else statement,)
 
     return rewrite_statements(block, visit)
@@ -93,11 +94,18 @@ def _around(block: Block, jammed: Symbol) -> frozenset[Symbol]:
     return frozenset(found)
 
 
-def _jammed(loop: For, factors: tuple[int, ...], numbers: Iterator[int]) -> Block:
-    if not factors or not may_jam(loop.body):
+@legality
+def _is_for_threads(loop: Symbol, context: Context) -> bool:
+    """Whether each iteration of a loop is for a thread of a grid, where failures are met in any order."""
+    bound = (item for item in context.schedule.verbs if isinstance(item, Bind) and item.loop == loop)
+    return any(item.level is Level.GRID for item in bound)
+
+
+def _jammed(loop: For, factors: tuple[int, ...], numbers: Iterator[int], *, failing: bool) -> Block:
+    if not factors or not may_jam(loop.body, failing=failing):
         return (loop,)
     jammed, rest = unroll_jam(loop, factors[0], numbers)
-    return (jammed, *_jammed(_widened(_alone(rest)), factors[1:], numbers))
+    return (jammed, *_jammed(_widened(_alone(rest)), factors[1:], numbers, failing=failing))
 
 
 def _alone(rest: For) -> For:

@@ -9,7 +9,8 @@
                                                  out[i], out[i + 1] = s, t
                                              for i in range(n // 2 * 2, n): the loop as it was
 
-Legal for a loop whose iterations are independent: every order of their statements is right then. Inner loops with the
+Legal for a loop whose iterations are independent: every order of their statements is right then. What does not vary
+along the loop (`varying.py`) is computed once. Inner loops with the
 same bounds in all copies become one loop, branches on the same condition one branch. Of inner loops with other bounds
 in each copy, what all of them run becomes one loop: each copy runs its own head before it and its own tail after it.
 
@@ -24,13 +25,14 @@ The rest is copied one by one. What each iteration computes, and in which order,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
+    Apply,
     Assign,
     Block,
     Break,
@@ -49,12 +51,17 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements, substitute
 from brickwork.legality import legality
 from brickwork.records import dataclass
+from brickwork.transform.verbs.varying import Varying, ends_early, is_group, varying
 
 
 @legality
-def may_jam(body: Block) -> bool:
-    """Whether iterations with this body may run together: none ends early, may fail, or has a list of its own."""
-    return not any(isinstance(node, Break | Check | Continue | Local) for node in statements(body))
+def may_jam(body: Block, *, failing: bool = False) -> bool:
+    """Whether iterations with this body may run together: none ends early, may fail, or has a list of its own.
+
+    Where the order does not matter in which failures are met, iterations may be `failing`.
+    """
+    kinds = Break | Continue | Local if failing else Break | Check | Continue | Local
+    return not any(isinstance(node, kinds) for node in statements(body))
 
 
 def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> tuple[For, For]:
@@ -66,14 +73,30 @@ def unroll_jam(loop: For, factor: int, numbers: Iterator[int]) -> tuple[For, For
     blocks = build.apply("floordiv", trips, build.integer(factor))
     block_index = Symbol(f"{loop.index.name}_block", next(numbers), INT64)
     first = build.add(loop.start, build.mul(build.read(block_index), build.integer(factor)))
-    copies = tuple(_copy(loop, build.add(first, build.integer(offset)), numbers) for offset in range(factor))
-    body = _jam(loop.body, _Group(loop, first, copies, numbers))
+    source, loop = loop, _of_groups(loop, first, factor)
+    apart = varying(loop, factor)
+    own = apart.symbols | {node.index for node in statements(loop.body) if isinstance(node, For)}
+    copies = tuple(_copy(loop, build.add(first, build.integer(offset)), numbers, own) for offset in range(factor))
+    body = _jam(loop.body, _Group(loop, first, copies, numbers, apart))
     jammed = replace(loop, index=block_index, start=build.integer(0), stop=blocks, body=body)
     rest_index = Symbol(loop.index.name, next(numbers), INT64)
     done = build.mul(blocks, build.integer(factor))
-    rest_body = _copy(loop, build.read(rest_index), numbers).block(loop.body)
+    rest_body = _copy(source, build.read(rest_index), numbers).block(source.body)
     rest = replace(loop, index=rest_index, start=build.add(loop.start, done), body=rest_body)
     return (jammed, rest)
+
+
+def _of_groups(loop: For, first: Expression, factor: int) -> For:
+    """Return the loop with the quotients written alike that its index has in `factor` iterations from `first` on."""
+    if not build.is_constant(loop.start, 0):
+        return loop
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, Apply) and is_group(node, loop.index, factor):
+            return build.apply("floordiv", first, node.operands[1], loc=node.loc)
+        return node
+
+    return replace(loop, body=tuple(rewrite(statement, visit) for statement in loop.body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +128,17 @@ class _Group:
     first: Expression
     copies: tuple[_Copy, ...]
     numbers: Iterator[int]
+    apart: Varying
 
     def of(self, expression: Expression) -> list[Expression]:
         """Return an expression as each iteration has it."""
         return [copy.expression(expression) for copy in self.copies]
 
 
-def _copy(loop: For, index: Expression, numbers: Iterator[int]) -> _Copy:
-    """Return how the loop's body is written for the iteration `index`, with variables of its own."""
-    assigned = sorted(assigned_symbols(loop.body), key=lambda symbol: symbol.number)
+def _copy(loop: For, index: Expression, numbers: Iterator[int], own: Collection[Symbol] | None = None) -> _Copy:
+    """Return how the loop's body is written for the iteration `index`, with variables of its own: all, or `own`."""
+    found = assigned_symbols(loop.body)
+    assigned = sorted(found if own is None else found.intersection(own), key=lambda symbol: symbol.number)
     return _Copy(loop.index, index, {each: Symbol(each.name, next(numbers), each.dtype) for each in assigned})
 
 
@@ -123,7 +148,7 @@ def _rename_targets(statement: Statement, private: Mapping[Symbol, Symbol]) -> S
     def visit(node: Node) -> Node:
         match node:
             case Assign():
-                return replace(node, symbol=private[node.symbol])
+                return replace(node, symbol=private.get(node.symbol, node.symbol))
             case For():
                 reductions = tuple(item.renamed(private) for item in node.reductions)
                 return replace(node, index=private[node.index], reductions=reductions)
@@ -142,8 +167,10 @@ def _jam(block: Block, group: _Group) -> Block:
             case If() if _are_alike(conditions := group.of(statement.condition)):
                 then, otherwise = _jam(statement.then, group), _jam(statement.otherwise, group)
                 result.append(replace(statement, condition=conditions[0], then=then, otherwise=otherwise))
-            case For() if not any(isinstance(node, Break | Continue) for node in statements(statement.body)):
+            case For() if not ends_early(statement):
                 result.extend(_shared(statement, group))
+            case Assign() | Check() if not group.apart.runs_apart(statement):
+                result.append(group.copies[0].statement(statement))
             case _:
                 result.extend(copy.statement(statement) for copy in group.copies)
     return tuple(result)
