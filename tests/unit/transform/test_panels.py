@@ -453,10 +453,83 @@ def of_rows_alone(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-@pytest.mark.parametrize(
-    "function",
-    [with_a_check, with_a_break, one_after_the_other, of_both, up_and_down, by_a_product, greatest, of_rows_alone],
-)
+def a_total(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    t = 0.0
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[i, k] * b[k, j]
+            t += s
+    y[0, 0] = t
+
+
+def with_another_branch(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            if n > 3:
+                s = 0.0
+                for k in range(n):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+            else:
+                y[i, j] = 1.0
+
+
+def with_more_behind_a_branch(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            if n > 3:
+                s = 0.0
+                for k in range(n):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+            y[i, j] += 1.0
+
+
+def of_some_rows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            if i > 2:
+                s = 0.0
+                for k in range(n):
+                    s += a[i, k] * b[k, j]
+                y[i, j] = s
+
+
+def with_a_last_value(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            last = 1.0
+            for k in range(n):
+                last = a[i, k]
+                s += last * b[k, j]
+            y[i, j] = s + last
+
+
+def by_places_under_a_condition(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                if j + k < 4:
+                    s += a[i, int(a[i, k]) % n] * b[k, j]
+            y[i, j] = s
+
+
+OTHERS = [a_total, with_another_branch, with_more_behind_a_branch, of_some_rows, with_a_last_value]
+OTHERS += [by_places_under_a_condition, with_a_check, with_a_break, one_after_the_other, of_both, up_and_down]
+OTHERS += [by_a_product, greatest, of_rows_alone]
+
+
+@pytest.mark.parametrize("function", OTHERS)
 def test_what_is_no_contraction_runs_as_before(function):
     assert nest_in(function, *squares(5)) is None
     agree(function, *squares(5))

@@ -108,22 +108,17 @@ def find_nest(loop: For, analysis: Analysis) -> PanelNest | None:
     ranges = {node.index: (node.start, build.sub(node.stop, build.integer(1))) for node in band}
     found = _with_fixed_sums(body, ranges)
     groups = None if found is None else grouped(found[0], [node.index for node in band])
-    if found is None or groups is None or not all(groups):
+    if found is None or groups is None:
         return None
     body, spans, limits = found
-    columns = _along(body, band, groups)
-    if len(groups[columns]) > MOST_COLUMNS:
-        inmost = [node.index for node in band if node.index in groups[columns]][-MOST_COLUMNS:]
-        groups = (groups[0], frozenset(inmost)) if columns else (frozenset(inmost), groups[1])
-    contraction = find_contraction(body, groups[1 - columns], groups[columns], frozenset({FLOAT32, FLOAT64}))
+    rows, columns = _sides(body, band, groups)
+    names = [frozenset(node.index for node in side) for side in (rows, columns)]
+    contraction = find_contraction(body, names[0], names[1], frozenset({FLOAT32, FLOAT64}))
     if contraction is None or not _may_be_read_alone(contraction):
         return None
     if not all(planner.accumulates(each, {contraction.symbol}) for each in contraction.sums):
         return None
-    across, along = (
-        tuple(node for node in band if node.index in group) for group in (groups[1 - columns], groups[columns])
-    )
-    return PanelNest(band, across, along, tuple(asked), spans, limits, contraction)
+    return PanelNest(band, rows, columns, tuple(asked), spans, limits, contraction)
 
 
 @hazard
@@ -147,10 +142,12 @@ def _may_be_read_alone(found: Contraction) -> bool:
     return not nested or not any(each.masks for each in found.factors)
 
 
-def _along(body: Block, band: Sequence[For], groups: tuple[frozenset[Symbol], frozenset[Symbol]]) -> int:
-    """Return which of two groups of loops lanes run along: the one that goes along memory in most of what is read.
+def _sides(
+    body: Block, band: Sequence[For], groups: Sequence[frozenset[Symbol]]
+) -> tuple[tuple[For, ...], tuple[For, ...]]:
+    """Return the rows and the columns: the group that goes along memory in most of what is read and stored.
 
-    What is stored counts, too; many loops are rows wherever they go.
+    Many loops are rows wherever they go; of many that are columns all the same, the outer ones make a batch.
     """
     worth = [-1000 * max(len(group) - MOST_COLUMNS, 0) for group in groups]
     for node in walk(body):
@@ -159,7 +156,8 @@ def _along(body: Block, band: Sequence[For], groups: tuple[frozenset[Symbol], fr
             for number, group in enumerate(groups):
                 inmost = [each.index for each in band if each.index in group][-1]
                 worth[number] += (3 if isinstance(node, Load) else 2) * (inmost in last)
-    return int(worth[1] >= worth[0])
+    one, other = (tuple(node for node in band if node.index in group) for group in groups)
+    return (one, other[-MOST_COLUMNS:]) if worth[1] >= worth[0] else (other, one[-MOST_COLUMNS:])
 
 
 # ---------------------------------------------------------------- bounds that go with rows or columns
