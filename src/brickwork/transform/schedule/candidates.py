@@ -56,10 +56,10 @@ def _others(verb: Verb) -> Iterator[Verb | None]:
             yield replace(verb, size=2 * size)
             if size > 1:
                 yield replace(verb, size=size // 2)
-        case Unroll(factor=factor, then=then):
+        case Unroll(factor=factor):
             yield replace(verb, factor=2 * factor)
             if factor > 2:
-                yield replace(verb, factor=factor // 2, then=min(then, factor // 2 - 1))
+                yield replace(verb, factor=factor // 2, then=factor // 4 if factor // 4 > 1 else 0)
             yield None
         case _:
             pass

@@ -46,8 +46,9 @@ def refusal(block: Block, verb: Split, context: Context) -> str | None:
     around = next(item for item in context.analysis.model.loops if item.node.index == verb.loop)
     if around.leaves:
         return "a 'break' may end it early"
-    if any(isinstance(atom, UnknownAtom) for end in (around.start, around.stop) for atom in end.atoms()):
-        return "it ends, or begins, where data say, so that its length may be no integer"
+    data = any(isinstance(atom, UnknownAtom) for end in (around.start, around.stop) for atom in end.atoms())
+    if data and not context.verdict(verb.loop).independent:
+        return "its iterations are in order, and it begins or ends where data say: its length may be no 64-bit integer"
     if verb.scaled is not None and not (context.schedule.split(verb.scaled) and any(places(block, verb.scaled))):
         return f"'{verb.scaled.name}' is not split after it"
     return None
