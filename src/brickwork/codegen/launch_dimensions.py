@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, MOST_THREADS, PARALLEL_THREADS, TEAMS, Form, Grid, grid_of
+from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
 from brickwork.target.target import WARP
@@ -186,13 +187,21 @@ def shared_loops(kernel: Kernel) -> Iterator[SharedLoop]:
     """
     grid = grid_of(kernel)
     lengths = lengths_in(kernel.body)
-    yield from _shared_loops(grid.body, lengths, Ranges(frozenset(kernel.scalars)), STEPS_EACH if grid.alone else 1)
+    known = around = Ranges(frozenset(kernel.scalars))
+    for loop in grid.loops:
+        around = around.inside(loop)
+    yield from _shared_loops(grid.body, lengths, (known, around), STEPS_EACH if grid.alone else 1)
 
 
 def _shared_loops(
-    block: Block, lengths: Lengths, ranges: Ranges, each: int, *, again: bool = False
+    block: Block, lengths: Lengths, ranges: tuple[Ranges, Ranges], each: int, *, again: bool = False
 ) -> Iterator[SharedLoop]:
-    """Yield the shared loops of a block, which runs `again` and again or not; `each` are joined in one step then."""
+    """Yield the shared loops of a block, which runs `again` and again or not; `each` are joined in one step then.
+
+    `ranges` are what is known of variables for all blocks, and with those of the blocks' own indices. What these tell,
+    as of a triangle's rows, is the length of the longest block alone: it is for blocks with fewer threads than others.
+    """
+    known, around = ranges
     for statement in block:
         match statement:
             case If(then=then, otherwise=otherwise):
@@ -201,9 +210,13 @@ def _shared_loops(
                 yield from _shared_loops((*prelude, *body), lengths, ranges, each, again=True)
             case For(role=Role.THREAD):
                 several = each if again and statement.reductions else 1
-                length = lengths.most(statement) or ranges.iterations(statement)
-                yield SharedLoop(length, statement.width * several)
+                step = statement.width * several
+                length = lengths.most(statement) or known.iterations(statement)
+                if length is None and (most := around.iterations(statement)) is not None:
+                    length = build.apply("minimum", most, build.integer(UNKNOWN_STEPS * step))
+                yield SharedLoop(length, step)
             case For(body=body):
-                yield from _shared_loops(body, lengths, ranges.inside(statement), each, again=True)
+                inside = known.inside(statement), around.inside(statement)
+                yield from _shared_loops(body, lengths, inside, each, again=True)
             case _:
                 pass
