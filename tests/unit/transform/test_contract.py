@@ -1,0 +1,273 @@
+"""Which nests a grid runs in tiles of contractions, and which conditions forbid it.
+
+Tiles take the terms of a sum in another order, skip what stands around the sum in its loops, and run what follows it
+once more where a sum is not finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates
+from brickwork.ir.nodes import For, Kernel
+from brickwork.transform.schedule.contract import ContractionPlanner, Nest, contraction_versions
+from brickwork.transform.schedule.lengths import lengths_in
+from support.lowering import memory
+from support.scheduling import GPU, kernel_of
+
+Tensor = torch.Tensor
+N = 4
+
+
+def plain(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def batches(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(2):
+        for n in range(2):
+            for j in range(2):
+                for m in range(2):
+                    s = 0.0
+                    for k in range(N):
+                        for q in range(2):
+                            s += a[i * 2 + n, k] * a[i, q] * b[k, j * 2 + m]
+                    y[i * 2 + n, j * 2 + m] = s
+
+
+# ---------------------------------------------------------------- what must happen as written
+
+
+def a_check_follows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            assert s > 0.0
+            y[i, j] = s
+
+
+def a_draw_follows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s * bw.rand()
+
+
+def a_while_follows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            t = 1.0
+            while t < 9.0:
+                t = t * 2.0 + 1.0
+            y[i, j] = s + t
+
+
+def a_break_follows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            t = 0.0
+            for m in range(N):
+                if a[i, m] > 2.0:
+                    break
+                t += a[i, m]
+            y[i, j] = s + t
+
+
+def a_continue_follows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            t = 0.0
+            for m in range(N):
+                t += a[i, m]
+                if a[i, m] > 2.0:
+                    continue
+                t += 1.0
+            y[i, j] = s + t
+
+
+def a_list_follows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            t = [s, 1.0]
+            t[j % 2] = 2.0
+            y[i, j] = t[0] + t[1]
+
+
+def tensors_change_places(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+            a, b = b, a
+
+
+def an_update_follows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            y[0, int(a[i, j])] += s
+
+
+ORDERED = [
+    a_check_follows,
+    a_draw_follows,
+    a_while_follows,
+    a_break_follows,
+    a_continue_follows,
+    a_list_follows,
+    tensors_change_places,
+    an_update_follows,
+]
+
+
+# ---------------------------------------------------------------- sums that are none, or go with one loop
+
+
+def a_term_is_read_after(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            t = 0.0
+            for k in range(N):
+                t = a[i, k]
+                s += t * b[k, j]
+            y[i, j] = s + t
+
+
+def a_term_of_an_inner_loop_is_read_after(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            t = 0.0
+            for k in range(N):
+                for m in range(2):
+                    t = a[i, k] + a[i, m]
+                    s += t * b[k, j]
+            y[i, j] = s + t
+
+
+def all_go_with_one_loop(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, i]
+            y[i, j] = s
+
+
+def factors_share_all_loops(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, (k + j) % N] * b[(k + i) % N, j]
+            y[i, j] = s
+
+
+def a_factor_is_computed_of_both(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j] * a[k, i] * b[(i + j) % N, k]
+            y[i, j] = s
+
+
+def a_mask_goes_with_both(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                if i + j < k + 2:
+                    s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def a_term_goes_on_from_the_last_one(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            t = 0.0
+            for k in range(N):
+                for _ in range(1):
+                    t = t * 0.5 + a[i, k]
+                    s += t * b[k, j]
+            y[i, j] = s
+
+
+OTHERS = [
+    a_mask_goes_with_both,
+    a_term_goes_on_from_the_last_one,
+    a_term_is_read_after,
+    a_term_of_an_inner_loop_is_read_after,
+    all_go_with_one_loop,
+    factors_share_all_loops,
+    a_factor_is_computed_of_both,
+]
+
+
+def _planned(function: Callable[..., None]) -> tuple[Kernel, ContractionPlanner, For]:
+    square = [memory([[0.5 * i + j for j in range(N)] for i in range(N)]) for _ in range(3)]
+    kernel = kernel_of(function, *square)
+    analysis = find_updates(kernel, analyse(kernel), claimed=False)
+    (loop,) = [item for item in kernel.body if isinstance(item, For)]
+    return kernel, ContractionPlanner(analysis, GPU, lengths_in(kernel.body)), loop
+
+
+def _nest(function: Callable[..., None]) -> Nest | None:
+    _, planner, loop = _planned(function)
+    return planner.contracted(loop)
+
+
+def test_rows_columns_and_depth() -> None:
+    nest = _nest(plain)
+    assert nest is not None
+    assert [[symbol.name for symbol in part] for part in (nest.rows, nest.columns)] == [["i"], ["j"]]
+    nest = _nest(batches)
+    assert nest is not None
+    assert [[symbol.name for symbol in part] for part in (nest.rows, nest.columns)] == [["i", "n"], ["j", "m"]]
+
+
+@pytest.mark.parametrize("function", [plain, *ORDERED], ids=lambda item: item.__name__)
+def test_what_must_happen_as_written(function: Callable[..., None]) -> None:
+    _, planner, loop = _planned(function)
+    (columns,) = loop.body
+    assert isinstance(columns, For)
+    assert planner.keeps_order((loop, columns)) is (function is not plain)
+
+
+@pytest.mark.parametrize("function", [*ORDERED, *OTHERS], ids=lambda item: item.__name__)
+def test_other_nests_have_no_tiles(function: Callable[..., None]) -> None:
+    kernel, planner, loop = _planned(function)
+    assert planner.contracted(loop) is None
+    assert not [*contraction_versions(kernel.body, planner.analysis, GPU)]
