@@ -21,7 +21,7 @@ from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, Expression, For, Kernel, Load, Statement, Symbol
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, substitute, walk
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.transform.hoist_checks import may_divide_by_zero
 
 BOUND_NUMBERS = 3_900_000
@@ -89,7 +89,7 @@ def _hoisted(loop: For, numbers: Iterator[int]) -> Iterator[Statement]:
     yield replace(loop, body=(substitute(last, names),))
 
 
-@legality
+@hazard
 def _may_fail(kernel: Kernel, moved: set[Symbol], analysis: Analysis) -> bool:
     """Whether an element that was moved is read at a place that is not known to be in range."""
     reads = (

@@ -14,8 +14,8 @@ from brickwork.analysis.analyse import analyse
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT32, INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Assign, Expression, For, Kernel, Launch, Node, Statement, Symbol
-from brickwork.ir.walk import rewrite
+from brickwork.ir.nodes import Assign, Check, Expression, For, Kernel, Launch, Node, Statement, Symbol
+from brickwork.ir.walk import rewrite, rewrite_statements
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.hoist_bounds import hoist_bounds
@@ -400,7 +400,17 @@ def the_end_is_a_quotient(a: Tensor, b: Tensor, k: Tensor) -> None:
             a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
 
 
+def the_end_is_chosen(a: Tensor, b: Tensor, k: Tensor) -> None:
+    n = 2
+    for i in range(1, k[0]):
+        if k[1] > i:
+            n = 4
+        for j in range(1, n):
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + b[i, j]
+
+
 DATA = {
+    the_end_is_chosen: False,
     both_ends_are_data: True,
     the_end_comes_of_others: True,
     the_end_is_out_of_reach: True,
@@ -430,6 +440,29 @@ def test_bounds_that_are_data_are_read_before_the_nest(function: Callable[..., N
         for first in (0, 1, 5):
             arguments[2].data[0] = first
             same(function, *arguments)
+
+
+def test_a_quotient_is_not_computed_ahead_without_its_check() -> None:
+    kernel = kernel_of(the_end_is_a_quotient, *matrices(6, 5), memory([5, 4, 2], INT64))
+
+    def unchecked(statement: Statement) -> tuple[Statement, ...]:
+        return () if isinstance(statement, Check) else (statement,)
+
+    kernel = replace(kernel, body=rewrite_statements(kernel.body, unchecked))
+    assert hoist_bounds(kernel, analyse(kernel))[0] is kernel
+
+
+def what_the_nest_reads_is_out_of_reach(a: Tensor, b: Tensor, k: Tensor) -> None:
+    for i in range(1, k[0]):
+        n = k[1]
+        for j in range(1, n):
+            t = b[i, j * k[2]]
+            a[i, j] = max(a[i - 1, j], a[i, j - 1]) + t
+
+
+def test_bounds_are_moved_from_a_nest_that_is_checked() -> None:
+    kernel = kernel_of(what_the_nest_reads_is_out_of_reach, *matrices(6, 5), memory([5, 4, 2], INT64))
+    assert hoist_bounds(kernel, analyse(kernel))[0] is not kernel
 
 
 def few_between_great_numbers(a: Tensor, b: Tensor, k: Tensor) -> None:
