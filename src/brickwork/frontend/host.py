@@ -260,7 +260,8 @@ def _size(state: State, found: Operand, loc: Location) -> Expression:
     size = cast(number.expression, INT64, loc)
     if not isinstance(size, Size):
         natural = apply("ge", size, integer(0, loc), loc=loc)
-        state.check(natural, FailureKind.VALUE, "a tensor cannot have the negative size {0}", (size,), loc)
+        # torch's exception and its words.
+        state.check(natural, FailureKind.RUNTIME, "Trying to create tensor with negative dimension {0}", (size,), loc)
     return size
 
 

@@ -56,11 +56,11 @@ class Ranges:
     @legality
     def _of_two(self, name: str, left: Expression, right: Expression, *, most: bool) -> Expression | None:
         match name:
-            case "mul" if isinstance(left, Constant):
-                return self._of_two(name, right, left, most=most)
             case "mul" if isinstance(right, Constant):
                 grows = right.value == abs(right.value)
                 operands = self.extreme(left, most=most is grows), right
+            case "mul" if isinstance(left, Constant):
+                return self._of_two(name, right, left, most=most)
             case "floordiv" if isinstance(right, Constant) and right.value > 0:
                 operands = self.extreme(left, most=most), right
             case "sub":

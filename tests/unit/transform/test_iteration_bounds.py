@@ -1,5 +1,7 @@
 """How often loops run at most."""
 
+from dataclasses import replace
+
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import For, Size, Symbol, Tensor, TensorType
@@ -31,6 +33,11 @@ def test_indices_are_between_the_ends_of_their_loops():
     backwards = build.mul(build.integer(-1), build.read(I))
     assert inside.iterations(loop(J, backwards, 3)) == build.integer(12)
     assert inside.iterations(loop(J, build.sub(build.read(I), build.integer(1)), 3)) == build.integer(4)
+
+
+def test_a_product_of_two_numbers_that_stands_as_it_is() -> None:
+    product = replace(build.mul(build.integer(-2), build.read(I)), operands=(build.integer(-2), build.integer(3)))
+    assert KNOWN.extreme(product, most=True) == build.integer(-6)
 
 
 def test_sizes_are_not_negative():
