@@ -18,7 +18,6 @@ from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Block, Constant, Expression, For, If, Load, Local, Read, Role, Statement, Store, Tensor
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
-from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.transform.sums import sum_of
 
@@ -50,7 +49,7 @@ def literal_lists(body: Block) -> list[Literal]:
     lengths = [*dict.fromkeys(loop.stop for loop in loops if not isinstance(loop.stop, Constant))]
     if not lengths or read_symbols(lengths) & assigned_symbols(body) or effects(lengths).loads:
         return []
-    if not all(map(_may_have_an_end, loops)) or not all(_is_indexed_by(each, body, loops) for each in lists):
+    if not all(map(_is_written_out, loops)) or not all(_is_indexed_by(each, body, loops) for each in lists):
         return []
     return [_literal(body, loops, lists, items, exact=exact) for items, exact in LENGTHS]
 
@@ -87,11 +86,10 @@ def goes_over(loop: For, tensor: Tensor) -> bool:
     )
 
 
-@legality
-def _may_have_an_end(loop: For) -> bool:
-    """Whether the iterations of a loop may be tested one by one: they run in order, from the first item on.
+def _is_written_out(loop: For) -> bool:
+    """Whether the code generator writes a loop with a literal end out: it runs in order, from the first item on.
 
-    A `continue` would end the iteration all the same, and a `break` the loop.
+    Tests of single iterations change nothing: a `continue` ends the iteration all the same, and a `break` the loop.
     """
     return loop.role is Role.SEQUENTIAL and build.is_constant(loop.start, 0)
 

@@ -100,7 +100,7 @@ def ending_variable(end: Expression, outer: For) -> Symbol | None:
     """
     match sum_of(end):
         case Sum(terms=((Read(symbol=symbol), 1),), constant=more) if 0 <= more <= ROOM:
-            around = read_symbols([outer.start, *(loop.start for loop in outer.body if isinstance(loop, For))])
+            around = read_symbols([loop.start for loop in statements(outer) if isinstance(loop, For)])
             return None if symbol in around | assigned_symbols(outer) else symbol
         case _:
             return None
@@ -188,7 +188,7 @@ def _may_be_skewed(kernel: Kernel, nest: tuple[Loop, Loop], analysis: Analysis) 
     outer, inner = (loop.node for loop in nest)
     if outer.index in read_symbols((inner.start, inner.stop)):
         return False
-    if any(not _is_in_any_order(item) for item in analysis.loops[inner.index].reductions):
+    if any(not is_in_any_order(item) for item in analysis.loops[inner.index].reductions):
         return False
     if effects(inner.body).fails:
         return False
@@ -196,7 +196,7 @@ def _may_be_skewed(kernel: Kernel, nest: tuple[Loop, Loop], analysis: Analysis) 
 
 
 @legality
-def _is_in_any_order(item: Reduction) -> bool:
+def is_in_any_order(item: Reduction) -> bool:
     """Whether the same comes of a reduction in whatever order: no place is noted, and nothing rounded."""
     return item.along is None and (item.operator.name in {"minimum", "maximum"} or not item.symbol.dtype.is_float)
 

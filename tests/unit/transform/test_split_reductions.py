@@ -142,6 +142,16 @@ def up_to_a_count(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
+def up_to_a_variable(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[1]):
+        n = int(out[j]) + j % 2
+        s = 0.0
+        for i in range(x.shape[0]):
+            for k in range(n):
+                s += x[i, j]
+        out[j] = s
+
+
 def and_once(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(x.shape[1]):
         s = 0.0
@@ -175,6 +185,7 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
         (up_to_a_level, (1, 0), 1),
         (up_to_a_row, (1, 0), 1),
         (up_to_a_count, (1, 0), 1),
+        (up_to_a_variable, (1, 0), 1),
         (and_once, (1, 0), 1),
     ],
 )

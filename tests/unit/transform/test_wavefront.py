@@ -14,17 +14,19 @@ from brickwork.analysis.analyse import analyse
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT64, INT32, INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Assign, Check, Expression, For, Kernel, Launch, Node, Statement, Symbol
+from brickwork.ir.nodes import Assign, Check, Expression, For, Kernel, Launch, Node, Reduction, Statement, Symbol
+from brickwork.ir.operators import OPERATORS
 from brickwork.ir.walk import rewrite, rewrite_statements
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.hoist_bounds import hoist_bounds
 from brickwork.transform.pipeline import schedule_kernel
-from brickwork.transform.wavefront import diagonals, ending_variable, wavefront
+from brickwork.transform.wavefront import diagonals, ending_variable, is_in_any_order, wavefront
 from support.lowering import memory, nested, program_of
 from support.scheduling import agree, kernel_of, same
 
 Tensor = torch.Tensor
+KINDS = {"best": FLOAT64, "place": INT64, "count": INT64, "total": FLOAT64}
 
 
 def edges(a: Tensor, b: Tensor) -> None:
@@ -492,6 +494,15 @@ def test_great_numbers_with_little_between(function: Callable[..., None]) -> Non
 def test_an_endless_loop_in_an_empty_one() -> None:
     same(both_ends_are_data, *matrices(6, 5), memory([1, 2**62, 2], INT64))
     same(both_ends_are_data, *matrices(6, 5), memory([-(2**63), 2**62, 2], INT64))
+
+
+def test_reductions_that_may_be_taken_in_any_order() -> None:
+    best, place, count, total = (Symbol(name, at, kind) for at, (name, kind) in enumerate(KINDS.items()))
+    greatest, least = OPERATORS["maximum"], OPERATORS["minimum"]
+    assert is_in_any_order(Reduction(best, greatest))
+    assert not is_in_any_order(Reduction(place, least, best))  # Of equal ones the first in the source's order is noted.
+    assert is_in_any_order(Reduction(count, OPERATORS["add"]))
+    assert not is_in_any_order(Reduction(total, OPERATORS["add"]))
 
 
 def backwards(a: Tensor, b: Tensor, k: Tensor) -> None:

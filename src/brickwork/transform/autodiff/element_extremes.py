@@ -59,7 +59,7 @@ from brickwork.ir.walk import (
     substitute,
     walk,
 )
-from brickwork.legality import legality
+from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.autodiff.adjoints import HALF
 from brickwork.transform.autodiff.slices import Place, Step, places
@@ -178,7 +178,7 @@ def _update_of(root: For, block: Block, known: _Known) -> _Update | None:
         return None
     for place in places(root):
         tensor = place.store.tensor
-        if tensor in known.active and tensor not in known.exchanged and not tensor.is_local:
+        if tensor in known.active and tensor not in known.exchanged:
             update = _taken_apart(root, place, block, known)
             if update is not None:
                 return update
@@ -188,7 +188,6 @@ def _update_of(root: For, block: Block, known: _Known) -> _Update | None:
 @legality
 def _taken_apart(root: For, place: Place, block: Block, known: _Known) -> _Update | None:
     found, store = effects(root), place.store
-    changed = found.changes | found.declares
     counts = Counter(node.symbol for node in statements(root) if isinstance(node, Assign))
     values = _values(place, counts)
     form = _form(place, values)
@@ -205,7 +204,7 @@ def _taken_apart(root: For, place: Place, block: Block, known: _Known) -> _Updat
         return None
     levels, needed = _levels(steps, before, (*store.indices, form.value), beside, counts)
     led = (*(node.value for level in levels for node in level), *_heads(steps), *store.indices)
-    if needed & found.assigns or effects((*led, form.value, *beside)).loads & changed:
+    if needed & found.assigns or effects((*led, form.value, *beside)).loads & found.changes:
         return None
     stays = tuple(rest if node is root else node for node in block)
     if _assigned_less(root, rest) & read_symbols(stays):
@@ -215,8 +214,7 @@ def _taken_apart(root: For, place: Place, block: Block, known: _Known) -> _Updat
         return None
     if not all(_is_steady(_plain(node, values), opaque) for node in (*_heads(steps), *store.indices)):
         return None
-    kept = (rest,) if _does_something(rest, stays) else ()
-    return _Update(store, steps, levels, form.compare, form.value, beside, keys, kept, values)
+    return _Update(store, steps, levels, form.compare, form.value, beside, keys, _kept(rest, stays), values)
 
 
 @legality
@@ -254,9 +252,14 @@ def _values(place: Place, counts: Mapping[Symbol, int]) -> Mapping[Symbol, Expre
     for node in (*(node for step in place.steps for node in step.before), *place.before):
         if isinstance(node, Assign) and counts[node.symbol] == 1:
             value = substitute(node.value, values)
-            if sum(1 for _ in walk(value)) <= LARGEST:
+            if _is_short(value):
                 values[node.symbol] = value
     return values
+
+
+def _is_short(value: Expression) -> bool:
+    """Whether a value is asked for, since that takes little time."""
+    return sum(1 for _ in walk(value)) <= LARGEST
 
 
 def _plain(expression: Expression, values: Mapping[Symbol, Expression]) -> Expression:
@@ -284,11 +287,9 @@ def _levels(
                 level.append(node)
                 needed = (needed - {node.symbol}) | read_symbols(node.value)
         levels.append(tuple(reversed(level)))
-        if depth:
-            into = steps[depth - 1].into
-            needed = (needed - {into.index} if isinstance(into, For) else needed) | read_symbols(
-                _heads(steps[depth - 1 : depth])
-            )
+        around = steps[max(depth - 1, 0) : depth]
+        indices = {step.into.index for step in around if isinstance(step.into, For)}
+        needed = (needed - indices) | read_symbols(_heads(around))
     return tuple(reversed(levels)), needed
 
 
@@ -319,8 +320,6 @@ def _beside(root: For, choice: If, store: Store, known: _Known, values: Mapping[
     assigns = [node for node in beside if isinstance(node, Assign)]
     if len(stores) + len(assigns) < len(beside):
         return None
-    if not stores:
-        return ()
     own, left = dict(values), {node.symbol for node in assigns}
     for node in beside:
         if read_symbols(node) & left:
@@ -331,7 +330,7 @@ def _beside(root: For, choice: If, store: Store, known: _Known, values: Mapping[
     indices = [_plain(index, own) for index in store.indices]
     for other in stores:
         touched = sum(isinstance(node, Load | Store) and node.tensor == other.tensor for node in walk(root))
-        if touched != 1 or other.tensor.is_local:
+        if touched != 1:
             return None
         if [_plain(known.alike(index, other.tensor, store.tensor), own) for index in other.indices] != indices:
             return None
@@ -360,12 +359,18 @@ def _assigned_less(root: For, rest: For) -> frozenset[Symbol]:
     return frozenset(counts[0] - counts[1])
 
 
-@legality
-def _does_something(rest: For, block: Block) -> bool:
+def _kept(rest: For, block: Block) -> Block:
+    """Return a nest in a kernel's body, if it does anything."""
+    return (rest,) if _is_needed(rest, block) else ()
+
+
+@hazard
+def _is_needed(rest: For, block: Block) -> bool:
     """Whether a nest in a kernel's body stores something, or leaves something that is read elsewhere."""
     found = effects(rest)
-    others = read_symbols(tuple(node for node in block if node is not rest))
-    return bool(found.stores or found.assigns & others)
+    if found.stores:
+        return True
+    return any(found.assigns & read_symbols(node) for node in block if node is not rest)
 
 
 # ---------------------------------------------------------------- what is the same when it is computed again
@@ -509,14 +514,14 @@ class _Finder:
         read = [*update.beside, *(node.value for level in update.levels for node in level), update.value]
         loads: dict[Tensor, list[Expression]] = {}
         around = {step.into.index for step in update.steps if isinstance(step.into, For)}
-        changing = {*update.values, *around, *assigned_symbols(update.beside)}
+        changing = {*update.values, *assigned_symbols(update.beside)}
         for node in walk(read):
             match node:
                 case Read(symbol=symbol) if symbol in self.active and symbol not in changing:
                     return False
                 case Load(tensor=tensor, indices=indices) if tensor in self.active:
                     plain = [_plain(index, update.values) for index in indices]
-                    if tensor.is_local or loads.setdefault(tensor, plain) != plain:
+                    if loads.setdefault(tensor, plain) != plain:
                         return False
                     if not around <= {node.symbol for node in plain if isinstance(node, Read)}:
                         return False

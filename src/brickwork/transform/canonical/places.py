@@ -66,4 +66,4 @@ def _folded(loop: For, ahead: list[Assign], inner: For, assigned: Counter[Symbol
         if reads[item.symbol] > inside[item.symbol] + beside:
             return loop
         values[item.symbol] = found.expression()
-    return replace(loop, body=(*kept, substitute(inner, values))) if values else loop
+    return replace(loop, body=(*kept, substitute(inner, values)))

@@ -88,24 +88,26 @@ def _gradients(program: Program, *arguments: Any) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("function", [*FOUND, *OTHERS], ids=lambda item: item.__name__)
-@pytest.mark.parametrize("first", [-math.inf, -0.0, 0.0, 1.5, math.nan], ids=str)
 def test_gradients_are_those_of_the_loop_run_backwards(
-    function: Callable[..., Any], first: float, monkeypatch: pytest.MonkeyPatch
+    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = _special(25)
     place = torch.tensor([0, 1, 0, 1, 1, 0, 0, 0, 1])
-    base = torch.full((3, x.shape[1]), first, dtype=torch.float64)
-    outcomes: list[list[list[str]]] = []
-    for _ in range(2):
-        program = derived(function, (x, place, base))
+    base = torch.zeros(3, x.shape[1], dtype=torch.float64)
+    found = derived(function, (x, place, base))
+    monkeypatch.setattr(reverse, "choose_element_extremes", _as_it_is)
+    plain = derived(function, (x, place, base))
+    if found == plain:
+        return
+    for first in (-math.inf, -0.0, 0.0, 1.5, math.nan):
+        base.fill_(first)
         shapes = [item.shape for item in forward(lowered(function, (x, place, base)), (x, place, base))]
         given = [torch.arange(1.0, 1.0 + shape.numel(), dtype=torch.float64).reshape(shape) for shape in shapes]
-        outcomes.append(_gradients(program, x, place, base, *given))
-        monkeypatch.setattr(reverse, "choose_element_extremes", _as_it_is)
-    assert outcomes[0] == outcomes[1]
+        outcomes = [_gradients(program, x, place, base, *given) for program in (found, plain)]
+        assert outcomes[0] == outcomes[1], first
 
 
-@pytest.mark.parametrize("function", [*FOUND, *OTHERS], ids=lambda item: item.__name__)
+@pytest.mark.parametrize("function", FOUND, ids=lambda item: item.__name__)
 @pytest.mark.parametrize("rows", [5, 0])
 def test_gradients_are_those_of_central_differences(function: Callable[..., Any], rows: int) -> None:
     place = torch.tensor([0, 2, 0, 1, 2])[:rows]
