@@ -45,7 +45,8 @@ ZERO = build.integer(0)
 
 def pack(loop: For, shape: Contract, analysis: Analysis, numbers: Iterator[int]) -> Block:
     """Return a nest as tiles of register tiles over packed panels; `numbers` yields numbers that are not in use."""
-    nest = find_nest(loop, analysis)
+    ways = [find_nest(loop, analysis, other=other) for other in (False, True)]
+    nest = next((way for way in ways if way and tuple(node.index for node in way.columns) == shape.columns), None)
     if nest is None:
         raise TypeError("a nest that is packed is a contraction")
     names = _Names(numbers)

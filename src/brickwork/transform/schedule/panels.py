@@ -61,6 +61,8 @@ STRIPS = 12
 """Strips of rows in a tile: with them the second cache holds the packed factor of the rows."""
 WIDTH_BYTES = 2048
 """Bytes of a row of a tile's sums."""
+PANELS = "panels"
+"""The version with panels."""
 MOST_COLUMNS = 2
 """Loops that lanes run along as one: neighbours of more lie at places that only vectors of indices give."""
 Ranges = Mapping[Symbol, tuple[Expression, Expression]]
@@ -92,8 +94,8 @@ class PanelNest:
 
 
 @legality
-def find_nest(loop: For, analysis: Analysis) -> PanelNest | None:
-    """Return the contraction of the nest that begins with a loop, if there is one."""
+def find_nest(loop: For, analysis: Analysis, *, other: bool = False) -> PanelNest | None:
+    """Return the contraction of the nest that begins with a loop, if there is one; if `other`, with sides exchanged."""
     planner = Planner(analysis)
     verdict = analysis.loops[loop.index]
     if not verdict.independent or verdict.reductions:
@@ -111,7 +113,7 @@ def find_nest(loop: For, analysis: Analysis) -> PanelNest | None:
     if found is None or groups is None:
         return None
     body, spans, limits = found
-    rows, columns = _sides(body, band, groups)
+    rows, columns = _sides(body, band, groups, exchanged=other)
     names = [frozenset(node.index for node in side) for side in (rows, columns)]
     contraction = find_contraction(body, names[0], names[1], frozenset({FLOAT32, FLOAT64}))
     if contraction is None or not _may_be_read_alone(contraction):
@@ -143,13 +145,13 @@ def _may_be_read_alone(found: Contraction) -> bool:
 
 
 def _sides(
-    body: Block, band: Sequence[For], groups: Sequence[frozenset[Symbol]]
+    body: Block, band: Sequence[For], groups: tuple[frozenset[Symbol], frozenset[Symbol]], *, exchanged: bool
 ) -> tuple[tuple[For, ...], tuple[For, ...]]:
     """Return the rows and the columns: the group that goes along memory in most of what is read and stored.
 
-    Many loops are rows wherever they go; of many that are columns all the same, the outer ones make a batch.
+    Of many loops that are columns the outer ones make a batch.
     """
-    worth = [-1000 * max(len(group) - MOST_COLUMNS, 0) for group in groups]
+    worth = [0, 0]
     for node in walk(body):
         if isinstance(node, Load | Store) and (unit := node.tensor.type.unit_axis) is not None:
             last = read_symbols(node.indices[unit])
@@ -157,7 +159,9 @@ def _sides(
                 inmost = [each.index for each in band if each.index in group][-1]
                 worth[number] += (3 if isinstance(node, Load) else 2) * (inmost in last)
     one, other = (tuple(node for node in band if node.index in group) for group in groups)
-    return (one, other[-MOST_COLUMNS:]) if worth[1] >= worth[0] else (other, one[-MOST_COLUMNS:])
+    if (worth[1] >= worth[0]) == exchanged:
+        one, other = other, one
+    return one, other[-MOST_COLUMNS:]
 
 
 # ---------------------------------------------------------------- bounds that go with rows or columns
@@ -238,18 +242,20 @@ def panel_versions(
     """Yield a schedule of a kernel's body that packs the factors of its contractions, with what must hold for it."""
     if target.grid or not target.vector_bytes:
         return
-    nests = [*_nests(block, analysis)]
     inner = assigned_symbols(block)
-    nests = [nest for nest in nests if not read_symbols(_bounds(nest)) & inner and not _slides(nest)]
-    if not nests:
-        return
-    inside = {node.index for nest in nests for node in statements(nest.band[0]) if isinstance(node, For)}
-    inside |= {nest.band[0].index for nest in nests}
-    inside |= {chunk_of(index) for index in inside}
-    kept = tuple(item for item in plain.verbs if item.loop not in inside)
-    schedule = Schedule((*kept, *(_directive(nest, target) for nest in nests)))
-    conditions = [part for nest in nests for part in _worth(nest)]
-    yield "panels", schedule, tuple(dict.fromkeys(conditions))
+    found = [nest for nest in _nests(block, analysis) if not read_symbols(_bounds(nest)) & inner and not _slides(nest)]
+    tried: list[list[PanelNest]] = [found]
+    if any(nest.batch and len(nest.columns) == MOST_COLUMNS for nest in found):
+        # What makes a batch may be rows, too, and then the columns need not be long.
+        tried.insert(0, [find_nest(nest.band[0], analysis, other=bool(nest.batch)) or nest for nest in found])
+    for nests in tried if found else ():
+        inside = {node.index for nest in nests for node in statements(nest.band[0]) if isinstance(node, For)}
+        inside |= {nest.band[0].index for nest in nests}
+        inside |= {chunk_of(index) for index in inside}
+        kept = tuple(item for item in plain.verbs if item.loop not in inside)
+        schedule = Schedule((*kept, *(_directive(nest, target) for nest in nests)))
+        conditions = [part for nest in nests for part in _worth(nest)]
+        yield PANELS, schedule, tuple(dict.fromkeys(conditions))
 
 
 def _nests(block: Block, analysis: Analysis) -> Iterator[PanelNest]:
