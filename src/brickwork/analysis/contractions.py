@@ -11,10 +11,25 @@ Asked of the loops as they are written; that the sum may be taken in another ord
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, UINT8, DType
-from brickwork.ir.nodes import Apply, Assign, Block, Cast, Expression, For, If, Load, Read, Store, Symbol
+from brickwork.ir.nodes import (
+    Apply,
+    Assign,
+    Block,
+    Cast,
+    Expression,
+    For,
+    If,
+    Load,
+    Read,
+    Size,
+    Statement,
+    Store,
+    Symbol,
+)
 from brickwork.ir.walk import read_symbols, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
@@ -28,6 +43,13 @@ _EXACT = {
     UINT8: frozenset({BFLOAT16, FLOAT16}),
 }
 """The types of 16 bits that have all numbers of a type of elements."""
+
+
+class Along(Enum):
+    """What neighbours in memory go along: the depth of the sum, or rows (or columns) of a tile."""
+
+    DEPTH = "depth"
+    SIDE = "side"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +70,30 @@ class Factor:
 
     @property
     def element(self) -> Load | None:
-        """The element that it is, as it lies in memory; None if it is computed, or masked."""
+        """The element that it is, as it is laid out in memory; None if it is computed, or masked."""
         return self.value if isinstance(self.value, Load) and not self.masks else None
+
+    def along(self, sides: Names) -> Along:
+        """Return what neighbours in memory go along, for most of what it reads; `sides` are rows, or columns."""
+        for node in walk(self.value):
+            if isinstance(node, Load) and node.tensor.type.unit_axis is not None:
+                read = read_symbols(node.indices[node.tensor.type.unit_axis])
+                return Along.SIDE if read & sides else Along.DEPTH
+        return Along.DEPTH
+
+    @legality
+    def lies_along(self, load: Load, unit: Symbol) -> bool:
+        """Whether neighbours along a loop are neighbours in memory, for an element that it reads."""
+        axis = load.tensor.type.unit_axis
+        if axis is None or load.indices[axis] != Read(symbol=unit):
+            return False
+        return not any(unit in read_symbols(index) for place, index in enumerate(load.indices) if place != axis)
+
+    def laid_out(self, unit: Symbol) -> Iterator[Load]:
+        """Yield the elements of dense tensors that it reads along memory, where neighbours along a loop are."""
+        for node in walk(self.value):
+            if isinstance(node, Load) and node.tensor.type.contiguous and self.lies_along(node, unit):
+                yield node
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +120,16 @@ class Contraction:
 
 @legality
 def find_contraction(
-    body: Block, rows: Names, columns: Names, dtypes: frozenset[DType] = frozenset({FLOAT32})
+    body: Block,
+    rows: Names,
+    columns: Names,
+    around: Sequence[For] | None = None,
+    dtypes: frozenset[DType] = frozenset({FLOAT32}),
 ) -> Contraction | None:
     """Return the contraction in the body of a nest; its first factor goes with `rows`, its second with `columns`.
 
-    `dtypes` are those that it may sum up in.
+    With `around`, the loops of the nest, a factor that is read whatever the other's masks say has masks that keep its
+    accesses in range. `dtypes` are those that it may sum up in.
     """
     place = next((place for place, item in enumerate(body) if isinstance(item, For)), None)
     if place is None:
@@ -92,10 +141,13 @@ def find_contraction(
     sums, symbol, product, masks = found
     deep = frozenset(loop.index for loop in sums)
     names = _Names(rows, columns, deep, _origins(before))
-    if symbol.dtype not in dtypes or symbol in read_symbols(product) or not names.are_fixed(sums):
+    bounds = names.bounds(sums)
+    if symbol.dtype not in dtypes or symbol in read_symbols(product) or bounds is None:
         return None
-    stored = {node.tensor for node in statements(after) if isinstance(node, Store)}
-    if any(isinstance(node, Load) and node.tensor in stored for node in walk((product, *masks))):
+    read = {node.tensor for node in walk((product, *masks)) if isinstance(node, Load)}
+    if any(tensor.is_local for tensor in read):
+        return None
+    if any(isinstance(node, Store) and node.tensor in read for node in statements(after)):
         return None
     sides: tuple[list[Expression], list[Expression]] = ([], [])
     scale: list[Expression] = []
@@ -107,16 +159,47 @@ def find_contraction(
             scale.append(factor)
         else:
             sides[side].append(factor)
-    masked: tuple[list[Expression], list[Expression]] = ([], [])
-    for mask in masks:
-        side = names.side(mask)
-        if side is None:
-            return None
-        masked[side].append(mask)
-    if not all(sides) or not all(names.reaches(*pair) for pair in zip(sides, (rows, columns), strict=True)):
+    masked = names.parted(masks)
+    if masked is None or not all(sides):
         return None
-    left, right = (Factor(_product(side), tuple(mask)) for side, mask in zip(sides, masked, strict=True))
-    return Contraction(symbol, before, sums, (left, right), tuple(scale), after)
+    if not all(names.reaches(*pair) for pair in zip(sides, (rows, columns), strict=True)):
+        return None
+    limits = names.parted(bounds)
+    if limits is None:
+        return None
+    factors: list[Factor] = []
+    for side, other in ((0, 1), (1, 0)):
+        value = _product(sides[side])
+        inside = () if around is None or not masked[other] else _in_range(value, [*sums, *around])
+        factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
+    return Contraction(symbol, before, sums, (factors[0], factors[1]), tuple(scale), after)
+
+
+def _in_range(value: Expression, loops: Sequence[For]) -> Iterator[Expression]:
+    """Yield what must hold so that accesses are in range, but for what loops over sizes say.
+
+    An access that a mask of the other factor guards is made without that mask.
+    """
+    for load in (node for node in walk(value) if isinstance(node, Load)):
+        for axis, index in enumerate(load.indices):
+            size = Size(tensor=load.tensor, axis=axis)
+            if not any(_goes_over(loop, index, size) for loop in loops):
+                yield build.apply("ge", index, build.integer(0))
+                yield build.apply("lt", index, size)
+
+
+@legality
+def _goes_over(loop: For, index: Expression, size: Size) -> bool:
+    """Whether an index is that of a loop over a size, or over a tile of it."""
+    if index != Read(symbol=loop.index):
+        return False
+    if build.is_constant(loop.start, 0) and loop.stop == size:
+        return True
+    match loop.stop:
+        case Apply(operator=operator, operands=operands):
+            return loop.role.is_tile and operator.name == "minimum" and size in operands
+        case _:
+            return False
 
 
 def grouped(body: Block, band: Sequence[Symbol]) -> tuple[Names, Names] | None:
@@ -169,9 +252,57 @@ class _Names:
         return any(self.of(factor) & loops for factor in factors)
 
     @legality
-    def are_fixed(self, sums: Sequence[For]) -> bool:
-        """Whether all iterations of the nest sum over the same range."""
-        return not any(self.of(bound) for loop in sums for bound in (loop.start, loop.stop))
+    def bounds(self, sums: Sequence[For]) -> tuple[Expression, ...] | None:
+        """Return the bounds that go with rows or columns as masks; None if there is one that cannot be one.
+
+        A tile sums from the least start of its rows or columns to the greatest stop, which are at its ends.
+        """
+        found: list[Expression] = []
+        for loop in sums:
+            for name, bound in (("ge", loop.start), ("lt", loop.stop)):
+                loops = self.of(bound)
+                if loops & self.deep or len(loops) > 1:
+                    return None
+                if loops and not _is_monotone(bound, loops):
+                    return None
+                if loops:
+                    found.append(build.apply(name, build.read(loop.index), bound))
+        return tuple(found)
+
+    @legality
+    def parted(self, masks: Sequence[Expression]) -> tuple[tuple[Expression, ...], tuple[Expression, ...]] | None:
+        """Return the masks of rows and those of columns; None if one goes with both."""
+        found: tuple[list[Expression], list[Expression]] = ([], [])
+        for mask in masks:
+            names = self.of(mask)
+            if names & self.rows and names & self.columns:
+                return None
+            found[int(bool(names & self.columns))].append(mask)
+        return tuple(found[0]), tuple(found[1])
+
+
+@legality
+def _is_monotone(bound: Expression, loops: Names) -> bool:
+    """Whether a bound only rises, or only falls, along the one loop that it goes with."""
+    match bound:
+        case Read():
+            return True
+        case Apply(operator=operator, operands=operands):
+            moving = [operand for operand in operands if read_symbols(operand) & loops]
+            if operator.name not in {"add", "sub", "mul", "minimum", "maximum"} or len(moving) > 1:
+                return False
+            return all(_is_monotone(operand, loops) for operand in moving)
+        case _:
+            return False
+
+
+def reached(body: Block, names: Names) -> Names:
+    """Return variables with those that a body computes from them."""
+    found = set(names)
+    for item in body:
+        if isinstance(item, Assign) and read_symbols(item.value) & found:
+            found.add(item.symbol)
+    return frozenset(found)
 
 
 def _origins(before: Block) -> dict[Symbol, Names]:
@@ -186,7 +317,7 @@ def _origins(before: Block) -> dict[Symbol, Names]:
 
 @legality
 def _accumulation(
-    statement: For,
+    statement: Statement,
 ) -> tuple[tuple[For, ...], Symbol, Expression, tuple[Expression, ...]] | None:
     """Return the loops that accumulate, the variable, what is added, and the conditions under which it is."""
     loops: list[For] = []
@@ -194,15 +325,14 @@ def _accumulation(
     masks: list[Expression] = []
     block: Block = (statement,)
     while True:
-        *ahead, last = block or (None,)
-        for item in ahead:
+        for item in block[:-1]:
             if not isinstance(item, Assign) or item.symbol in values:
                 return None
             values[item.symbol] = substitute(item.value, values)
-        match last:
-            case For() if not ahead:
-                loops.append(last)
-                block = last.body
+        match block[-1] if block else None:
+            case For(body=body) as loop if not read_symbols((loop.start, loop.stop)) & values.keys():
+                loops.append(loop)
+                block = body
             case If(condition=condition, then=then, otherwise=()):
                 masks += [substitute(part, values) for part in _conjuncts(condition)]
                 block = then

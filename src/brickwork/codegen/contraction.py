@@ -10,23 +10,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.codegen import vectors
+from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import Frame, State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.lane_values import Strided, Uniform, Varying
 from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.thread_iterations import register
 from brickwork.codegen.tile import Tile, tile_of
+from brickwork.codegen.tile_places import SHARED, shared
 from brickwork.codegen.tile_products import Warp, warp_of
-from brickwork.codegen.tile_staging import SHARED, shared, stager
+from brickwork.codegen.tile_stages import barrier, sum_up
 from brickwork.codegen.words import Words
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Assign, Block, For, Reduction, Role, Symbol
 from brickwork.ir.operators import OPERATORS
 
-_BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
-_COMMIT = "llvm.nvvm.cp.async.commit.group"
-_WAIT = "llvm.nvvm.cp.async.wait.group"
 _LANES = 8
 """Neighbouring columns of which a thread runs the statements after the sum."""
 
@@ -36,101 +35,9 @@ def emit_contraction(state: State, rows: For, emit_block: EmitBlock) -> None:
     tile = tile_of(rows)
     thread = register(state, "tid.x")
     warp = warp_of(state, tile, thread)
-    _sum_up(state, tile, thread, warp)
+    sum_up(state, tile, thread, warp)
     _keep(state, tile, warp)
     _finish(state, tile, rows, thread, emit_block)
-
-
-# ---------------------------------------------------------------- the sum
-
-
-def _sum_up(state: State, tile: Tile, thread: str, warp: Warp) -> None:
-    """Multiply all stages, each while later ones are staged."""
-    writer = state.writer
-    stagers = [stager(state, tile, side, thread) for side in (tile.left, tile.right)]
-    counts = [_count(state, loop, tile.staged if loop is tile.depth else 1) for loop in tile.contraction.sums]
-    total = counts[0]
-    for count in counts[1:]:
-        total = writer.emit(f"mul i64 {total}, {count}")
-    total = writer.emit(f"trunc i64 {total} to i32")
-
-    # The first turns stage alone.
-    ahead = tile.stages - 1
-    counter, here, there = (writer.alloca("i32") for _ in range(3))
-    for place, start in ((counter, -ahead), (here, tile.stage_bytes), (there, 0)):
-        writer.store("i32", str(start), place)
-    head, body, done = (writer.label(stem) for stem in ("stages", "stage", "summed"))
-    writer.place(head)
-    number = writer.load("i32", counter)
-    writer.branch_if(writer.emit(f"icmp slt i32 {number}, {total}"), body, done)
-    writer.place(body)
-    _wait(state, tile.stages - 2)
-    _barrier(state)
-    slot, free = (writer.load("i32", place) for place in (here, there))
-    later = writer.emit(f"add i32 {number}, {ahead}")
-    with writer.when(writer.emit(f"icmp slt i32 {later}, {total}")):
-        terms, first = _terms(state, tile, counts, later)
-        for each in stagers:
-            each.stage(free, terms, first)
-    state.module.declare(_COMMIT, "void", ())
-    writer.effect(f"call void @{_COMMIT}()")
-    with writer.when(writer.emit(f"icmp sge i32 {number}, 0")):
-        warp.multiply(slot)
-    for place, text in ((here, slot), (there, free)):
-        _move_on(state, tile, place, text)
-    writer.store("i32", writer.emit(f"add i32 {number}, 1"), counter)
-    writer.branch(head)
-    writer.place(done)
-    _wait(state, 0)
-    _barrier(state)
-
-
-def _count(state: State, loop: For, step: int) -> str:
-    """Return how many steps cover a loop, as i64."""
-    emit = state.writer.emit
-    length = emit(f"sub i64 {emit_scalar(state, loop.stop)}, {emit_scalar(state, loop.start)}")
-    length = emit(f"call i64 @llvm.smax.i64(i64 {length}, i64 0)")
-    return emit(f"udiv i64 {emit(f'add i64 {length}, {step - 1}')}, {step}") if step > 1 else length
-
-
-def _terms(state: State, tile: Tile, counts: list[str], number: str) -> tuple[State, str]:
-    """Return the state with the indices of the loops around the depth at a stage, and where its terms begin."""
-    emit, inner = state.writer.emit, state.inner()
-    left = emit(f"zext i32 {number} to i64")
-    first = ""
-    for loop, count in sorted(zip(tile.contraction.sums, counts, strict=True), key=lambda pair: pair[0] is not tile.depth):
-        place = left
-        if len(counts) > 1:
-            words = [emit(f"trunc i64 {text} to i32") for text in (left, count)]
-            quotient = emit(f"zext i32 {emit(f'udiv i32 {words[0]}, {words[1]}')} to i64")
-            place = emit(f"sub i64 {left}, {emit(f'mul i64 {quotient}, {count}')}")
-            left = quotient
-        step = emit(f"mul i64 {place}, {tile.staged}") if loop is tile.depth else place
-        text = emit(f"add i64 {emit_scalar(state, loop.start)}, {step}")
-        if loop is tile.depth:
-            first = text
-        else:
-            inner.values[loop.index] = Uniform(text, INT64)
-    return inner, first
-
-
-def _move_on(state: State, tile: Tile, place: str, slot: str) -> None:
-    """Go to the next stage in shared memory, after the last to the first."""
-    emit = state.writer.emit
-    after = emit(f"add i32 {slot}, {tile.stage_bytes}")
-    over = emit(f"icmp eq i32 {after}, {tile.stages * tile.stage_bytes}")
-    state.writer.store("i32", emit(f"select i1 {over}, i32 0, i32 {after}"), place)
-
-
-def _wait(state: State, left: int) -> None:
-    """Wait until no more than so many stages are on their way."""
-    state.module.declare(_WAIT, "void", ("i32 immarg",))
-    state.writer.effect(f"call void @{_WAIT}(i32 {left})")
-
-
-def _barrier(state: State) -> None:
-    state.module.declare(_BARRIER, "void", ("i32",), "convergent nocallback nounwind")
-    state.writer.effect(f"call void @{_BARRIER}(i32 0)")
 
 
 # ---------------------------------------------------------------- after the sum
@@ -151,7 +58,7 @@ def _keep(state: State, tile: Tile, warp: Warp) -> None:
                     pair = writer.emit(f"insertelement <2 x float> {pair}, float {text}, i32 {item}")
                 at = words.add(start, (16 * line + 8 * half) * tile.pitch + 8 * number * FLOAT32.size)
                 writer.store("<2 x float>", pair, shared(state, at), ", align 8", pointer=SHARED)
-    _barrier(state)
+    barrier(state)
 
 
 def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBlock) -> None:
@@ -170,6 +77,7 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
         row, column = (
             writer.emit(f"add i64 {begin}, {words.wide(word)}") for begin, word in ((start, line), (first, place))
         )
+        writer.learn(column, Known(multiple=_LANES))
         there = writer.emit(f"icmp slt i64 {row}, {stop}")
         there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp slt i64 {column}, {last}')}")
         with writer.when(there):
@@ -194,7 +102,7 @@ def _columns(state: State, tile: Tile, bounds: tuple[str, str], address: str, em
     together, alone, after = (writer.label(stem) for stem in ("together", "alone", "stored"))
     writer.branch_if(whole, together, alone)
     writer.place(together)
-    loop = _after(tile, state)
+    loop = _after(tile)
     inner = vectors.lane_state(state, loop).inner()
     inner = replace(inner, frame=Frame(after, after, None))
     inner.values[loop.index] = Strided(first, 1)
@@ -245,7 +153,7 @@ def _heads(tile: Tile) -> Block:
     return tuple(item for item in tile.left.loop.body if isinstance(item, Assign))
 
 
-def _after(tile: Tile, state: State) -> For:
+def _after(tile: Tile) -> For:
     """Return the loop over columns with the sum in place of the loops that sum up."""
     found = tile.contraction
     total = build.read(_SUM)

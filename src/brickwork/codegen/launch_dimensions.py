@@ -62,7 +62,9 @@ def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kerne
         blocks, block, teams = _teams(scalar, writer, kernel, total)
     x = writer.emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
     y = _divided(writer, blocks, MOST_BLOCKS)
-    return LaunchDimensions(writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block, teams, shared_bytes(kernel))
+    return LaunchDimensions(
+        writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block, teams, shared_bytes(kernel)
+    )
 
 
 def shared_bytes(kernel: Kernel) -> int:
@@ -83,7 +85,8 @@ def _table(scalar: Scalar, writer: FunctionWriter, grid: Grid) -> LaunchDimensio
     x = _rounded(writer, columns, emit(f"mul i64 {wide}, {each}"), MOST_BLOCKS)
     y = _rounded(writer, rows, high, MOST_ROWS)
     x = emit(f"select i1 {emit(f'icmp eq i64 {rows}, 0')}, i64 0, i64 {x}")
-    return LaunchDimensions(*(emit(f"trunc i64 {text} to i32") for text in (x, y, wide, high)))
+    across, down, broad, tall = (emit(f"trunc i64 {text} to i32") for text in (x, y, wide, high))
+    return LaunchDimensions(across, down, broad, tall)
 
 
 def _shape(writer: FunctionWriter, columns: str, rows: str, total: str, grid: Grid) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import string_at
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -22,6 +23,8 @@ PREFIX = "__nv_"
 """How names of libdevice's functions begin."""
 _DECLARED = re.compile(rf"^declare .*@({PREFIX}\w+)\(", re.MULTILINE)
 _DEVICE_TRIPLE = "nvptx64-nvidia-cuda"
+_GROUPS = "wgmma"
+"""Instructions that only the very GPUs of a capability have."""
 _EXTRACTED = 1 << 18
 """Bitcode of so many bytes is the whole of libdevice."""
 
@@ -66,6 +69,8 @@ def assembly(text: str, target: Target) -> str:
 
 def compile_device(text: str, target: Target, library: bytes | None) -> str:
     """Return the PTX of a module of device kernels; `library` is libdevice, or what `extract` made of it."""
+    if _GROUPS in text:
+        target = replace(target, cpu=f"{target.cpu}a")
     machine = _machine(target)
     module = _parse(text, machine)
     if needed := device_functions(text):

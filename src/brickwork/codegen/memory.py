@@ -42,7 +42,7 @@ def size(state: State, tensor: Tensor, axis: int) -> str:
 
 def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
     """Return the element at `indices`, widened to its value type."""
-    kind, offset = memory_type(tensor.type.dtype), _offset(state, tensor, indices)
+    kind, offset = memory_type(tensor.type.dtype), element_offset(state, tensor, indices)
     if (array := arrays.lane_array(state, tensor)) is not None:
         text = arrays.load_item(state, array, tensor, offset)
         return Varying(widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
@@ -76,7 +76,7 @@ def value_of(state: State, tensor: Tensor, items: Sequence[str]) -> Value:
 
 def element_store(state: State, tensor: Tensor, indices: tuple[Value, ...], value: Value) -> None:
     """Store `value` at `indices`, narrowed to the element type; of lanes at one place the last one stays."""
-    dtype, offset = tensor.type.dtype, _offset(state, tensor, indices)
+    dtype, offset = tensor.type.dtype, element_offset(state, tensor, indices)
     kind, note = memory_type(dtype), f", align {dtype.size}{_scope(state, tensor)}"
     if (array := arrays.lane_array(state, tensor)) is not None:
         text = narrowed(state, lanes.vector(state, value), dtype, state.width)
@@ -161,7 +161,7 @@ def place_in_chunks(state: State, tensor: Tensor, indices: tuple[Value, ...]) ->
 
     None where chunks cannot be read, or the place in them is not known.
     """
-    return _within_chunks(state, tensor, _offset(state, tensor, indices))
+    return _within_chunks(state, tensor, element_offset(state, tensor, indices))
 
 
 def _within_chunks(state: State, tensor: Tensor, offset: Value) -> tuple[str, int, int] | None:
@@ -197,13 +197,13 @@ def mask_argument(state: State, mask: str) -> str:
 
 def element_addresses(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> str:
     """Return the addresses of elements as a vector of pointers; at width 1, as a pointer."""
-    offset = _offset(state, tensor, indices)
+    offset = element_offset(state, tensor, indices)
     if state.width == 1 and isinstance(offset, Uniform):
         return _address(state, tensor, offset.text)
     return _addresses(state, tensor, offset)
 
 
-def _offset(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
+def element_offset(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value:
     """Return the distance in elements from the tensor's first element; what leads to it may be modulo 2**32."""
     with state.writer.modular(narrow=tensor.is_local or tensor in state.kernel.narrow):
         return _distance(state, tensor, indices)
@@ -218,11 +218,12 @@ def _distance(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Value
         if not tensor.type.contiguous and axis != tensor.type.unit_axis:
             stride = state.slot_value(state.layout.tensors[tensor].strides[axis])
             step = _multiply(state, index, Uniform(stride, INT64))
-        offset = step if offset == Uniform("0", INT64) else _add(state, offset, step)
+        offset = step if offset == Uniform("0", INT64) else sum_of(state, offset, step)
     return offset
 
 
-def _add(state: State, left: Value, right: Value) -> Value:
+def sum_of(state: State, left: Value, right: Value) -> Value:
+    """Return the sum of two int64, lane by lane."""
     kind = vector_type("i64", state.width)
     return lanes.add(state, left, right) or Varying(
         state.writer.emit(f"add {kind} {lanes.vector(state, left)}, {lanes.vector(state, right)}"), INT64
@@ -236,6 +237,11 @@ def _multiply(state: State, left: Value, right: Value) -> Value:
     return lanes.multiply(state, left, right) or Varying(
         state.writer.emit(f"mul {kind} {lanes.vector(state, left)}, {lanes.vector(state, right)}"), INT64
     )
+
+
+def offset_address(state: State, tensor: Tensor, offset: str) -> str:
+    """Return the address at a distance in elements, which may be beyond the tensor."""
+    return _address(state, tensor, offset, inside=False)
 
 
 def _address(state: State, tensor: Tensor, offset: str, *, inside: bool = True) -> str:
@@ -284,7 +290,7 @@ def _places(state: State, tensor: Tensor, indices: tuple[Value, ...], offset: Va
     result: list[Place] = []
     for lane in range(state.width):
         here = tuple(_in_lane(state, index, lane) for index in indices)
-        found = _offset(state, tensor, here)
+        found = element_offset(state, tensor, here)
         base = found.text if isinstance(found, Uniform) else "0"
         result.append(Place(_address(state, tensor, base), _alignment(state, tensor, Strided(base, 1))))
     return result
@@ -427,8 +433,11 @@ def narrowed(state: State, text: str, dtype: DType, width: int) -> str:
 
 
 def _rounded_bfloat(state: State, text: str, width: int) -> str:
-    """Return the bits of a float32 rounded to bfloat16: machine instructions for it flush subnormals."""
+    """Return the bits of a float32 rounded to bfloat16: instructions of processors for it flush subnormals."""
     emit, word, flags = state.writer.emit, vector_type("i32", width), vector_type("i1", width)
+    if state.target.rounds_bfloat:
+        rounded = emit(f"fptrunc {vector_type('float', width)} {text} to {vector_type('bfloat', width)}")
+        return emit(f"bitcast {vector_type('bfloat', width)} {rounded} to {vector_type('i16', width)}")
     bits = emit(f"bitcast {vector_type('float', width)} {text} to {word}")
     odd = emit(f"and {word} {emit(f'lshr {word} {bits}, {_literal(16, width)}')}, {_literal(1, width)}")
     up = emit(f"add {word} {emit(f'add {word} {bits}, {_literal(0x7FFF, width)}')}, {odd}")

@@ -151,7 +151,7 @@ def _emit_store(state: State, statement: Store) -> None:
 def _emit_for(state: State, loop: For) -> None:
     if loop.role is not Role.PARALLEL and any(isinstance(node, If | While) for node in statements(loop.body)):
         state = replace(state, apart=True)
-    if loop.role is Role.TILE:
+    if loop.role.is_tile:
         emit_contraction(state, loop, emit_block)
     elif state.width == 1 and not state.parallel and loop.role is Role.PARALLEL:
         emit_parallel(state, loop, emit_block)

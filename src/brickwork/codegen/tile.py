@@ -7,11 +7,9 @@ nor matrix loads meet in a bank.
 
 from __future__ import annotations
 
-from enum import Enum
-
-from brickwork.analysis.contractions import Contraction, Factor, find_contraction
+from brickwork.analysis.contractions import Along, Contraction, Factor, find_contraction, reached
 from brickwork.ir.dtypes import FLOAT32, DType
-from brickwork.ir.nodes import Assign, Block, For, Load, Read, Role, Symbol
+from brickwork.ir.nodes import Block, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
 
@@ -19,14 +17,7 @@ ROW_BYTES = 128
 CHUNK_BYTES = 16
 PADDING = 8
 """Elements between rows of results in shared memory."""
-_MOST_STAGES = 3
-
-
-class Along(Enum):
-    """What a row of a staged factor goes along: the depth of the sum, or rows (or columns) of the tile."""
-
-    DEPTH = "depth"
-    SIDE = "side"
+STAGES, GROUP_STAGES, FEWER_GROUP_STAGES = 3, 6, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +30,29 @@ class Side:
     along: Along
     offset: int
     """Bytes from the start of a stage."""
+    reached: frozenset[Symbol]
+    """The row or column, and what is computed from it."""
+    copied: Load | None
+    """The element whose chunks are copied as they are laid out in memory."""
 
     @property
     def index(self) -> Symbol:
         """The row or column."""
         return self.loop.index
+
+    @property
+    def chunked(self) -> bool:
+        """Whether rows of what its factor reads along memory begin at chunks."""
+        return self.loop.role is Role.CHUNKED_TILE
+
+    def is_even(self, depth: Symbol) -> bool:
+        """Whether rows of a factor that is an element are laid out at one distance from another."""
+        across, moving = (self.index, self.reached) if self.along is Along.DEPTH else (depth, frozenset({depth}))
+        indices = () if self.factor.element is None else self.factor.element.indices
+        others = [index for index in indices if index != Read(symbol=across)]
+        return not any(
+            read_symbols(index) & moving or any(isinstance(node, Load) for node in walk(index)) for index in others
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,18 @@ class Tile:
     depth: For
     contraction: Contraction
     dtype: DType
+    groups: bool
+    """Whether groups of four warps multiply, and not each warp for itself."""
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Both factors."""
+        return self.left, self.right
+
+    @property
+    def deep(self) -> frozenset[Symbol]:
+        """The loops of the sum."""
+        return frozenset(loop.index for loop in self.contraction.sums)
 
     @property
     def bytes_each(self) -> int:
@@ -73,10 +94,13 @@ class Tile:
 
     @property
     def warp(self) -> tuple[int, int]:
-        """Rows and columns for a warp."""
+        """Rows and columns for a warp: fewer where what is computed, or split in parts, takes registers, too."""
+        if self.groups:
+            return 16, self.right.size
         if self.left.size == 64:
             return 32, 32
-        return (64, 32) if self.dtype is FLOAT32 else (64, 64)
+        light = self.dtype is not FLOAT32 and all(side.copied is not None for side in self.sides)
+        return (64, 64) if light else (64, 32)
 
     @property
     def warps(self) -> tuple[int, int]:
@@ -96,7 +120,14 @@ class Tile:
     @property
     def stages(self) -> int:
         """Stages that are in shared memory at once."""
-        return _MOST_STAGES
+        if not self.groups:
+            return STAGES
+        return GROUP_STAGES if self.right.size <= 128 else FEWER_GROUP_STAGES
+
+    @property
+    def ahead(self) -> int:
+        """Stages that are on their way while one is multiplied; groups may still multiply the one before."""
+        return self.stages - (2 if self.groups else 1)
 
     @property
     def pitch(self) -> int:
@@ -111,7 +142,7 @@ class Tile:
 
 def tile_in(block: Block) -> Tile | None:
     """Return the tile that a block of threads runs, if it runs one."""
-    rows = next((node for node in statements(block) if isinstance(node, For) and node.role is Role.TILE), None)
+    rows = next((node for node in statements(block) if isinstance(node, For) and node.role.is_tile), None)
     return None if rows is None else tile_of(rows)
 
 
@@ -119,42 +150,19 @@ def tile_of(rows: For) -> Tile:
     """Return the tile of a nest of two TILE loops."""
     (columns,) = (item for item in rows.body if isinstance(item, For))
     body = (*(item for item in rows.body if item is not columns), *columns.body)
-    found = find_contraction(body, frozenset({rows.index}), frozenset({columns.index}))
+    found = find_contraction(body, frozenset({rows.index}), frozenset({columns.index}), (rows, columns))
     if found is None:
         raise TypeError("the loops of a tile hold a contraction")
-    depth = next(loop for loop in found.sums if loop.role is Role.CONTRACT)
+    depth = next(loop for loop in found.sums if loop.role in {Role.CONTRACT, Role.CONTRACT_GROUPS})
     sides: list[Side] = []
     offset = 0
     for loop, factor in zip((rows, columns), found.factors, strict=True):
-        sides.append(Side(loop, factor, loop.width, _along(factor, _reached(body, loop.index)), offset))
+        names = reached(body, frozenset({loop.index}))
+        along = factor.along(names)
+        copied = factor.element if loop.role is Role.CHUNKED_TILE else None
+        unit = depth.index if along is Along.DEPTH else loop.index
+        if copied not in {*factor.laid_out(unit)} or (copied and copied.tensor.type.dtype is not found.dtype):
+            copied = None
+        sides.append(Side(loop, factor, loop.width, along, offset, names, copied))
         offset += loop.width * ROW_BYTES
-    return Tile(*sides, depth, found, found.dtype)
-
-
-def _reached(body: Block, index: Symbol) -> frozenset[Symbol]:
-    """Return the variables that are computed from the place in the rows, or columns, of a tile."""
-    found = {index}
-    for item in body:
-        if isinstance(item, Assign) and read_symbols(item.value) & found:
-            found.add(item.symbol)
-    return frozenset(found)
-
-
-def _along(factor: Factor, sides: frozenset[Symbol]) -> Along:
-    """Return what neighbours in memory go along, for most of what a factor reads."""
-    for node in walk(factor.value):
-        if isinstance(node, Load) and node.tensor.type.unit_axis is not None:
-            read = read_symbols(node.indices[node.tensor.type.unit_axis])
-            return Along.SIDE if read & sides else Along.DEPTH
-    return Along.DEPTH
-
-
-def is_plain(side: Side, depth: Symbol) -> bool:
-    """Whether chunks of a factor lie in memory as they are staged, if rows begin at multiples of a chunk."""
-    element, along = side.factor.element, depth if side.along is Along.DEPTH else side.index
-    if element is None or element.tensor.type.unit_axis is None:
-        return False
-    unit = element.tensor.type.unit_axis
-    if element.indices[unit] != Read(symbol=along):
-        return False
-    return not any(along in read_symbols(index) for place, index in enumerate(element.indices) if place != unit)
+    return Tile(sides[0], sides[1], depth, found, found.dtype, depth.role is Role.CONTRACT_GROUPS)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from brickwork.analysis.contractions import Along
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.emitter_state import State
-from brickwork.codegen.tile import CHUNK_BYTES, ROW_BYTES, Along, Side, Tile
-from brickwork.codegen.tile_staging import SHARED, shared
+from brickwork.codegen.tile import CHUNK_BYTES, ROW_BYTES, Side, Tile
+from brickwork.codegen.tile_places import SHARED, shared
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.dtypes import BFLOAT16, FLOAT32
 from brickwork.records import dataclass
@@ -148,9 +149,7 @@ class Warp:
         writer = self.state.writer
         if side.factor.exact:
             return [fragment]
-        upper = tuple(
-            writer.emit(f"and i32 {writer.emit(f'add i32 {word}, {_ROUND}')}, {_UPPER}") for word in fragment
-        )
+        upper = tuple(writer.emit(f"and i32 {writer.emit(f'add i32 {word}, {_ROUND}')}, {_UPPER}") for word in fragment)
         rest = tuple(_rest(writer, word, high) for word, high in zip(fragment, upper, strict=True))
         return [upper, rest]
 

@@ -20,7 +20,7 @@ from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.indexing import advice_for, attribute, index, load, method, scalar
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, dimensions, truth
-from brickwork.frontend.merging import Branch, is_speculative, merge, merge_operands
+from brickwork.frontend.merging import Branch, is_speculative, may_repeat, merge, merge_operands
 from brickwork.frontend.parts import (
     as_record,
     binary_operand,
@@ -332,7 +332,8 @@ def _comparison(state: State, frame: Frame, node: ast.Compare, loc: Location) ->
     """Lower a chain of comparisons; each operand is evaluated at most once."""
     if len(node.ops) == 1:
         return _compare_one(state, frame, node)
-    left = _fixed(state, operand(state, frame, node.left), loc)
+    left = operand(state, frame, node.left)
+    left = left if may_repeat(left, node) else _fixed(state, left, loc)
     return _chain(state, frame, left, node)
 
 
@@ -344,7 +345,7 @@ def _chain(state: State, frame: Frame, left: Operand, node: ast.Compare) -> Valu
     left = kept(state, left, position, loc)
     if len(node.ops) == 1:
         return link(state, frame, node, operator, (left, right))
-    right = _fixed(state, right, loc)
+    right = right if may_repeat(right, *node.comparators[1:]) else _fixed(state, right, loc)
     first = link(state, frame, node, operator, (left, right))
     block: list[Statement] = []
     with state.perhaps(block):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TypeAlias
 
 from brickwork.diagnostics.location import Location
@@ -30,10 +31,25 @@ Branch: TypeAlias = tuple[list[Statement], Value]
 Alternative: TypeAlias = tuple[list[Statement], Operand | None]
 
 
+_SHORT, _LONG = 8, 24
+"""Nodes of an expression that is evaluated twice, and of one that is evaluated in vain: less work than a branch."""
+
+
 def is_speculative(branch: Branch) -> bool:
     """Return whether a branch can be evaluated where Python would not: no statement, no access, no long work."""
     block, result = branch
-    return not block and len([*walk(result.expression)]) <= 24 and effects(result.expression).plain
+    return not block and _is_little(result, _LONG)
+
+
+def may_repeat(item: Operand, *nodes: ast.expr) -> bool:
+    """Return whether an operand can be evaluated again after some expressions: none of them rebinds a name."""
+    if not isinstance(item, Value) or not _is_little(item, _SHORT):
+        return False
+    return not any(isinstance(part, ast.NamedExpr) for node in nodes for part in ast.walk(node))
+
+
+def _is_little(value: Value, most: int) -> bool:
+    return len([*walk(value.expression)]) <= most and effects(value.expression).plain
 
 
 def merge(state: State, test: Expression, then: Branch, otherwise: Branch, loc: Location) -> Value:

@@ -261,7 +261,16 @@ class Role(Enum):
     BLOCK = "block"  # each iteration is run by a block of threads, in lockstep and with the same values
     THREAD = "thread"  # inside BLOCK: iterations are shared out among the block's threads; a barrier follows
     TILE = "tile"  # inside BLOCK: rows, or columns, of a tile of a contraction, `width` at most
+    CHUNKED_TILE = (
+        "chunked_tile"  # the same; rows of what its factor reads along memory begin at multiples of 16 staged bytes
+    )
     CONTRACT = "contract"  # inside TILE: the depth of a contraction, of which `width` iterations are staged at once
+    CONTRACT_GROUPS = "contract_groups"  # the same; groups of four warps multiply what is staged
+
+    @property
+    def is_tile(self) -> bool:
+        """Whether iterations are rows, or columns, of a tile."""
+        return self in {Role.TILE, Role.CHUNKED_TILE}
 
 
 @dataclass(frozen=True, slots=True)

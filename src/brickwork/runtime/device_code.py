@@ -73,7 +73,7 @@ def function_on(driver: Driver, kernel: int, gpu: Gpu, shared: int = 0) -> int:
 
 def shared_bytes(artifact: Artifact, name: str) -> int:
     """Return the bytes of shared memory that launches of a kernel give each block, beside what it declares."""
-    found = re.search(rf'@{name}\(.*"bw-shared-bytes"="(\d+)"', artifact.stages["device"])
+    found = re.search(rf'@{name}\(.*"bw-shared-bytes"="(\d+)"', artifact.stages.get("device", ""))
     return 0 if found is None else int(found[1])
 
 

@@ -59,9 +59,17 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         launch_ns=4000,
         block_step_ns=375,
         access_bytes=16,
-        matrix="mma" if known >= (8, 0) else "",
+        matrix=_matrix(known),
+        rounds_bfloat=known >= (8, 0),
         shared_bytes=_SHARED_KIB.get(known, _LESS_SHARED_KIB) * 1024,
     )
+
+
+def _matrix(capability: tuple[int, int]) -> str:
+    """Return the instructions that multiply matrices: those of groups of warps are of capability 9.0 alone."""
+    if capability == (9, 0):
+        return "wgmma"
+    return "mma" if capability >= (8, 0) else ""
 
 
 def target_named(architecture: str) -> Target:

@@ -52,5 +52,7 @@ class Target:
     """Most bytes that a thread of a grid reads or writes at once."""
     matrix: str = ""
     """The instructions of a grid's machine that multiply matrices: `mma`, `wgmma`, or none."""
+    rounds_bfloat: bool = False
+    """Whether an instruction of a grid's machine rounds to bfloat16, subnormal numbers included."""
     shared_bytes: int = 0
     """Bytes of shared memory that a block of a grid has at most."""

@@ -1,6 +1,8 @@
-"""Takes out checks of divisors that are lengths of loops around: an iteration runs, so the length is not 0.
+"""Takes out checks that cannot fail: of divisors that are lengths of loops around, and of shifts by remainders.
 
 for i in range(n): check(n != 0); y[i] = x[(i + s) % n]      ->      for i in range(n): y[i] = x[(i + s) % n]
+
+An iteration runs, so the length is not 0; a remainder by a positive literal is between 0 and the literal.
 """
 
 from __future__ import annotations
@@ -8,9 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Check, Constant, Expression, For, If, Statement, While
+from brickwork.ir.nodes import Apply, Block, Check, Constant, Expression, For, If, Statement, While
 from brickwork.ir.walk import assigned_symbols, read_symbols
 from brickwork.legality import legality
+
+LARGE = 1 << 62
+"""Integers below this do not wrap."""
 
 
 def without_sure_checks(block: Block) -> Block:
@@ -53,6 +58,30 @@ def _is(one: Statement, other: Statement) -> bool:
 
 @legality
 def _is_sure(statement: Statement, lengths: frozenset[Expression]) -> bool:
-    return isinstance(statement, Check) and any(
-        statement.condition == build.apply("ne", length, build.integer(0)) for length in lengths
-    )
+    if not isinstance(statement, Check):
+        return False
+    if any(statement.condition == build.apply("ne", length, build.integer(0)) for length in lengths):
+        return True
+    match statement.condition:
+        case Apply(operator=operator, operands=(number, zero)) if operator.name == "ge" and build.is_constant(zero, 0):
+            most = _most(number)
+            return most is not None and most < LARGE
+        case _:
+            return False
+
+
+@legality
+def _most(number: Expression) -> int | None:
+    """Return a limit of an integer that is not negative, or None where one of them is not known."""
+    match number:
+        case Constant(value=int(value)) if value >= 0:
+            return value
+        case Apply(operator=operator, operands=(_, Constant(value=int(value)))) if operator.name == "mod" and value > 0:
+            return value - 1
+        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "mul"}:
+            one, other = _most(left), _most(right)
+            if one is None or other is None:
+                return None
+            return one + other if operator.name == "add" else one * other
+        case _:
+            return None

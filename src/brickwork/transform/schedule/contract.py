@@ -12,11 +12,11 @@ fixes. Such a nest is worth tiles where it has enough rows, columns and terms: s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.contractions import Contraction, find_contraction, grouped
-from brickwork.analysis.verdicts import Analysis
+from brickwork.analysis.contractions import Along, Contraction, find_contraction, grouped, reached
+from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import (
@@ -29,15 +29,16 @@ from brickwork.ir.nodes import (
     For,
     Load,
     Local,
-    Node,
     Random,
     Rebind,
     Role,
+    Size,
+    Statement,
     Store,
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -45,23 +46,42 @@ from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.schedule import Contract, Schedule, Verb, planned
 
-LEAST = 32
-"""Rows, columns and terms of a sum for which tiles are worth it."""
+LEAST_SIDE, LEAST_AREA, LEAST_TERMS = 8, 32 * 32, 32
+"""Rows and columns, sums, and terms of a sum for which tiles are worth it."""
+RASTER = 8
+"""Rows of tiles whose blocks run together."""
 FULL = 0.9
 """Tiles for each multiprocessor that are enough."""
+PADDED = 5
+"""Quarters of what the smallest tiles compute, beyond which a larger tile computes too much in vain."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """A tile: rows, columns, and the depth that is staged at once, in bytes of a row."""
+class Form:
+    """How a contraction is run: rows and columns of a tile, and whether rows of factors begin at chunks.
+
+    `terms` are the fewest for which the time until a block has its first sums is worth it.
+    """
 
     height: int
     width: int
-    bytes: int = 128
+    chunked: bool
+    terms: int = LEAST_TERMS
 
 
-SHAPES = {"mma": (Shape(64, 64), Shape(128, 128)), "wgmma": (Shape(64, 64), Shape(128, 128), Shape(128, 256))}
-"""The tiles for each kind of matrix instruction, the smallest first."""
+FORMS = (
+    Form(64, 64, chunked=False),
+    Form(128, 128, chunked=False),
+    Form(64, 64, chunked=True),
+    Form(128, 64, chunked=True),
+    Form(128, 128, chunked=True),
+    Form(128, 256, chunked=True, terms=512),
+)
+"""The forms, the best last; the largest tile is for groups of warps."""
+ROW_BYTES = 128
+"""Bytes of a row of a factor that are staged at once."""
+CHUNK_BYTES = 16
+"""Bytes that are copied at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +91,40 @@ class Nest:
     band: tuple[For, ...]
     rows: tuple[Symbol, ...]
     columns: tuple[Symbol, ...]
-    depth: Symbol
+    depth: For
     contraction: Contraction
+    terms: Expression
+    """How many terms a sum has at most."""
+    deepest: Expression
+    """How many iterations the loop that is staged has at most."""
+
+    def laid_out(self, side: int) -> list[Load]:
+        """Return what a factor reads along memory, as chunks are staged."""
+        factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
+        sides = reached(self.contraction.before, frozenset(names))
+        if factor.along(sides) is Along.DEPTH:
+            return [*factor.laid_out(self.depth.index)]
+        (own, *others) = (node for node in self.band if node.index in names)
+        return [] if others or not build.is_constant(own.start, 0) else [*factor.laid_out(own.index)]
+
+    def chunks(self) -> Iterator[Expression]:
+        """Yield what must hold so that rows begin at chunks: of what factors read along memory, and of results."""
+        chunk = build.integer(CHUNK_BYTES // self.contraction.dtype.size)
+        for node in statements(self.contraction.after):
+            if isinstance(node, Store) and node.tensor.type.contiguous and node.tensor.type.rank > 1:
+                size = Size(tensor=node.tensor, axis=node.tensor.type.rank - 1)
+                each = build.integer(max(CHUNK_BYTES // node.tensor.type.dtype.size, 1))
+                yield build.apply("eq", build.apply("mod", size, each), build.integer(0))
+        for element in (*self.laid_out(0), *self.laid_out(1)):
+            numbers = [self.depth.start]
+            if element.tensor.type.rank > 1:
+                numbers.append(Size(tensor=element.tensor, axis=element.tensor.type.rank - 1))
+            for number in numbers:
+                yield build.apply("eq", build.apply("mod", number, chunk), build.integer(0))
 
     def total(self, loops: Sequence[Symbol]) -> Expression:
         """Return how many iterations some loops of the nest have together."""
-        every = (*self.band, *self.contraction.sums)
-        counts = (build.iterations(node.start, node.stop) for node in every if node.index in loops)
+        counts = (build.iterations(node.start, node.stop) for node in self.band if node.index in loops)
         return build.product([build.integer(1), *counts])
 
 
@@ -85,7 +132,7 @@ class Nest:
 class ContractionPlanner(GridPlanner):
     """Runs contractions in tiles of a shape, and the rest as a `GridPlanner` does."""
 
-    shape: Shape = Shape(64, 64)
+    form: Form = FORMS[0]
 
     def independent(self, loop: For, *, inside: bool) -> Iterator[Verb]:
         """Schedule a band of loops: contractions in tiles."""
@@ -93,9 +140,12 @@ class ContractionPlanner(GridPlanner):
         if found is None:
             yield from GridPlanner.independent(self, loop, inside=inside)
             return
-        size = max(2, found.contraction.dtype.size)
-        staged = self.shape.bytes // size
-        yield Contract(loop.index, found.rows, found.columns, found.depth, self.shape.height, self.shape.width, staged)
+        size, form = found.contraction.dtype.size, self.form
+        chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
+        groups = self.target.matrix == "wgmma" and size == 2 and any(chunked)
+        width = form.width if groups else min(form.width, form.height)
+        sides = found.rows, found.columns, found.depth.index
+        yield Contract(loop.index, *sides, form.height, width, ROW_BYTES // size, chunked=chunked, groups=groups)
 
     @legality
     def contracted(self, loop: For) -> Nest | None:
@@ -109,19 +159,40 @@ class ContractionPlanner(GridPlanner):
             return None
         columns = self.along(body, groups)
         rows = groups[1 - columns]
-        found = find_contraction(body, rows, groups[columns])
+        found = find_contraction(body, rows, groups[columns], band)
         if found is None or not all(self.accumulates(each, {found.symbol}) for each in found.sums):
             return None
+        if any(self.leans_on_several(each, band, (rows, groups[columns])) for each in found.sums):
+            return None
+        terms = {each.index: self.lengths.most(each) or _longest(each, band) for each in found.sums}
+        depth = self.deepest_of(found)
         ordered = [tuple(node.index for node in band if node.index in group) for group in (rows, groups[columns])]
-        return Nest(band, *ordered, self.deepest_of(found), found)
+        return Nest(band, ordered[0], ordered[1], depth, found, build.product([*terms.values()]), terms[depth.index])
+
+    @hazard
+    def leans_on_several(self, loop: For, band: Sequence[For], groups: Sequence[frozenset[Symbol]]) -> bool:
+        """Whether a bound goes with rows, or columns, that are several loops, or begin elsewhere than at 0."""
+        read = read_symbols((loop.start, loop.stop))
+        for group in (group for group in groups if group & read):
+            own = [node for node in band if node.index in group]
+            if len(own) > 1 or not build.is_constant(own[0].start, 0):
+                return True
+        return False
 
     @hazard
     def keeps_order(self, band: Sequence[For]) -> bool:
         """Whether something in a nest must happen in the order of the source, or once for each iteration."""
         never = Check | Random | While | Break | Continue | Local | Rebind
-        if any(isinstance(node, never) for node in walk(band[-1].body)):
+        if any(isinstance(node, never) for node in walk(band[-1].body)) or self.may_fail(band[-1]):
             return True
         return any(self.analysis.loops[node.index].updates for node in statements(band[0]) if isinstance(node, For))
+
+    @hazard
+    def may_fail(self, loop: For) -> bool:
+        """Whether an access in a loop is checked at each execution."""
+        inside = {access.number for access in self.inside(loop)}
+        bounds = self.analysis.bounds.items()
+        return any(verdict.bound is Bound.CHECKED for (number, _), verdict in bounds if number in inside)
 
     def along(self, body: Block, groups: Sequence[frozenset[Symbol]]) -> int:
         """Return which group of loops runs along memory in what is stored."""
@@ -131,58 +202,92 @@ class ContractionPlanner(GridPlanner):
                 return int(bool(read & groups[1])) if read & (groups[0] | groups[1]) else 1
         return 1
 
-    def deepest_of(self, found: Contraction) -> Symbol:
-        """Return the loop that is staged: one that runs along memory for some factor, else the longest."""
-        def worth(loop: For) -> tuple[int, bool]:
+    def deepest_of(self, found: Contraction) -> For:
+        """Return the loop that is staged: a long one, as far as that can be told, and one that runs along memory.
+
+        A loop over a window is short: its index is added to that of a place.
+        """
+
+        def worth(loop: For) -> tuple[int, bool, bool]:
             count = self.count(loop)
-            return (LEAST if count is None else min(count, LEAST), self.is_contiguous(found, loop.index))
+            own, along = self.is_read(found, loop.index)
+            return (LEAST_TERMS if count is None else min(count, LEAST_TERMS), own, along)
 
-        return max(found.sums, key=worth).index
+        return max(found.sums, key=worth)
 
-    def is_contiguous(self, found: Contraction, index: Symbol) -> bool:
-        """Whether a factor reads neighbours along a loop."""
-        for node in (part for factor in found.factors for part in walk(factor.value)):
-            if isinstance(node, Load) and node.tensor.type.unit_axis is not None:
-                if index in read_symbols(node.indices[node.tensor.type.unit_axis]):
-                    return True
-        return False
+    def is_read(self, found: Contraction, index: Symbol) -> tuple[bool, bool]:
+        """Whether all factors have the index of a loop alone in an axis, and whether one has it along memory."""
+        own, along = True, False
+        for factor in found.factors:
+            loads = [node for node in walk(factor.value) if isinstance(node, Load)]
+            own = own and any(build.read(index) in node.indices for node in loads)
+            for node in loads:
+                unit = node.tensor.type.unit_axis
+                along = along or (unit is not None and index in read_symbols(node.indices[unit]))
+        return own, along
 
 
 def contraction_versions(
     block: Block, analysis: Analysis, target: Target
 ) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
     """Yield schedules of a kernel's body that run its contractions in tiles, with what must hold for each."""
-    for number, shape in enumerate(SHAPES.get(target.matrix, ())):
-        planner = ContractionPlanner(analysis, target, lengths_in(block), shape=shape)
+    before: list[Schedule] = []
+    for form in FORMS if target.matrix else ():
+        planner = ContractionPlanner(analysis, target, lengths_in(block), form=form)
         schedule = planned(planner.block(block))
-        nests = [found for node in statements(block) if isinstance(node, For) and schedule.contraction(node.index) and (found := planner.contracted(node))]
+        heads = [node for node in statements(block) if isinstance(node, For) and schedule.contraction(node.index)]
+        nests = [nest for node in heads if (nest := planner.contracted(node)) is not None]
         if not nests or any(map(_is_unknown(block), nests)):
             return
-        conditions = [part for nest in nests for part in _worth(nest, shape, target, smallest=not number)]
-        yield f"contraction {shape.height} x {shape.width}", schedule, tuple(dict.fromkeys(conditions))
+        if schedule not in before:
+            conditions = [part for nest in nests for part in _worth(nest, form, target)]
+            yield f"contraction {form.height} x {form.width}", schedule, tuple(dict.fromkeys(conditions))
+        before.append(schedule)
 
 
-def _is_unknown(block: Block):
+def _longest(loop: For, band: Sequence[For]) -> Expression:
+    """Return the most iterations of a loop: from the least start to the greatest stop that it has."""
+
+    def extreme(bound: Expression, choice: str) -> Expression:
+        for node in band:
+            if node.index in read_symbols(bound):
+                last = build.sub(node.stop, build.integer(1))
+                ends = [substitute(bound, {node.index: place}) for place in (node.start, last)]
+                return build.apply(choice, *ends)
+        return bound
+
+    return build.iterations(extreme(loop.start, "minimum"), extreme(loop.stop, "maximum"))
+
+
+def _is_unknown(block: Block) -> Callable[[Nest], bool]:
     inner = assigned_symbols(block)
 
     def visit(nest: Nest) -> bool:
-        every = (*nest.band, *nest.contraction.sums)
-        return bool(read_symbols([bound for node in every for bound in (node.start, node.stop)]) & inner)
+        bounds = [bound for node in nest.band for bound in (node.start, node.stop)]
+        return bool(read_symbols([nest.terms, *bounds]) & inner)
 
     return visit
 
 
-def _worth(nest: Nest, shape: Shape, target: Target, *, smallest: bool) -> Iterator[Expression]:
-    """Yield what must hold so that a nest is worth tiles of a shape."""
+def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
+    """Yield what must hold so that a nest is worth tiles of a form."""
     rows, columns = nest.total(nest.rows), nest.total(nest.columns)
-    if smallest:
-        depth = nest.total([loop.index for loop in nest.contraction.sums])
-        for total in (rows, columns, depth):
-            yield build.apply("ge", total, build.integer(LEAST))
+    if form.chunked:
+        yield from nest.chunks()
+    yield build.apply("ge", rows, build.integer(LEAST_SIDE))
+    yield build.apply("ge", columns, build.integer(LEAST_SIDE))
+    yield build.apply("ge", build.mul(rows, columns), build.integer(LEAST_AREA))
+    yield build.apply("ge", nest.terms, build.integer(form.terms))
+    yield build.apply("ge", nest.deepest, build.integer(LEAST_TERMS))
+    least = FORMS[0]
+    if (form.height, form.width) == (least.height, least.width):
         return
     batch = nest.total([node.index for node in nest.band if node.index not in {*nest.rows, *nest.columns}])
-    tiles = build.product([batch, _tiles(rows, shape.height), _tiles(columns, shape.width)])
-    yield build.apply("ge", tiles, build.integer(int(FULL * target.threads / 2048)))
+    tiles = build.mul(_tiles(rows, form.height), _tiles(columns, form.width))
+    yield build.apply("ge", build.mul(batch, tiles), build.integer(int(FULL * target.threads / 2048)))
+    fewest = build.mul(_tiles(rows, least.height), _tiles(columns, least.width))
+    computed = build.mul(tiles, build.integer(4 * form.height * form.width // (least.height * least.width)))
+    yield build.apply("le", computed, build.mul(fewest, build.integer(PADDED)))
 
 
 def _tiles(total: Expression, size: int) -> Expression:
@@ -200,38 +305,73 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
         band.append(inner)
     body = _marked(band[-1].body, directive, analysis)
     rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
-    inner, block_of_columns = _tiled(columns, directive.width, body, numbers)
-    outer, block_of_rows = _tiled(rows, directive.height, (inner,), numbers)
-    result: For = outer
-    for head in (block_of_columns, block_of_rows, *(node for node in reversed(band) if node.index not in names)):
-        result = replace(head, role=Role.BLOCK, body=(result,))
-    return (result,)
+    roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
+    inner, across = _tiled(columns, directive.width, roles[1], body, numbers)
+    outer, down = _tiled(rows, directive.height, roles[0], (inner,), numbers)
+    place = Symbol("tile", next(numbers), INT64)
+    count = build.mul(down.count, across.count)
+    result = For(
+        index=place,
+        start=build.integer(0),
+        stop=count,
+        body=(*_raster(build.read(place), down, across), outer),
+        role=Role.BLOCK,
+        loc=loop.loc,
+    )
+    return (_nested([node for node in band if node.index not in names], result),)
+
+
+def _nested(heads: Sequence[For], inner: For) -> For:
+    """Return a loop inside of others, whose iterations are for blocks, too."""
+    for head in reversed(heads):
+        inner = replace(head, role=Role.BLOCK, body=(inner,))
+    return inner
+
+
+def _raster(place: Expression, down: _Tiles, across: _Tiles) -> Block:
+    """Return what gives the tile of a number: some rows of tiles together, whose factors are in the cache then."""
+    each = build.mul(build.integer(RASTER), across.count)
+    first = build.mul(build.apply("floordiv", place, each), build.integer(RASTER))
+    left = build.apply("maximum", build.sub(down.count, first), build.integer(1))
+    high = build.apply("minimum", left, build.integer(RASTER))
+    inside = build.apply("mod", place, each)
+    row = build.add(first, build.apply("mod", inside, high))
+    column = build.apply("floordiv", inside, high)
+    return Assign(symbol=down.index, value=row), Assign(symbol=across.index, value=column)
 
 
 def _marked(body: Block, directive: Contract, analysis: Analysis) -> Block:
-    def visit(statement: Node) -> Block:
+    def visit(statement: Statement) -> Block:
         if isinstance(statement, For) and statement.index == directive.depth:
             reductions = analysis.loops[statement.index].reductions
-            return (replace(statement, role=Role.CONTRACT, width=directive.staged, reductions=reductions),)
+            role = Role.CONTRACT_GROUPS if directive.groups else Role.CONTRACT
+            return (replace(statement, role=role, width=directive.staged, reductions=reductions),)
         return (statement,)
 
     return rewrite_statements(body, visit)
 
 
-def _tiled(loops: Sequence[For], size: int, body: Block, numbers: Iterator[int]) -> tuple[For, For]:
-    """Return the loop over a tile of some loops, run as one, and the loop over all tiles; its body is to be replaced."""
-    zero = build.integer(0)
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """The tiles along rows or columns: the variable that numbers them, and how many there are."""
+
+    index: Symbol
+    count: Expression
+
+
+def _tiled(loops: Sequence[For], size: int, role: Role, body: Block, numbers: Iterator[int]) -> tuple[For, _Tiles]:
+    """Return the loop over a tile of some loops, run as one, and the tiles that there are."""
     names = "_".join(node.index.name for node in loops)
     if len(loops) == 1 and build.is_constant(loops[0].start, 0):
         index, total, heads = loops[0].index, loops[0].stop, ()
     else:
         index = Symbol(names, next(numbers), INT64)
         total, heads = _unravelled(loops, build.read(index))
-    tile = Symbol(f"{names}_tile", next(numbers), INT64)
-    start = build.mul(build.read(tile), build.integer(size))
+    tiles = _Tiles(Symbol(f"{names}_tile", next(numbers), INT64), _tiles(total, size))
+    start = build.mul(build.read(tiles.index), build.integer(size))
     stop = build.apply("minimum", build.add(start, build.integer(size)), total)
-    inner = For(index=index, start=start, stop=stop, body=(*heads, *body), role=Role.TILE, width=size, loc=loops[0].loc)
-    return inner, For(index=tile, start=zero, stop=_tiles(total, size), body=(), loc=loops[0].loc)
+    inner = For(index=index, start=start, stop=stop, body=(*heads, *body), role=role, width=size, loc=loops[0].loc)
+    return inner, tiles
 
 
 def _unravelled(loops: Sequence[For], place: Expression) -> tuple[Expression, Block]:

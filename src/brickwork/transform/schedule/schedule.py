@@ -118,7 +118,8 @@ class Contract:
 
     A tile has `height` iterations of the `rows`, taken as one loop, and `width` of the `columns`; of the loop `depth`
     so many iterations as `staged` are staged at once. On a processor a thread runs a tile, and `down` rows and `across`
-    columns are summed up in registers.
+    columns are summed up in registers. On a grid rows of the factors in `chunked` begin at chunks of 16 bytes, and
+    groups of warps multiply, or each warp for itself.
     """
 
     loop: Symbol
@@ -130,6 +131,17 @@ class Contract:
     staged: int
     down: int = 0
     across: int = 0
+    chunked: tuple[bool, bool] = (False, False)
+    groups: bool = False
+
+    @property
+    def notes(self) -> list[str]:
+        """How factors are staged and multiplied on a grid, in words."""
+        flags = (*self.chunked, self.groups)
+        return [note for note, flag in zip(CONTRACT_NOTES, flags, strict=True) if flag]
+
+
+CONTRACT_NOTES = ("left in chunks", "right in chunks", "groups")
 
 
 Verb: TypeAlias = Split | Fuse | Reorder | Bind | Unroll | Rfactor | Contract
@@ -287,7 +299,8 @@ def spell(verb: Verb, name: Callable[[Symbol | Tensor], str]) -> str:
         case Rfactor(loop, level, size, tensor):
             last = (name(tensor),) if tensor is not None else (size,) if size else ()
             parts = [name(loop), ATOMIC if level is None else level.value, *last]
-        case Contract(_, rows, columns, depth, height, width, staged, down, across):
+        case Contract(_, rows, columns, depth, height, width, staged, down, across) as verb:
             parts = [" x ".join(map(name, group)) for group in (rows, columns)]
             parts += [name(depth), f"{height} x {width} x {staged}" + (f" x {down} x {across}" if down else "")]
+            parts += verb.notes
     return f"{type(verb).__name__.lower()}({', '.join(map(str, parts))})"

@@ -21,6 +21,7 @@ from brickwork.ir.nodes import For, Kernel, Symbol, Tensor
 from brickwork.ir.walk import statements
 from brickwork.transform.schedule.schedule import (
     ATOMIC,
+    CONTRACT_NOTES,
     Bind,
     Contract,
     Fuse,
@@ -169,7 +170,7 @@ class _Reader:
             case "rfactor":
                 return self.rfactor(*self.of(2, 3))
             case _:
-                return self.contract(*self.of(4, 4))
+                return self.contract(*self.of(4, 4 + len(CONTRACT_NOTES)))
 
     def of(self, least: int, most: int) -> list[str]:
         """Return the arguments, if they are as many."""
@@ -207,11 +208,14 @@ class _Reader:
             self.wrong()
         return Rfactor(self.loop(loop), at, tensor=self.names.tensors[last])
 
-    def contract(self, rows: str, columns: str, depth: str, sizes: str) -> Verb:
+    def contract(self, rows: str, columns: str, depth: str, sizes: str, *notes: str) -> Verb:
         height, width, staged, *more = (self.number(part) for part in sizes.split(" x "))
         groups = [tuple(map(self.loop, group.split(" x "))) for group in (rows, columns)]
         every = {*groups[0], *groups[1]}
         outermost = next(index for index in self.names.nodes if index in every)
-        if len(more) not in {0, 2}:
+        if len(more) not in {0, 2} or not {*notes} <= {*CONTRACT_NOTES}:
             self.wrong()
-        return Contract(outermost, groups[0], groups[1], self.loop(depth), height, width, staged, *more)
+        down, across = more or (0, 0)
+        left, right, together = (note in notes for note in CONTRACT_NOTES)
+        sides = groups[0], groups[1], self.loop(depth)
+        return Contract(outermost, *sides, height, width, staged, down, across, (left, right), together)

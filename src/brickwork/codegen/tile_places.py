@@ -1,0 +1,104 @@
+"""Where the chunks of a staged factor are: in the tile, in shared memory, and which thread brings them.
+
+A chunk is 16 bytes of neighbours along a row of shared memory: terms of the depth for one row (or column) of the tile,
+or rows (or columns) for one term. A thread's chunks have the same place along such rows, which follow one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brickwork.analysis.contractions import Along
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.expressions import emit_scalar
+from brickwork.codegen.tile import CHUNK_BYTES, ROW_BYTES, Side, Tile
+from brickwork.codegen.words import Word, Words
+from brickwork.ir.nodes import Assign, Expression
+from brickwork.ir.walk import read_symbols
+from brickwork.records import dataclass
+
+SHARED = "ptr addrspace(3)"
+MEMORY = "@bw_tile"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places of a factor's chunks.
+
+    `thread` is the number of this thread, as i32, and `end` where the depth ends for the tile, as i64.
+    """
+
+    state: State
+    tile: Tile
+    side: Side
+    thread: str
+    end: str
+
+    @property
+    def count(self) -> int:
+        """Chunks of a stage for each thread."""
+        return self.side.size * ROW_BYTES // CHUNK_BYTES // self.tile.threads
+
+    @property
+    def step(self) -> int:
+        """Rows of shared memory between a thread's chunks: a multiple of the eight after which they look alike."""
+        return self.tile.threads // self._chunks_across
+
+    @property
+    def _chunks_across(self) -> int:
+        """Chunks of all that is laid out along rows of shared memory for one term, or for one row of the tile."""
+        return ROW_BYTES // CHUNK_BYTES if self.side.along is Along.DEPTH else self.side.size // self.tile.chunk
+
+    @property
+    def first_along(self) -> str:
+        """The first row or column, or term of a stage, of this thread's chunks along memory, as i64."""
+        words = Words(self.state.writer)
+        return words.wide(words.mul(words.rem(self.thread, self._chunks_across), self.tile.chunk))
+
+    def across(self, number: int) -> str:
+        """Return the term of a stage, or the row or column, of a chunk, as i64."""
+        words = Words(self.state.writer)
+        return words.wide(words.add(words.div(self.thread, self._chunks_across), number * self.step))
+
+    def address(self, slot: Word, number: int) -> str:
+        """Return the address of a chunk in shared memory; `slot` is where the stage begins."""
+        words = Words(self.state.writer)
+        row, chunk = words.div(self.thread, self._chunks_across), words.rem(self.thread, self._chunks_across)
+        at = words.add(slot, self.side.offset, words.mul(row, ROW_BYTES))
+        if self.side.along is Along.SIDE:
+            at = words.add(at, words.mul(words.right(chunk, 3), self.tile.staged * ROW_BYTES))
+            chunk = words.both(chunk, 7)
+        at = words.add(at, words.left(words.xor(chunk, self._swizzle(row)), 4))
+        return shared(self.state, words.add(at, number * self.step * ROW_BYTES))
+
+    def _swizzle(self, row: Word) -> Word:
+        words = Words(self.state.writer)
+        if self.side.along is Along.SIDE and self.tile.bytes_each == 4:
+            return words.left(words.both(row, 3), 1)
+        return words.both(row, 7)
+
+    def needed(self, expressions: Sequence[Expression]) -> tuple[Assign, ...]:
+        """Return the assignments before the sum that expressions are computed from."""
+        wanted = set(read_symbols(expressions))
+        found: list[Assign] = []
+        for item in reversed(self.tile.contraction.before):
+            if isinstance(item, Assign) and item.symbol in wanted:
+                found.append(item)
+                wanted |= read_symbols(item.value)
+        return tuple(reversed(found))
+
+    @property
+    def start(self) -> str:
+        """The first row or column of the tile, as i64."""
+        return emit_scalar(self.state, self.side.loop.start)
+
+    @property
+    def stop(self) -> str:
+        """The end of the rows or columns of the tile that there are, as i64."""
+        return emit_scalar(self.state, self.side.loop.stop)
+
+
+def shared(state: State, at: Word) -> str:
+    """Return an address in the block's shared memory."""
+    state.module.globals[MEMORY] = f"{MEMORY} = external addrspace(3) global [0 x i8], align 1024"
+    return state.writer.emit(f"getelementptr i8, {SHARED} {MEMORY}, i32 {at}")

@@ -1,0 +1,325 @@
+"""Chunks of a factor that is computed: which elements they read, where these are, and the numbers of a chunk.
+
+The place of an element is a sum of what rows (or columns) say, which is found once for a tile, and of what the terms
+say. Elements are read under predicates, one for each lane of a chunk, so that nothing is read where there is no row, no
+term, or a mask does not hold. Neighbours in memory that begin at a chunk are read at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from brickwork.analysis.contractions import Along
+from brickwork.codegen import lanes
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.expressions import emit_expression
+from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, memory_type
+from brickwork.codegen.memory import element_offset, offset_address, sum_of
+from brickwork.codegen.tile_places import Places
+from brickwork.ir import build
+from brickwork.ir.dtypes import BFLOAT16, FLOAT16, INT64
+from brickwork.ir.nodes import Apply, Constant, Expression, Load, Read, Symbol
+from brickwork.ir.walk import read_symbols, walk
+from brickwork.records import dataclass
+
+_WORD = 4
+_MOST_WORDS = 4
+"""Words that are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """An element that a factor reads: what the rows say of its place, for each state around, and the rest of it.
+
+    `adjacent` says that a chunk's elements are neighbours that begin at a chunk, `steady` that they are one element.
+    """
+
+    load: Load
+    fixed: tuple[Value, ...]
+    rest: tuple[Expression, ...]
+    adjacent: bool
+    steady: bool
+
+    @property
+    def is_looked_up(self) -> bool:
+        """Whether its place depends on elements."""
+        return any(isinstance(node, Load) for node in walk(self.rest))
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What the chunks of a thread are computed from.
+
+    `around` are the states with the rows (or columns) of its chunks: one for all of them where lanes are rows, else one
+    for each. `there` says which of these exist, as a bit for each lane of a chunk (i32).
+    """
+
+    places: Places
+    around: tuple[State, ...]
+    there: tuple[str, ...]
+    elements: tuple[_Element, ...]
+
+    def chunks(self, terms: State, first: str) -> Iterator[str]:
+        """Yield the numbers of this thread's chunks, packed, at the terms from `first` on."""
+        places, writer = self.places, terms.writer
+        lanes_are_rows = places.side.along is Along.SIDE
+        along = writer.emit(f"add i64 {first}, {places.first_along}")
+        for number in range(places.count):
+            place = 0 if lanes_are_rows else number
+            inner = self._state(terms, place)
+            if lanes_are_rows:
+                term = writer.emit(f"add i64 {first}, {places.across(number)}")
+                inner.values[places.tile.depth.index] = Uniform(term, INT64)
+                here = writer.emit(f"icmp slt i64 {term}, {places.end}")
+                bits = writer.emit(f"select i1 {here}, i32 {self.there[place]}, i32 0")
+            else:
+                inner.values[places.tile.depth.index] = Strided(along, 1)
+                bits = writer.emit(
+                    f"and i32 {self.there[place]}, {_first_bits(terms, along, places.end, places.tile.chunk)}"
+                )
+            bits = self._held(inner, place, bits)
+            inner = self._with(inner, (places.side.factor.value,), place, bits)
+            yield self._packed(inner, self._value(inner, bits))
+
+    def _state(self, terms: State, place: int) -> State:
+        """Return the state with the terms and the rows of a chunk."""
+        around = self.around[place]
+        return replace(around.inner(), values={**terms.values, **around.values}, slots=dict(terms.slots))
+
+    def _held(self, state: State, place: int, bits: str) -> str:
+        """Return the bits of the lanes for which the masks hold, too."""
+        masks, writer = self.places.side.factor.masks, state.writer
+        inner = self._with(state, masks, place, bits)
+        for condition in masks:
+            mask = lanes.vector(inner, emit_expression(inner, condition))
+            held = writer.emit(f"zext i{inner.width} {lanes.mask_bits(inner, mask)} to i32")
+            bits = writer.emit(f"and i32 {bits}, {held}")
+        return bits
+
+    def _with(self, state: State, expressions: Sequence[Expression], place: int, bits: str) -> State:
+        """Return the state with the elements that expressions read, in the lanes of some bits."""
+        wanted = {node for node in walk(tuple(expressions)) if isinstance(node, Load)}
+        used = (each for each in self.elements if each.load in wanted)
+        return replace(state, read={each.load: self._items(state, each, place, bits) for each in used})
+
+    def _value(self, state: State, bits: str) -> str:
+        """Return the numbers of a chunk as a vector of floats, with zeros where a bit is not set."""
+        factor, writer = self.places.side.factor.value, state.writer
+        text = lanes.vector(state, emit_expression(state, factor))
+        alone = {each.load for each in self.elements if not each.adjacent}
+        if isinstance(factor, Load) and factor in alone and len(state.read[factor]) == state.width:
+            return text  # A read under a predicate that does not hold gives zero.
+        narrow = writer.emit(f"trunc i32 {bits} to i{state.width}")
+        mask = writer.emit(f"bitcast i{state.width} {narrow} to <{state.width} x i1>")
+        kind = f"<{state.width} x float>"
+        return writer.emit(f"select <{state.width} x i1> {mask}, {kind} {text}, {kind} zeroinitializer")
+
+    def _packed(self, state: State, values: str) -> str:
+        """Return a chunk of floats as numbers of the tile's type."""
+        writer, width, dtype = state.writer, state.width, self.places.tile.dtype
+        kind = f"<{width} x float>"
+        if dtype is FLOAT16:
+            kind, values = f"<{width} x half>", writer.emit(f"fptrunc {kind} {values} to <{width} x half>")
+        elif dtype is BFLOAT16:
+            bits = writer.emit(f"bitcast {kind} {values} to <{width} x i32>")
+            high = writer.emit(f"lshr <{width} x i32> {bits}, splat (i32 16)")
+            kind, values = f"<{width} x i16>", writer.emit(f"trunc <{width} x i32> {high} to <{width} x i16>")
+        return writer.emit(f"bitcast {kind} {values} to <4 x i32>")
+
+    # ------------------------------------------------------------ elements
+
+    def _items(self, state: State, each: _Element, place: int, bits: str) -> tuple[str, ...]:
+        """Return the elements of a chunk, lane by lane, or one for all lanes."""
+        writer = state.writer
+        offset = self._looked_up(state, each, place, bits) if each.is_looked_up else self._offset(state, each, place)
+        if isinstance(offset, Uniform):
+            return (self._read(state, each, offset.text, bits),)
+        if each.adjacent and isinstance(offset, Strided):
+            return self._neighbours(state, each, offset.base, bits)
+        if isinstance(offset, Strided):
+            texts = [writer.emit(f"add i64 {offset.base}, {offset.stride * lane}") for lane in range(state.width)]
+        else:
+            vector, kind = lanes.vector(state, offset), f"<{state.width} x i64>"
+            texts = [writer.emit(f"extractelement {kind} {vector}, i32 {lane}") for lane in range(state.width)]
+        here = (writer.emit(f"and i32 {bits}, {1 << lane}") for lane in range(state.width))
+        return tuple(self._read(state, each, text, bit) for text, bit in zip(texts, here, strict=True))
+
+    def _offset(self, state: State, each: _Element, place: int) -> Value:
+        """Return how far the elements of a chunk are from the first of their tensor."""
+        tensor, inner = each.load.tensor, self._steady(state) if each.steady else state
+        with state.writer.modular(narrow=tensor in state.kernel.narrow):
+            indices = tuple(emit_expression(inner, index) for index in each.rest)
+            return sum_of(state, each.fixed[place], element_offset(inner, tensor, indices))
+
+    def _looked_up(self, state: State, each: _Element, place: int, bits: str) -> Value:
+        """Return the same where indices are elements: these are read in lanes that are there alone."""
+        writer, kind = state.writer, f"<{state.width} x i64>"
+        found = writer.alloca(kind)
+        writer.store(kind, "zeroinitializer", found)
+        narrow = writer.emit(f"trunc i32 {bits} to i{state.width}")
+        mask = writer.emit(f"bitcast i{state.width} {narrow} to <{state.width} x i1>")
+        with writer.when(writer.emit(f"icmp ne i32 {bits}, 0")):
+            inner = state.under(mask)
+            writer.store(kind, lanes.vector(inner, self._offset(inner, each, place)), found)
+        return Varying(writer.load(kind, found), INT64)
+
+    def _steady(self, state: State) -> State:
+        """Return the state with the first term of a chunk for all its lanes."""
+        inner, depth = state.inner(), self.places.tile.depth.index
+        value = inner.values[depth]
+        inner.values[depth] = Uniform(value.base, INT64) if isinstance(value, Strided) else value
+        return inner
+
+    def _read(self, state: State, each: _Element, offset: str, bits: str) -> str:
+        """Return an element, or zero if no bit is set, of its type in memory."""
+        size, writer = each.load.tensor.type.dtype.size, state.writer
+        address = offset_address(state, each.load.tensor, offset)
+        move, load, register, kind = _INSTRUCTIONS[size]
+        text = f"{{ .reg .pred p; setp.ne.b32 p, $2, 0; {move} $0, 0; @p {load} $0, [$1]; }}"
+        called = f'call {kind} asm "{text}", "=&{register},l,r"({state.pointer} {address}, i32 {bits})'
+        found = writer.emit(f"{called} nounwind willreturn memory(read)")
+        wanted, bare = memory_type(each.load.tensor.type.dtype), f"i{8 * size}"
+        if bare != kind:
+            found = writer.emit(f"trunc {kind} {found} to {bare}")
+        return found if wanted == bare else writer.emit(f"bitcast {bare} {found} to {wanted}")
+
+    def _neighbours(self, state: State, each: _Element, offset: str, bits: str) -> tuple[str, ...]:
+        """Return neighbours in memory, which are read at once; zeros if no bit is set."""
+        dtype, writer = each.load.tensor.type.dtype, state.writer
+        address, wanted = offset_address(state, each.load.tensor, offset), memory_type(dtype)
+        count = state.width * dtype.size // _WORD
+        vector = "poison"
+        for begin in range(0, count, _MOST_WORDS):
+            words = self._words(state, address, min(count, _MOST_WORDS), _WORD * begin, bits)
+            for number, word in enumerate(words):
+                vector = writer.emit(f"insertelement <{count} x i32> {vector}, i32 {word}, i32 {begin + number}")
+        kind = f"<{state.width} x {wanted}>"
+        text = writer.emit(f"bitcast <{count} x i32> {vector} to {kind}")
+        return tuple(writer.emit(f"extractelement {kind} {text}, i32 {lane}") for lane in range(state.width))
+
+    def _words(self, state: State, address: str, count: int, begin: int, bits: str) -> list[str]:
+        """Return words in memory from some byte on."""
+        writer = state.writer
+        registers = [f"${number}" for number in range(count)]
+        clear = " ".join(f"mov.b32 {register}, 0;" for register in registers)
+        many = f".v{count}" if count > 1 else ""
+        named = f"{{{', '.join(registers)}}}" if count > 1 else registers[0]
+        load = f"@p ld.global{many}.b32 {named}, [${count}+{begin}];"
+        text = f"{{ .reg .pred p; setp.ne.b32 p, ${count + 1}, 0; {clear} {load} }}"
+        result = f"{{{', '.join(['i32'] * count)}}}" if count > 1 else "i32"
+        outputs = ",".join(["=&r"] * count)
+        called = f'call {result} asm "{text}", "{outputs},l,r"({state.pointer} {address}, i32 {bits})'
+        found = writer.emit(f"{called} nounwind willreturn memory(read)")
+        if count == 1:
+            return [found]
+        return [writer.emit(f"extractvalue {result} {found}, {number}") for number in range(count)]
+
+
+_INSTRUCTIONS = {
+    1: ("mov.b32", "ld.global.u8", "r", "i32"),
+    2: ("mov.b32", "ld.global.u16", "r", "i32"),
+    4: ("mov.b32", "ld.global.b32", "r", "i32"),
+    8: ("mov.b64", "ld.global.b64", "l", "i64"),
+}
+"""How an element of so many bytes is read: what clears a register, what reads, the kind of register, and its type."""
+
+
+def reads_of(places: Places) -> Reads:
+    """Write what is found once for a tile, of what a factor reads."""
+    state, side = places.state, places.side
+    if side.along is Along.SIDE:
+        along = state.writer.emit(f"add i64 {places.start}, {places.first_along}")
+        around = (_around(places, Strided(along, 1)),)
+        there = (_first_bits(state, along, places.stop, places.tile.chunk),)
+    else:
+        rows = [state.writer.emit(f"add i64 {places.start}, {places.across(n)}") for n in range(places.count)]
+        around = tuple(_around(places, Uniform(row, INT64)) for row in rows)
+        full = (1 << places.tile.chunk) - 1
+        tests = (state.writer.emit(f"icmp slt i64 {row}, {places.stop}") for row in rows)
+        there = tuple(state.writer.emit(f"select i1 {test}, i32 {full}, i32 0") for test in tests)
+    found = dict.fromkeys(
+        node for node in walk(side.factor.value) if isinstance(node, Load) and not node.tensor.is_local
+    )
+    inner = {part for each in found for index in each.indices for part in walk(index) if isinstance(part, Load)}
+    elements = (_element(places, each, around) for each in found if each not in inner)
+    return Reads(places, around, there, tuple(elements))
+
+
+def _around(places: Places, row: Value) -> State:
+    """Return the state of a chunk's lanes with the rows (or columns), and what is computed from them."""
+    inner = replace(
+        places.state.inner(),
+        width=places.tile.chunk,
+        mask=None,
+        tail=None,
+        divergent=False,
+        varying=frozenset(),
+        frame=None,
+    )
+    inner.values[places.side.index] = row
+    for item in places.needed((places.side.factor.value, *places.side.factor.masks)):
+        inner.values[item.symbol] = emit_expression(inner, item.value)
+    return inner
+
+
+def _element(places: Places, load: Load, around: Sequence[State]) -> _Element:
+    side, depth = places.side, places.tile.depth
+    pairs = [_parted(index, side.reached, places.tile.deep) for index in load.indices]
+    rest = tuple(pair[1] for pair in pairs)
+    unit = depth.index if side.along is Along.DEPTH else side.index
+    adjacent = side.chunked and load.tensor in places.state.kernel.aligned
+    adjacent = adjacent and load.tensor.type.contiguous and side.factor.lies_along(load, unit)
+    adjacent = adjacent and places.tile.chunk * load.tensor.type.dtype.size % _WORD == 0
+    steady = side.along is Along.DEPTH and all(_is_steady(index, depth.index, places.tile.chunk) for index in rest)
+    steady = steady and (
+        build.is_constant(depth.start, 0) or not any(depth.index in read_symbols(each) for each in rest)
+    )
+    fixed: list[Value] = []
+    for state in around:
+        with state.writer.modular(narrow=load.tensor in state.kernel.narrow):
+            indices = tuple(emit_expression(state, pair[0]) for pair in pairs)
+            fixed.append(_plain(state, element_offset(state, load.tensor, indices)))
+    return _Element(load, tuple(fixed), rest, adjacent, steady)
+
+
+def _plain(state: State, value: Value) -> Value:
+    return value if isinstance(value, Uniform | Strided) else Varying(lanes.vector(state, value), INT64)
+
+
+def _parted(index: Expression, rows: frozenset[Symbol], deep: frozenset[Symbol]) -> tuple[Expression, Expression]:
+    """Return an index as a sum of what is found once for a tile, and of the rest."""
+    match index:
+        case Apply(operator=operator, operands=(left, right)) if (
+            operator.name in {"add", "sub"} and index.dtype is INT64
+        ):
+            ours, theirs = _parted(left, rows, deep), _parted(right, rows, deep)
+            one, other = (build.apply(operator.name, *pair) for pair in zip(ours, theirs, strict=True))
+            return one, other
+        case _:
+            zero = build.integer(0)
+            once = not read_symbols(index) & deep and not any(isinstance(node, Load) for node in walk(index))
+            return (index, zero) if once else (zero, index)
+
+
+def _is_steady(index: Expression, depth: Symbol, chunk: int) -> bool:
+    """Whether an index is the same for all terms of a chunk."""
+    match index:
+        case Apply(operator=operator, operands=(Read(symbol=symbol), Constant(value=value))) if symbol == depth:
+            return operator.name == "floordiv" and int(value) % chunk == 0
+        case Read(symbol=symbol):
+            return symbol != depth
+        case Apply(operands=operands):
+            return all(_is_steady(each, depth, chunk) for each in operands)
+        case Load(indices=indices):
+            return all(_is_steady(each, depth, chunk) for each in indices)
+        case _:
+            return depth not in read_symbols(index)
+
+
+def _first_bits(state: State, begin: str, end: str, width: int) -> str:
+    """Return a bit for each of the places from `begin` (i64) on that are before `end`, as i32."""
+    writer = state.writer
+    left = writer.emit(f"call i64 @llvm.smax.i64(i64 {writer.emit(f'sub i64 {end}, {begin}')}, i64 0)")
+    left = writer.emit(f"trunc i64 {writer.emit(f'call i64 @llvm.umin.i64(i64 {left}, i64 {width})')} to i32")
+    return writer.emit(f"add i32 {writer.emit(f'shl i32 1, {left}')}, -1")
