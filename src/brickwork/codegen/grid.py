@@ -85,6 +85,8 @@ class Grid:
     @property
     def least_blocks(self) -> int:
         """Blocks that a multiprocessor is to have room for at once, which limits the registers of a thread; 1: any."""
+        if self.tile is not None:
+            return self.tile.blocks
         tiled = any(isinstance(node, For) and node.unrolled >= TILE_UNROLLED for node in statements(self.body))
         return TILE_BLOCKS if tiled and self.form is Form.PARALLEL else 1
 

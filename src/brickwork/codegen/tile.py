@@ -12,12 +12,10 @@ from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import Block, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
+from brickwork.target.matrix import CHUNK_BYTES, PADDING, ROW_BYTES
 
-ROW_BYTES = 128
-CHUNK_BYTES = 16
-PADDING = 8
-"""Elements between rows of results in shared memory."""
-STAGES, GROUP_STAGES, FEWER_GROUP_STAGES = 3, 6, 4
+FEWEST_STAGES = 3
+"""One that is multiplied, and two on their way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +118,22 @@ class Tile:
     @property
     def stages(self) -> int:
         """Stages that are in shared memory at once."""
-        if not self.groups:
-            return STAGES
-        return GROUP_STAGES if self.right.size <= 128 else FEWER_GROUP_STAGES
+        return self.depth.across
 
     @property
     def ahead(self) -> int:
         """Stages that are on their way while one is multiplied; groups may still multiply the one before."""
-        return self.stages - (2 if self.groups else 1)
+        return self.stages - (2 if self.lags else 1)
+
+    @property
+    def lags(self) -> bool:
+        """Whether the products of a stage may go on while the next one begins: there is a stage for it."""
+        return self.groups and self.stages > FEWEST_STAGES
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that a multiprocessor is to have room for at once."""
+        return 2 if self.groups and not self.lags else 1
 
     @property
     def pitch(self) -> int:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from brickwork.analysis.contractions import Along
 from brickwork.codegen.emitter_state import State
-from brickwork.codegen.tile import ROW_BYTES, Side, Tile
+from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_places import MEMORY, SHARED
 from brickwork.codegen.tile_products import Warp
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.dtypes import BFLOAT16
+from brickwork.target.matrix import GROUP_ROWS, GROUP_TERMS, ROW_BYTES
 
-DEEP = 16
-"""Terms of an instruction."""
-GROUP_ROWS = 64
-"""Rows of a group of warps."""
 _SWIZZLED, _ROWS_APART = 1 << 62, (8 * ROW_BYTES >> 4) << 32
 """Of a descriptor: rows of 128 bytes are swizzled, and groups of eight rows follow one another."""
 _FENCE = "llvm.nvvm.wgmma.fence.sync.aligned"
@@ -37,7 +34,7 @@ def multiply_together(state: State, tile: Tile, warp: Warp, slot: Word) -> None:
     places = [place for each in warp.sums[0] for place in each]
     sums = [writer.load("float", place) for place in places]
     _call(state, _FENCE)
-    for step in range(tile.staged // DEEP):
+    for step in range(tile.staged // GROUP_TERMS):
         one, other = (
             writer.emit(f"add i64 {text}, {step * _step(side)}") if step else text
             for text, side in ((left, tile.left), (right, tile.right))
@@ -61,7 +58,7 @@ def show_to_groups(state: State) -> None:
 
 def _step(side: Side) -> int:
     """Return how far a descriptor goes from one instruction to the next: chunks."""
-    return DEEP * ROW_BYTES >> 4 if side.along is Along.SIDE else DEEP * 2 >> 4
+    return GROUP_TERMS * ROW_BYTES >> 4 if side.along is Along.SIDE else GROUP_TERMS * 2 >> 4
 
 
 def _descriptor(state: State, tile: Tile, side: Side, address: Word) -> str:
@@ -76,7 +73,7 @@ def _instruction(state: State, tile: Tile, sums: list[str], left: str, right: st
     kind = "bf16" if tile.dtype is BFLOAT16 else "f16"
     registers = ", ".join(f"${number}" for number in range(count))
     turned = (int(side.along is Along.SIDE) for side in (tile.left, tile.right))
-    name = f"wgmma.mma_async.sync.aligned.m64n{tile.right.size}k{DEEP}.f32.{kind}.{kind}"
+    name = f"wgmma.mma_async.sync.aligned.m64n{tile.right.size}k{GROUP_TERMS}.f32.{kind}.{kind}"
     text = f"{name} {{{registers}}}, ${2 * count}, ${2 * count + 1}, 1, 1, 1, {', '.join(map(str, turned))};"
     ties = ",".join(["=f"] * count + [str(number) for number in range(count)] + ["l", "l"])
     result = "{" + ", ".join(["float"] * count) + "}"

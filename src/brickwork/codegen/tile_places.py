@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from brickwork.analysis.contractions import Along
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
-from brickwork.codegen.tile import CHUNK_BYTES, ROW_BYTES, Side, Tile
+from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.nodes import Assign, Expression
 from brickwork.ir.walk import read_symbols
 from brickwork.records import dataclass
+from brickwork.target.matrix import CHUNK_BYTES, ROW_BYTES
 
 SHARED = "ptr addrspace(3)"
 MEMORY = "@bw_tile"

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from brickwork.analysis.contractions import Along
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.emitter_state import State
-from brickwork.codegen.tile import CHUNK_BYTES, ROW_BYTES, Side, Tile
+from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_places import SHARED, shared
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.dtypes import BFLOAT16, FLOAT32
 from brickwork.records import dataclass
+from brickwork.target.matrix import CHUNK_BYTES, ROW_BYTES
 
 Fragment = tuple[str, ...]
 """What a thread has of a small matrix: registers, as i32."""

@@ -72,7 +72,7 @@ class _Stages:
             multiply_together(self.state, self.tile, warp, slot)
             self.begin(later, free)
             self.end(later, free)
-            wait_for_products(self.state, 1)
+            wait_for_products(self.state, 1 if self.tile.lags else 0)
         else:
             self.begin(later, free)
             warp.multiply(slot)

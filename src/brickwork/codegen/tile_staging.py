@@ -13,13 +13,14 @@ from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.memory import element_addresses
-from brickwork.codegen.tile import CHUNK_BYTES, Side, Tile
+from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_places import SHARED, Places
 from brickwork.codegen.tile_reads import Reads, reads_of
 from brickwork.codegen.words import Word
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Load
 from brickwork.records import dataclass
+from brickwork.target.matrix import CHUNK_BYTES
 
 _GLOBAL = "ptr addrspace(1)"
 _CHUNK = "<4 x i32>"

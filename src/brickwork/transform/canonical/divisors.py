@@ -14,8 +14,8 @@ from brickwork.ir.nodes import Apply, Block, Check, Constant, Expression, For, I
 from brickwork.ir.walk import assigned_symbols, read_symbols
 from brickwork.legality import legality
 
-LARGE = 1 << 62
-"""Integers below this do not wrap."""
+LARGE_BITS = 62
+"""Integers of fewer bits do not wrap."""
 
 
 def without_sure_checks(block: Block) -> Block:
@@ -65,7 +65,7 @@ def _is_sure(statement: Statement, lengths: frozenset[Expression]) -> bool:
     match statement.condition:
         case Apply(operator=operator, operands=(number, zero)) if operator.name == "ge" and build.is_constant(zero, 0):
             most = _most(number)
-            return most is not None and most < LARGE
+            return most is not None and most.bit_length() < LARGE_BITS
         case _:
             return False
 

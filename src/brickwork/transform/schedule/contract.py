@@ -41,47 +41,22 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
+from brickwork.target.matrix import (
+    CHUNK_BYTES,
+    FORMS,
+    FULL,
+    LEAST_AREA,
+    LEAST_SIDE,
+    LEAST_TERMS,
+    PADDED,
+    RASTER,
+    ROW_BYTES,
+    Form,
+)
 from brickwork.target.target import Target
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.schedule import Contract, Schedule, Verb, planned
-
-LEAST_SIDE, LEAST_AREA, LEAST_TERMS = 8, 32 * 32, 32
-"""Rows and columns, sums, and terms of a sum for which tiles are worth it."""
-RASTER = 8
-"""Rows of tiles whose blocks run together."""
-FULL = 0.9
-"""Tiles for each multiprocessor that are enough."""
-PADDED = 5
-"""Quarters of what the smallest tiles compute, beyond which a larger tile computes too much in vain."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How a contraction is run: rows and columns of a tile, and whether rows of factors begin at chunks.
-
-    `terms` are the fewest for which the time until a block has its first sums is worth it.
-    """
-
-    height: int
-    width: int
-    chunked: bool
-    terms: int = LEAST_TERMS
-
-
-FORMS = (
-    Form(64, 64, chunked=False),
-    Form(128, 128, chunked=False),
-    Form(64, 64, chunked=True),
-    Form(128, 64, chunked=True),
-    Form(128, 128, chunked=True),
-    Form(128, 256, chunked=True, terms=512),
-)
-"""The forms, the best last; the largest tile is for groups of warps."""
-ROW_BYTES = 128
-"""Bytes of a row of a factor that are staged at once."""
-CHUNK_BYTES = 16
-"""Bytes that are copied at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +120,9 @@ class ContractionPlanner(GridPlanner):
         groups = self.target.matrix == "wgmma" and size == 2 and any(chunked)
         width = form.width if groups else min(form.width, form.height)
         sides = found.rows, found.columns, found.depth.index
-        yield Contract(loop.index, *sides, form.height, width, ROW_BYTES // size, chunked=chunked, groups=groups)
+        stages = form.grouped if groups else form.stages
+        staged = ROW_BYTES // size
+        yield Contract(loop.index, *sides, form.height, width, staged, chunked=chunked, groups=groups, stages=stages)
 
     @legality
     def contracted(self, loop: For) -> Nest | None:
@@ -287,7 +264,7 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     yield build.apply("ge", build.mul(batch, tiles), build.integer(int(FULL * target.threads / 2048)))
     fewest = build.mul(_tiles(rows, least.height), _tiles(columns, least.width))
     computed = build.mul(tiles, build.integer(4 * form.height * form.width // (least.height * least.width)))
-    yield build.apply("le", computed, build.mul(fewest, build.integer(PADDED)))
+    yield build.apply("le", computed, build.mul(fewest, build.integer(int(4 * PADDED))))
 
 
 def _tiles(total: Expression, size: int) -> Expression:
@@ -345,7 +322,15 @@ def _marked(body: Block, directive: Contract, analysis: Analysis) -> Block:
         if isinstance(statement, For) and statement.index == directive.depth:
             reductions = analysis.loops[statement.index].reductions
             role = Role.CONTRACT_GROUPS if directive.groups else Role.CONTRACT
-            return (replace(statement, role=role, width=directive.staged, reductions=reductions),)
+            return (
+                replace(
+                    statement,
+                    role=role,
+                    width=directive.staged,
+                    across=directive.stages,
+                    reductions=reductions,
+                ),
+            )
         return (statement,)
 
     return rewrite_statements(body, visit)

@@ -118,8 +118,8 @@ class Contract:
 
     A tile has `height` iterations of the `rows`, taken as one loop, and `width` of the `columns`; of the loop `depth`
     so many iterations as `staged` are staged at once. On a processor a thread runs a tile, and `down` rows and `across`
-    columns are summed up in registers. On a grid rows of the factors in `chunked` begin at chunks of 16 bytes, and
-    groups of warps multiply, or each warp for itself.
+    columns are summed up in registers. On a grid rows of the factors in `chunked` begin at chunks of 16 bytes,
+    groups of warps multiply, or each warp for itself, and so many `stages` are in shared memory at once.
     """
 
     loop: Symbol
@@ -133,6 +133,7 @@ class Contract:
     across: int = 0
     chunked: tuple[bool, bool] = (False, False)
     groups: bool = False
+    stages: int = 0
 
     @property
     def notes(self) -> list[str]:
@@ -302,5 +303,5 @@ def spell(verb: Verb, name: Callable[[Symbol | Tensor], str]) -> str:
         case Contract(_, rows, columns, depth, height, width, staged, down, across) as verb:
             parts = [" x ".join(map(name, group)) for group in (rows, columns)]
             parts += [name(depth), f"{height} x {width} x {staged}" + (f" x {down} x {across}" if down else "")]
-            parts += verb.notes
+            parts += [*verb.notes, *([f"{verb.stages} stages"] if verb.stages else [])]
     return f"{type(verb).__name__.lower()}({', '.join(map(str, parts))})"

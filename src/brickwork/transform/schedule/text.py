@@ -170,7 +170,7 @@ class _Reader:
             case "rfactor":
                 return self.rfactor(*self.of(2, 3))
             case _:
-                return self.contract(*self.of(4, 4 + len(CONTRACT_NOTES)))
+                return self.contract(*self.of(4, 5 + len(CONTRACT_NOTES)))
 
     def of(self, least: int, most: int) -> list[str]:
         """Return the arguments, if they are as many."""
@@ -213,9 +213,11 @@ class _Reader:
         groups = [tuple(map(self.loop, group.split(" x "))) for group in (rows, columns)]
         every = {*groups[0], *groups[1]}
         outermost = next(index for index in self.names.nodes if index in every)
-        if len(more) not in {0, 2} or not {*notes} <= {*CONTRACT_NOTES}:
+        counts = [note for note in notes if note.endswith(" stages")]
+        if len(more) not in {0, 2} or not {*notes} <= {*CONTRACT_NOTES, *counts[:1]}:
             self.wrong()
+        stages = self.number(counts[0].removesuffix(" stages")) if counts else 0
         down, across = more or (0, 0)
         left, right, together = (note in notes for note in CONTRACT_NOTES)
         sides = groups[0], groups[1], self.loop(depth)
-        return Contract(outermost, *sides, height, width, staged, down, across, (left, right), together)
+        return Contract(outermost, *sides, height, width, staged, down, across, (left, right), together, stages)

@@ -1,0 +1,57 @@
+"""Tiles of contractions on GPUs, as data: their sizes, how they are staged, and from what sizes on they are worth it.
+
+The sizes and numbers of stages are those that were fastest of eight candidates on an H200, for products of 256^3 to
+8192^3; what they must be for the instructions' sake stands with them.
+"""
+
+from __future__ import annotations
+
+from brickwork.records import dataclass
+
+ROW_BYTES = 128
+"""Bytes of a row of a factor in shared memory: the widest that instructions read without conflicts of banks."""
+CHUNK_BYTES = 16
+"""Bytes that a thread copies at once, the most that it can."""
+GROUP_ROWS = 64
+"""Rows of a tile that a group of four warps multiplies (`wgmma`)."""
+GROUP_TERMS = 16
+"""Terms of numbers of 16 bits that an instruction of a group multiplies."""
+PADDING = 8
+"""Elements between rows of results in shared memory, so that warps meet in no bank."""
+RASTER = 8
+"""Rows of tiles whose blocks run together, so that a cache holds their factors."""
+LEAST_SIDE, LEAST_AREA, LEAST_TERMS = 8, 32 * 32, 32
+"""Rows and columns, sums, and terms of a sum for which tiles are worth it."""
+FULL = 0.9
+"""Tiles for each multiprocessor that are enough."""
+PADDED = 1.25
+"""How many times as much as the smallest tiles a larger tile may compute, with what lies beyond the last rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a contraction is run: rows and columns of a tile, and whether rows of factors begin at chunks.
+
+    `stages` are in shared memory at once, `grouped` so many where groups of warps multiply. It is for sums of `terms`
+    at least, of which a block has to have enough until its first products are there.
+    """
+
+    height: int
+    width: int
+    chunked: bool
+    stages: int = 3
+    grouped: int = 6
+    terms: int = LEAST_TERMS
+
+
+FORMS = (
+    Form(64, 64, chunked=False),
+    Form(128, 128, chunked=False),
+    Form(64, 64, chunked=True),
+    Form(128, 64, chunked=True),
+    Form(128, 128, chunked=True, grouped=3),
+    Form(128, 128, chunked=True, terms=512),
+    Form(128, 256, chunked=True, grouped=4, terms=512),
+)
+"""The forms, the best last. Two blocks share a multiprocessor where stages leave room: for short sums. The largest tile
+is for groups of warps."""

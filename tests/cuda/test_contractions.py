@@ -1,0 +1,92 @@
+"""Contractions in tiles of matrix instructions agree with float64, for sizes around tiles, views, masks and windows."""
+
+import pytest
+import torch
+
+import brickwork as bw
+from support import contractions
+from support.gpu import GPU
+
+pytestmark = GPU
+SIZES = [(8, 128, 32), (33, 65, 33), (64, 64, 64), (127, 129, 131), (200, 128, 40), (257, 264, 72), (1000, 17, 100)]
+TYPES = [torch.bfloat16, torch.float16, torch.float32]
+OPERATORS = {
+    name: bw.op(f"bwcontract::{name}")(getattr(contractions, name))
+    for name in (
+        "product",
+        "transposed",
+        "activated",
+        "dequantised",
+        "masked",
+        "looked_up",
+        "convolution",
+        "below_diagonal",
+    )
+}
+
+
+def drawn(*shape, dtype=torch.float32):
+    return torch.randn(*shape, device="cuda").to(dtype)
+
+
+def agree(found, expected):
+    bound = {torch.bfloat16: 8e-3, torch.float16: 1e-3}.get(found.dtype, 2e-6)
+    assert (found.double() - expected).abs().max() <= bound * expected.abs().max().clamp_min(1e-30)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_products_agree(sizes, dtype):
+    n, m, k = sizes
+    a, b, bias = drawn(n, k, dtype=dtype), drawn(k, m, dtype=dtype), drawn(m, dtype=dtype)
+    expected = a.double() @ b.double()
+    agree(OPERATORS["product"](a, b), expected)
+    agree(OPERATORS["product"](a, b.T.contiguous().T), expected)
+    agree(OPERATORS["transposed"](a, b.T.contiguous()), expected)
+    activated = torch.nn.functional.gelu(expected + bias.double())
+    agree(OPERATORS["activated"](a, b, bias), activated)
+    whole = torch.randint(-100, 100, (m, k), device="cuda", dtype=torch.int8)
+    agree(OPERATORS["dequantised"](a, whole, bias), a.double() @ (whole.double() * bias.double()[:, None]).T)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_masks_and_places_agree(sizes, dtype):
+    n, m, k = sizes
+    a, b, mask = drawn(n, k, dtype=dtype), drawn(k, m, dtype=dtype), drawn(n, k)
+    agree(OPERATORS["masked"](a, b, mask), (a.double() * (mask > 0)) @ b.double())
+    rows = torch.randint(0, n, (m,), device="cuda")
+    agree(OPERATORS["looked_up"](a, rows, b), a.double()[rows] @ b.double())
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(
+    ("height", "width", "channels", "filters"), [(9, 11, 33, 40), (20, 17, 64, 64), (12, 12, 7, 65)]
+)
+def test_windows_agree(height, width, channels, filters, dtype):
+    x, w = drawn(3, channels, height, width, dtype=dtype), drawn(filters, channels, 3, 3, dtype=dtype)
+    agree(OPERATORS["convolution"](x, w), torch.conv2d(x.double(), w.double(), padding=1))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("length", "width"), [(33, 32), (100, 64), (130, 40), (257, 128)])
+def test_triangles_agree(length, width, dtype):
+    p, v = drawn(3, length, length, dtype=dtype), drawn(3, length, width, dtype=dtype)
+    agree(OPERATORS["below_diagonal"](p, v), torch.tril(p.double()) @ v.double())
+
+
+def test_what_is_not_finite_is_as_multiply_adds_give_it():
+    a, b = drawn(64, 128), drawn(128, 64)
+    a[3, 5], b[7, 9], a[9, 1] = float("inf"), float("nan"), 3e38
+    found, expected = OPERATORS["product"](a, b), a @ b
+    assert torch.equal(found.isnan(), expected.isnan())
+    assert torch.equal(found.isinf(), expected.isinf())
+    mask = torch.ones(64, 128, device="cuda")
+    mask[:, 7] = 0
+    assert OPERATORS["masked"](drawn(64, 128), b, mask).isfinite().all()
+
+
+def test_repeated_products_have_the_same_bits():
+    a, b = drawn(256, 512, dtype=torch.bfloat16), drawn(512, 256, dtype=torch.bfloat16)
+    first = OPERATORS["product"](a, b)
+    assert all(torch.equal(OPERATORS["product"](a, b), first) for _ in range(20))

@@ -1,0 +1,54 @@
+"""PTX of contractions assembles for every kind of GPU, without spills, and so that groups of warps run on."""
+
+import re
+import subprocess
+
+import pytest
+import torch
+
+from brickwork.runtime.cuda_toolkit import find_tool
+from brickwork.target.cuda import cuda_target
+from support import contractions
+from support.ptx import assemble, program_for_gpu, ptx_of
+
+CAPABILITIES = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)]
+SPILLED = 64
+"""Bytes: some registers of a computed factor beside the sums of the largest tile."""
+
+
+def matrices(dtype):
+    return torch.zeros(64, 64, dtype=dtype), torch.zeros(64, 64, dtype=dtype)
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_products_assemble(capability, dtype, tmp_path):
+    target = cuda_target(capability)
+    ptx = ptx_of([program_for_gpu(contractions.product, *matrices(dtype))], target)
+    found = assemble(ptx, target, tmp_path)
+    assert {name: each for name, each in found.items() if each.spilled > SPILLED} == {}
+    assert ("mma.sync" in ptx) is (capability >= (8, 0))
+    assert ("wgmma" in ptx) is (capability == (9, 0) and dtype is not torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("function", "more"),
+    [
+        (contractions.product, ()),
+        (contractions.transposed, ()),
+        (contractions.activated, (torch.zeros(64, dtype=torch.bfloat16),)),
+        (contractions.masked, (torch.zeros(64, 64),)),
+    ],
+)
+def test_groups_of_warps_run_on(function, more, tmp_path):
+    tool = find_tool("ptxas")
+    if tool is None:
+        pytest.skip("there is no ptxas on this machine")
+    program = program_for_gpu(function, *matrices(torch.bfloat16), *more)
+    path = tmp_path / "groups.ptx"
+    path.write_text(ptx_of([program], cuda_target((9, 0))))
+    # Drivers compile what they link: as if functions were called that are elsewhere.
+    command = [str(tool), "-v", "-c", "-arch=sm_90a", str(path), "-o", str(tmp_path / "groups.cubin")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)  # a tool found by name
+    assert "wgmma" in path.read_text()
+    assert re.findall(r"\(C75\d\d\).*", said.stderr) == []

@@ -1,0 +1,121 @@
+"""Contractions as users write them, for tests of tiles: products, gathers, masks, windows, triangles and batches."""
+
+import math
+
+import torch
+
+Tensor = torch.Tensor
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    assert a.shape[1] == b.shape[0]
+    out = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+def transposed(a: Tensor, b: Tensor) -> Tensor:
+    assert a.shape[1] == b.shape[1]
+    out = torch.empty(a.shape[0], b.shape[0], dtype=a.dtype, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[j, k]
+            out[i, j] = s
+    return out
+
+
+def activated(a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
+    assert a.shape[1] == b.shape[0]
+    assert bias.shape[0] == b.shape[1]
+    out = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            v = s + bias[j]
+            out[i, j] = 0.5 * v * (1.0 + math.erf(v * 0.7071067811865476))
+    return out
+
+
+def dequantised(a: Tensor, q: Tensor, scale: Tensor) -> Tensor:
+    assert a.shape[1] == q.shape[1]
+    assert scale.shape[0] == q.shape[0]
+    out = torch.empty(a.shape[0], q.shape[0], dtype=a.dtype, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * (q[j, k] * scale[j])
+            out[i, j] = s
+    return out
+
+
+def masked(a: Tensor, b: Tensor, m: Tensor) -> Tensor:
+    assert a.shape[1] == b.shape[0]
+    assert m.shape[0] == a.shape[0]
+    assert m.shape[1] == a.shape[1]
+    out = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                if m[i, k] > 0:
+                    s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
+def looked_up(x: Tensor, rows: Tensor, w: Tensor) -> Tensor:
+    assert x.shape[1] == w.shape[0]
+    out = torch.empty(rows.shape[0], w.shape[1], dtype=x.dtype, device=x.device)
+    for i in range(rows.shape[0]):
+        for j in range(w.shape[1]):
+            s = 0.0
+            for k in range(w.shape[0]):
+                s += x[rows[i], k] * w[k, j]
+            out[i, j] = s
+    return out
+
+
+def convolution(x: Tensor, w: Tensor) -> Tensor:
+    N, C, H, W = x.shape
+    F, _, R, S = w.shape
+    assert w.shape[1] == C
+    out = torch.empty(N, F, H, W, dtype=x.dtype, device=x.device)
+    for n in range(N):
+        for f in range(F):
+            for i in range(H):
+                for j in range(W):
+                    s = 0.0
+                    for c in range(C):
+                        for p in range(R):
+                            for q in range(S):
+                                y = i + p - R // 2
+                                z = j + q - S // 2
+                                if 0 <= y < H and 0 <= z < W:
+                                    s += x[n, c, y, z] * w[f, c, p, q]
+                    out[n, f, i, j] = s
+    return out
+
+
+def below_diagonal(p: Tensor, v: Tensor) -> Tensor:
+    assert p.shape[0] == v.shape[0]
+    assert p.shape[1] == v.shape[1]
+    assert p.shape[2] == v.shape[1]
+    out = torch.empty(v.shape[0], v.shape[1], v.shape[2], dtype=v.dtype, device=v.device)
+    for h in range(v.shape[0]):
+        for t in range(v.shape[1]):
+            for d in range(v.shape[2]):
+                s = 0.0
+                for u in range(t + 1):
+                    s += p[h, t, u] * v[h, u, d]
+                out[h, t, d] = s
+    return out
