@@ -80,7 +80,8 @@ def assemble(ptx: str, target: Target, folder: Path) -> dict[str, Assembled]:
         pytest.skip("there is no ptxas on this machine")
     source, code = folder / "kernels.ptx", folder / "kernels.cubin"
     source.write_text(ptx)
-    command = [str(tool), "-v", f"-arch={target.cpu}", str(source), "-o", str(code)]
+    machine = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
+    command = [str(tool), "-v", f"-arch={machine[1] if machine else target.cpu}", str(source), "-o", str(code)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:2000]
     found: dict[str, Assembled] = {}
