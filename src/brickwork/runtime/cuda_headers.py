@@ -30,6 +30,19 @@ _MATH = """
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.707106781186547524401
 """
+_FUNCTIONS = (
+    *("sqrt", "cbrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "hypot", "fma", "fmod"),
+    *("abs", "fabs", "floor", "ceil", "round", "trunc", "rint", "nearbyint", "remainder", "fmin", "fmax", "copysign"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("erf", "erfc", "lgamma", "tgamma", "ldexp", "isnan", "isinf", "isfinite", "signbit"),
+)
+"""Functions of CUDA's that nvcc also calls by their names in `std`."""
+_LEAST = """
+namespace std {
+template <class T> constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
+template <class T> constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
+}
+"""
 _FLOATS = """
 #define FLT_MAX 3.402823466e+38f
 #define FLT_MIN 1.175494351e-38f
@@ -82,7 +95,9 @@ HEADERS: dict[str, str] = {
     **dict.fromkeys(("stddef.h", "cstddef", "string.h", "cstring"), _once("")),
     "stdint.h": _once(_INTEGERS),
     "cstdint": _once(f"#include <stdint.h>\n{_STANDARD}"),
-    **dict.fromkeys(("math.h", "cmath"), _once(_MATH)),
+    "math.h": _once(_MATH),
+    "cmath": _once(f"#include <math.h>\nnamespace std {{ {' '.join(f'using ::{name};' for name in _FUNCTIONS)} }}"),
+    "algorithm": _once(_LEAST),
     **dict.fromkeys(("float.h", "cfloat"), _once(_FLOATS)),
     **dict.fromkeys(("limits.h", "climits"), _once(_LIMITS)),
 }

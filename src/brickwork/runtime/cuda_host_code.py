@@ -23,7 +23,7 @@ _HOST_NAMES = re.compile(
 )
 """What only code for the host names."""
 _HOST_HEADER = re.compile(
-    r"(?:torch|ATen|c10|caffe2|pybind11)/|\w+$|(?:Python|cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters"
+    r"(?:torch|ATen|c10|caffe2|pybind11|THC?)/|\w+$|(?:Python|cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters"
     r"|unistd|time)\.h$|(?:cublas|cudnn|cusparse|cusolver|cufft|nvToolsExt|nccl|omp)\w*\.h$|thrust/\w+_vector\.h$"
 )
 """Headers of PyTorch, of C++'s library (`vector`), and of libraries that the host calls."""

@@ -2,7 +2,8 @@
 
 A header is looked for as nvcc looks for it: beside the text, in the folders that the user names, then in NVIDIA's
 packages and toolkits. PyTorch's headers are never read, and those of C++'s library and of libraries that only the host
-calls not where they are missing: `texts` has what device code has of each.
+calls not where they are missing: `texts` has what device code has of each. A header of the user's has its code for the
+host skipped, as the text has.
 """
 
 from __future__ import annotations
@@ -14,12 +15,17 @@ from pathlib import Path
 
 from brickwork.records import dataclass
 from brickwork.runtime.cuda_headers import HEADERS, TARGET
-from brickwork.runtime.cuda_host_code import is_host_header
+from brickwork.runtime.cuda_host_code import device_part, is_host_header
 from brickwork.runtime.cuda_toolkit import header_folder
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", re.MULTILINE)
-_PYTORCH = re.compile(r"(?:torch|ATen|c10|caffe2|pybind11)/")
-_COMMON = "#pragma once\n" + "".join(f"#include <{name}>\n" for name in ("cstdint", "cmath", "climits", "cfloat"))
+_NEVER_READ = re.compile(
+    r"(?:torch|ATen|c10|caffe2|pybind11|THC?)/|thrust/(?:\w+_vector|sort|scan|reduce|copy|fill|execution_policy)\.h$"
+)
+"""PyTorch's headers, and those of Thrust's algorithms, which launch kernels of their own."""
+_COMMON = "#pragma once\n" + "".join(
+    f"#include <{name}>\n" for name in ("cstdint", "cmath", "climits", "cfloat", "algorithm")
+)
 """What code has of other headers for the host, which include these."""
 _PYTORCHS = f"""{_COMMON}
 #ifndef C10_HOST_DEVICE
@@ -46,13 +52,15 @@ class Headers:
     """Those for the host, which are skipped."""
 
 
-def headers_of(text: str, folders: Sequence[Path]) -> Headers:
-    """Follow what a text includes, from folders and NVIDIA's files."""
+def headers_of(text: str, own: Sequence[Path], nvidia: Sequence[Path]) -> Headers:
+    """Follow what a text includes, from the user's own folders, then from NVIDIA's."""
+    folders = (*own, *nvidia)
     digest = hashlib.sha256()
     followed = True
     seen: set[Path] = set()
     further: list[Path] = []
     texts: dict[str, str] = {}
+    parts: dict[str, str] = {}
     waiting = [(text, tuple(folders))]
     while waiting:
         text, around = waiting.pop()
@@ -60,7 +68,7 @@ def headers_of(text: str, folders: Sequence[Path]) -> Headers:
             if name is None:
                 followed = False
                 continue
-            if _PYTORCH.match(name):
+            if _NEVER_READ.match(name):
                 texts[name] = _PYTORCHS
                 continue
             path = next((folder / name for folder in (*around, *further) if (folder / name).is_file()), None)
@@ -71,9 +79,15 @@ def headers_of(text: str, folders: Sequence[Path]) -> Headers:
             seen.add(path)
             content = path.read_bytes()
             digest.update(hashlib.sha256(f"{name}\0".encode() + content).digest())
-            waiting.append((content.decode(errors="replace"), (path.parent, *around)))
-    own = tuple(name for name in texts if name not in TARGET)
-    return Headers(digest.hexdigest() if followed else None, (*folders, *further), HEADERS | texts, own)
+            inner = content.decode(errors="replace")
+            if not any(path.is_relative_to(folder) for folder in (*nvidia, *further)):
+                part = device_part(inner)
+                inner = part.text
+                if part.skipped:
+                    parts[name] = f'#line 1 "{path}"\n{inner}'
+            waiting.append((inner, (path.parent, *around)))
+    host = tuple(name for name in texts if name not in TARGET)
+    return Headers(digest.hexdigest() if followed else None, (*folders, *further), HEADERS | texts | parts, host)
 
 
 def _beyond(name: str, further: list[Path], texts: dict[str, str]) -> Path | None:

@@ -83,7 +83,7 @@ def compile_cuda(given: CudaText, entry: str, capability: tuple[int, int], major
     part = DevicePart(source.text) if _ALL_DEVICE & {*flags.options} else device_part(source.text)
     entry = part.qualified(entry)
     named = tuple(Path(found[1]) for flag in flags.options if (found := _FOLDER.match(flag)))
-    headers = headers_of(part.text, (*named, *given.include, *folders))
+    headers = headers_of(part.text, (*named, *given.include), folders)
     options = (*_options(given.fast_math, flags.options, capability, nvrtc), _DEVICE_BY_DEFAULT)
     digest = None if any(_BEFORE.match(flag) for flag in options) else headers.digest
     first = f'#line {source.line} "{source.file}"' if _LINES & {*options} else f'#line 1 "{TEXT}"'

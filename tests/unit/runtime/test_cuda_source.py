@@ -195,6 +195,31 @@ def test_pytorchs_headers_are_not_read_even_where_they_are(tmp_path):
     assert parameters("#include <torch/extension.h>\n__global__ void k() {}", "k", include=(tmp_path,)) == []
 
 
+def test_headers_of_the_users_have_their_code_for_the_host_skipped(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "own.h").write_text("""
+#include <ATen/ATen.h>
+inline int threads(int n) { return std::log(static_cast<double>(n)) / std::lgamma(sizes(n)); }
+at::Tensor launcher(at::Tensor x);
+__device__ float half(float x) { return x / 2; }
+""")
+    source = '#include "inner/own.h"\n__global__ void k(float* x) { x[0] = half(x[0]); x[1] = WRONG; }'
+    assert parameters(source.replace("WRONG", "1"), "k", include=(tmp_path,)) == ["float*"]
+    assert refused(source, include=(tmp_path,)) == [(2, 'identifier "WRONG" is undefined')]
+    (tmp_path / "inner" / "own.h").write_text("void f() {}\n__device__ float half(float x) { return y; }")
+    with pytest.raises(CompileError) as caught:
+        compile_cuda(text(source, include=(tmp_path,)), "k", HOPPER, None)
+    place = caught.value.diagnostics[0].loc
+    assert (place.file, place.line) == (str(tmp_path / "inner" / "own.h"), 2)
+
+
+def test_functions_that_nvcc_has_in_std():
+    source = """#include <torch/extension.h>
+    __global__ void k(float* x) { x[0] = std::max(std::exp(x[0]), std::pow(std::abs(x[1]), 0.5f)); }"""
+    code = compile_cuda(text(source), "k", HOPPER, None)
+    assert ".f64" not in code.ptx
+
+
 @pytest.mark.parametrize(
     ("line", "advice"),
     [
@@ -203,7 +228,7 @@ def test_pytorchs_headers_are_not_read_even_where_they_are(tmp_path):
             "int f() { return 1; } __global__ void k(int* x) { x[0] = f(); }",
             "line 1 of the text defines it for the host",
         ),
-        ("__global__ void k(int* x) { x[0] = std::min(1, x[0]); }", "CUDA's functions"),
+        ("__global__ void k(int* x) { x[0] = std::clamp(1, 2, x[0]); }", "CUDA's functions"),
         ("__global__ void other(int* x) {} void k() { other<<<1, 1>>>(0); }", "the text has: other"),
         ("#include <curand_nowhere.h>\n__global__ void k() {}", "`pip install nvidia-curand"),
         ("#include <cub/nowhere.cuh>\n__global__ void k() {}", "`pip install nvidia-cuda-cccl"),
