@@ -14,7 +14,7 @@ from brickwork.codegen.builder import FunctionWriter, Known
 from brickwork.codegen.emitter_state import is_parameter
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
-_EXACT = 50
+_EXACT_BITS = 50
 """Integers of less than 2**50 are floats, and so are quotients rounded down: the next integer is further off than a
 float is rounded, which holds up to 2**52. Adding 1.5 * 2**52 puts integers of less than 2**51 into its last bits."""
 _SHIFT, _SHIFT_BITS = "0x4338000000000000", 0x4338000000000000
@@ -204,9 +204,9 @@ def lanes_by_floats(
     whole, floats, flags = (f"<{width} x {kind}>" for kind in ("i64", "double", "i1"))
 
     def small(text: str) -> str:
-        least = 2**_EXACT if signed else 0
+        least = 2**_EXACT_BITS if signed else 0
         moved = emit(f"add {whole} {text}, splat (i64 {least})")
-        return emit(f"icmp ult {whole} {moved}, splat (i64 {2**_EXACT + least})")
+        return emit(f"icmp ult {whole} {moved}, splat (i64 {2**_EXACT_BITS + least})")
 
     def as_float(text: str) -> str:
         bits = emit(f"add {whole} {text}, splat (i64 {_SHIFT_BITS})")

@@ -227,7 +227,7 @@ def test_the_users_word_is_taken_unless_refuted():
     x, index, i = make.tensor("x", 1), make.tensor("index", 1, INT64), make.symbol("i")
     store = make.store(x, (make.load(index, i),), make.load(x, i))
     kernel = make.kernel(make.loop(i, size(index, 0), store, claimed=True))
-    assert fast_loops(schedule_kernel(kernel, AVX2).kernel)["i"].role is Role.VECTOR
+    assert fast_loops(schedule_kernel(kernel, AVX2).kernel)["i_chunk"].role is Role.PARALLEL
 
     shifted = make.store(x, (i,), make.load(x, apply("add", i, 1)))
     kernel = make.kernel(make.loop(i, apply("sub", size(x, 0), 1), shifted, claimed=True))

@@ -34,6 +34,7 @@ from brickwork.target.target import Target
 from brickwork.transform.privatise_reductions import may_privatise
 from brickwork.transform.schedule.cache_tile import find_tile
 from brickwork.transform.schedule.grid import grid_schedule
+from brickwork.transform.schedule.lane_costs import APART, lanes_pay, strays
 from brickwork.transform.schedule.planner import (
     Planner,
     access_cost,
@@ -79,8 +80,6 @@ FUNCTION_VECTORS = 2
 """Vectors a lane set spans where functions of floats or random numbers are computed, to hide their latency."""
 JAMMED = 4
 """Iterations of an outer loop that run together where they share vectors that an accumulating loop reads."""
-APART = 2.0
-"""Cycles that an access takes for each lane, where lanes access elements apart."""
 JAMMED_ACCUMULATORS = 2
 """Vectors a lane set spans then: with `JAMMED` iterations, as many as hide the latency and fit the registers."""
 
@@ -157,7 +156,8 @@ class _Processor(Planner):
             yield from (Bind(node.index, Level.POOL) for node in band)
             for node in chosen:
                 width = self.width(node, JAMMED_ACCUMULATORS if node in shared else ACCUMULATORS)
-                yield self.in_lanes(node, width)
+                if self.pay(node, width):
+                    yield self.in_lanes(node, width)
             return
         fixed = [*self.rectangle(loop)]
         tile = find_tile(fixed, chosen[0], self.width(chosen[0]), self.analysis, self.target)
@@ -178,7 +178,7 @@ class _Processor(Planner):
         yield from (Bind(node.index, Level.POOL) for node in outer)
         if not {node.index for node in outer} & _read_in_bounds(vector):
             yield from self.chunks(vector, self.chunk(vector))
-        if not self.only_moves_apart(vector):
+        if self.pay(vector, width):
             yield self.in_lanes(vector, width)
 
     def in_lanes(self, loop: For, width: int) -> Verb:
@@ -194,6 +194,10 @@ class _Processor(Planner):
         else:
             yield Split(loop.index, size)
             yield Bind(chunk_of(loop.index), Level.POOL)
+
+    def pay(self, loop: For, width: int) -> bool:
+        """Whether lanes of a loop pay; those of a sum are the same on every machine, and for every work."""
+        return bool(self.analysis.loops[loop.index].reductions) or lanes_pay(loop, width, self.analysis)
 
     def gains_nothing(self, loop: For, chosen: tuple[For, ...]) -> bool:
         """Whether lanes of a loop around others would touch elements that lie apart, and hide no long chain by that.
@@ -211,7 +215,7 @@ class _Processor(Planner):
     def is_brief(self, loop: For) -> bool:
         """Whether iterations of a loop in order wait for each other less long than lanes take for accesses apart."""
         accesses = [item for item in self.analysis.accesses if item.loops and item.loops[-1].node.index == loop.index]
-        return 0 < chain(loop) <= APART * len(accesses)
+        return 0 < chain(loop.body) <= APART * len(accesses)
 
     def sharing(self, band: list[For], vector: For) -> For | None:
         """Return the outer loop worth running in jam: its iterations run mostly the same ones of the loops inside."""
@@ -289,16 +293,9 @@ class _Processor(Planner):
 
     def cost(self, loop: For, vectors: tuple[For, ...]) -> float:
         """Return about how long a nest takes if these loops run in lanes; infinite where lanes are never worth it."""
-        return inf if any(self.strays(node) for node in vectors) else Planner.cost(self, loop, vectors)
-
-    def strays(self, loop: For) -> bool:
-        """Whether lanes of a loop would each go their own way through memory: by a `while` that reads elements."""
-        return any(
-            isinstance(node, Load)
-            for inner in statements(loop.body)
-            if isinstance(inner, While)
-            for node in walk(inner)
-        )
+        inside = (inner for node in vectors for inner in statements(node.body))
+        astray = any(isinstance(inner, While) and strays(inner) for inner in inside)
+        return inf if astray else Planner.cost(self, loop, vectors)
 
     def access_cost(self, access: Access, vectors: set[Symbol]) -> float:
         """Return about how long an access takes in lanes: one by one where they drift apart."""

@@ -10,7 +10,7 @@ A processor runs the rest of an iteration beside the chain. So the chain is what
 from __future__ import annotations
 
 from brickwork.analysis.scalars import NONE, live_before
-from brickwork.ir.nodes import Apply, Assign, Block, Cast, Expression, For, If, Load, Read, Select, Symbol
+from brickwork.ir.nodes import Apply, Assign, Block, Cast, Constant, Expression, If, Load, Node, Read, Select, Symbol
 from brickwork.ir.walk import assigned_symbols
 
 ARITHMETIC = 4.0
@@ -25,11 +25,11 @@ _DIVISIONS = frozenset({"truediv", "floordiv", "mod", "fmod", "sqrt"})
 _SUMS = frozenset({"add", "sub"})
 
 
-def chain(loop: For) -> float:
+def chain(body: Block) -> float:
     """Return the cycles from what an iteration carries in to what it carries out; 0 where it carries no variable."""
-    carried = live_before(loop.body, NONE) & assigned_symbols(loop.body)
+    carried = live_before(body, NONE) & assigned_symbols(body)
     ready = dict.fromkeys(carried, 0.0)
-    _block(loop.body, ready)
+    _block(body, ready)
     return max((ready.get(symbol, 0.0) for symbol in carried), default=0.0)
 
 
@@ -71,8 +71,8 @@ def _ready(expression: Expression, ready: dict[Symbol, float]) -> float | None:
         case Apply(operator=operator, operands=operands) if operator.name in _SUMS and expression.dtype.is_float:
             # A product in a sum is one instruction with it.
             return _after(ARITHMETIC, [part for item in operands for part in _factors(item)], ready)
-        case Apply(operator=operator, operands=operands):
-            return _after(_cycles(operator.name, floats=expression.dtype.is_float), operands, ready)
+        case Apply(operands=operands):
+            return _after(_cycles(expression), operands, ready)
         case _:
             return None
 
@@ -92,7 +92,15 @@ def _factors(expression: Expression) -> tuple[Expression, ...]:
             return (expression,)
 
 
-def _cycles(name: str, *, floats: bool) -> float:
-    if name in _DIVISIONS:
+def _cycles(expression: Apply) -> float:
+    if is_division(expression):
         return DIVISION
-    return ARITHMETIC if floats and name == "mul" else SIMPLE
+    return ARITHMETIC if expression.dtype.is_float and expression.operator.name == "mul" else SIMPLE
+
+
+def is_division(node: Node) -> bool:
+    """Whether a node is a division, a remainder or a root; that by a power of two is a shift or a mask."""
+    if not isinstance(node, Apply) or node.operator.name not in _DIVISIONS:
+        return False
+    by = node.operands[-1]
+    return not (isinstance(by, Constant) and by.dtype.is_integer and by.value > 0 and int(by.value).bit_count() == 1)

@@ -1,0 +1,193 @@
+"""Lanes run where they gain more than they wait for: for masks, for the longest of their loops, for elements apart."""
+
+import math
+
+import pytest
+import torch
+
+from brickwork.ir.dtypes import FLOAT64, INT64
+from brickwork.transform.pipeline import schedule_kernel
+from support.lowering import memory
+from support.scheduling import AVX512, agree, kernel_of
+
+
+def has_lanes(function, *arguments):
+    """Whether a loop of the function's only kernel runs in lanes."""
+    return "lane" in str(schedule_kernel(kernel_of(function, *arguments), AVX512).schedule)
+
+
+def collatz(x: torch.Tensor):
+    """Count steps that take three cycles each, until one value."""
+    out = torch.zeros(len(x), dtype=torch.int64)
+    for i in range(len(x)):
+        v = x[i]
+        steps = 0
+        while v != 1:
+            v = v // 2 if v % 2 == 0 else 3 * v + 1
+            steps += 1
+        out[i] = steps
+    return out
+
+
+def collatz_by_break(x: torch.Tensor):
+    """The same, left from within."""
+    out = torch.zeros(len(x), dtype=torch.int64)
+    for i in range(len(x)):
+        v = x[i]
+        steps = 0
+        for step in range(1000):
+            if v == 1:
+                break
+            v = v // 2 if v % 2 == 0 else 3 * v + 1
+            steps += 1
+        out[i] = steps
+    return out
+
+
+def least_factor(x: torch.Tensor):
+    """Search a value, by a condition of which a part is computed in statements."""
+    out = torch.zeros(len(x), dtype=torch.int64)
+    for i in range(len(x)):
+        p = 2
+        while p * p <= x[i] and x[i] % p != 0:
+            p += 1
+        out[i] = p
+    return out
+
+
+def common_divisor(x: torch.Tensor):
+    """Search a value by divisions, which wait for each other."""
+    out = torch.zeros(len(x), dtype=torch.int64)
+    for i in range(len(x)):
+        a = x[i]
+        b = 84
+        while b != 0:
+            a, b = b, a % b
+        out[i] = a
+    return out
+
+
+def halved(x: torch.Tensor):
+    """Shift until a limit: a cycle for each step."""
+    out = torch.zeros(len(x), dtype=torch.int64)
+    for i in range(len(x)):
+        v = x[i]
+        c = 0
+        while v > 0:
+            c += v & 1
+            v = v // 2
+        out[i] = c
+    return out
+
+
+def decay(x: torch.Tensor):
+    """Multiply until a limit: four cycles for each step."""
+    out = torch.zeros(len(x), dtype=torch.int64)
+    for i in range(len(x)):
+        v = x[i] * 1.0
+        c = 0
+        while v > 1.0:
+            v = v * 0.9
+            c += 1
+        out[i] = c
+    return out
+
+
+def series(x: torch.Tensor):
+    """Add terms up to a limit, by a long function of an element at one place."""
+    out = torch.zeros(len(x), dtype=torch.float64)
+    for i in range(len(x)):
+        s = 0.0
+        k = 0
+        term = 1.0
+        while term > 1e-6:
+            s += term
+            k += 1
+            term = math.exp(-k * (1.0 + x[i]))
+        out[i] = s
+    return out
+
+
+def walked(x: torch.Tensor):
+    """Follow links, by a long function: lanes would go their own ways through memory."""
+    out = torch.zeros(len(x), dtype=torch.float64)
+    for i in range(len(x)):
+        s = 0.0
+        at = i
+        while at > 0:
+            s += math.exp(x[at] * 1.0)
+            at = at // 2
+        out[i] = s
+    return out
+
+
+@pytest.mark.parametrize(
+    ("function", "lanes"),
+    [
+        (collatz, False),
+        (collatz_by_break, False),
+        (least_factor, False),
+        (common_divisor, True),
+        (halved, False),
+        (decay, True),
+        (series, True),
+        (walked, False),
+    ],
+)
+def test_loops_that_end_for_each_lane_alone(function, lanes):
+    x = memory([*range(1, 28)], INT64)
+    assert has_lanes(function, x) is lanes
+    agree(function, x, target=AVX512)
+
+
+def grey(a: torch.Tensor):
+    """Three elements that lie apart from those of the next iteration, and little arithmetic."""
+    out = torch.zeros(len(a), dtype=torch.float64)
+    for i in range(len(a)):
+        out[i] = 0.3 * a[i, 0] + 0.6 * a[i, 1] + 0.1 * a[i, 2]
+    return out
+
+
+def lengths(a: torch.Tensor):
+    """The same with a root and a division."""
+    out = torch.zeros(len(a), dtype=torch.float64)
+    for i in range(len(a)):
+        out[i] = 1.0 / math.sqrt(a[i, 0] * a[i, 0] + a[i, 1] * a[i, 1] + a[i, 2] * a[i, 2])
+    return out
+
+
+def rotated(a: torch.Tensor, c: float, s: float):
+    """Columns and rows: the first have no lanes."""
+    for t in range(3):
+        for k in range(a.shape[0]):
+            one = a[k, 0]
+            two = a[k, 1]
+            a[k, 0] = c * one - s * two
+            a[k, 1] = s * one + c * two
+
+
+def exchanged(x: torch.Tensor, j: int, k: int):
+    """Branches around elements that lie apart: a step of a sorting network."""
+    for i in range(len(x)):
+        partner = i ^ j
+        if partner > i:
+            up = (i & k) == 0
+            if (up and x[i] > x[partner]) or (not up and x[i] < x[partner]):
+                tmp = x[i]
+                x[i] = x[partner]
+                x[partner] = tmp
+
+
+def test_branches_around_elements_that_lie_apart():
+    x = memory([float(i * 7 % 16) for i in range(16)], FLOAT64)
+    assert not has_lanes(exchanged, x, 4, 8)
+    agree(exchanged, x, 4, 8, target=AVX512)
+
+
+@pytest.mark.parametrize(
+    ("function", "more", "lanes"), [(grey, (), False), (lengths, (), True), (rotated, (0.5, 0.25), False)]
+)
+def test_elements_that_lie_apart(function, more, lanes):
+    a = memory([[1.0 + i, 2.0, 0.5 * i] for i in range(19)], FLOAT64)
+    assert has_lanes(function, a, *more) is lanes
+    agree(function, a, *more, target=AVX512)
