@@ -9,16 +9,14 @@ import torch
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, FLOAT64, INT64
 from brickwork.ir.interpret import Memory, run_program
-from brickwork.ir.nodes import Launch, Local, Symbol
+from brickwork.ir.nodes import FLAT_ACCESS, For, Launch, Load, Local, Symbol, Tensor, TensorType
 from brickwork.ir.walk import substitute, walk
 from brickwork.transform.pipeline import schedule_kernel
-from brickwork.transform.schedule import panels
+from brickwork.transform.schedule import panel_loops, panels
 from brickwork.transform.schedule.panels import extreme
 from brickwork.transform.schedule.text import Names, UnreadableError
 from support.lowering import memory, nested, program_of
 from support.scheduling import AVX2, agree, scheduled
-
-Tensor = torch.Tensor
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +57,7 @@ def check(function, *arguments):
 # ---------------------------------------------------------------- orders and sizes
 
 
-def local_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
+def local_sum(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[1]
     assert b.shape[0] == p
@@ -73,7 +71,7 @@ def local_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-def ikj(a: Tensor, b: Tensor, y: Tensor) -> None:
+def ikj(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[1]
     assert b.shape[0] == p
@@ -85,7 +83,7 @@ def ikj(a: Tensor, b: Tensor, y: Tensor) -> None:
                 y[i, j] += a[i, k] * b[k, j]
 
 
-def kji(a: Tensor, b: Tensor, y: Tensor) -> None:
+def kji(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[1]
     assert b.shape[0] == p
@@ -97,7 +95,7 @@ def kji(a: Tensor, b: Tensor, y: Tensor) -> None:
                 y[i, j] += a[i, k] * b[k, j]
 
 
-def jik(a: Tensor, b: Tensor, y: Tensor) -> None:
+def jik(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[1]
     assert b.shape[0] == p
@@ -136,7 +134,7 @@ def test_sums_round_in_the_order_of_the_source():
 # ---------------------------------------------------------------- what is multiplied, before and after
 
 
-def transposed(a: Tensor, b: Tensor, y: Tensor) -> None:
+def transposed(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[0]
     assert b.shape[1] == p
@@ -150,7 +148,7 @@ def transposed(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-def rows_in_memory(a: Tensor, b: Tensor, y: Tensor) -> None:
+def rows_in_memory(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     p, n = a.shape
     m = b.shape[1]
     assert b.shape[0] == p
@@ -164,7 +162,7 @@ def rows_in_memory(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-def around(a: Tensor, b: Tensor, y: Tensor, bias: Tensor) -> None:
+def around(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor, bias: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[1]
     assert b.shape[0] == p
@@ -184,7 +182,7 @@ def around(a: Tensor, b: Tensor, y: Tensor, bias: Tensor) -> None:
                 y[i, j] = -t
 
 
-def gathered(a: Tensor, b: Tensor, y: Tensor, place: Tensor) -> None:
+def gathered(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor, place: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[1]
     assert y.shape[0] == n
@@ -206,7 +204,7 @@ def test_layouts_of_the_factors(n, m, p):
     check(around, grid(n, p), grid(p, m, 1), grid(n, m, 2), grid(m, n, 3))
 
 
-def batched(a: Tensor, b: Tensor, y: Tensor) -> None:
+def batched(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[1]
     assert p == 9
@@ -232,7 +230,7 @@ def test_accesses_that_are_checked_are_not_packed():
     agree(gathered, *arguments)
 
 
-def image(x: Tensor, w: Tensor, y: Tensor, h: int, v: int) -> None:
+def image(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, h: int, v: int) -> None:
     """Convolve channels (rows of x, an image of h x v each) with w, 3 x 2 each, without borders."""
     c = x.shape[0]
     o = w.shape[0]
@@ -247,7 +245,7 @@ def image(x: Tensor, w: Tensor, y: Tensor, h: int, v: int) -> None:
                 y[f, i * (v - 1) + j] = s
 
 
-def padded_image(x: Tensor, w: Tensor, y: Tensor, h: int, v: int) -> None:
+def padded_image(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, h: int, v: int) -> None:
     c = x.shape[0]
     o = w.shape[0]
     for f in range(o):
@@ -284,7 +282,7 @@ def test_no_product_with_what_a_condition_leaves_out():
 # ---------------------------------------------------------------- bounds that go with rows or columns
 
 
-def causal(w: Tensor, k: Tensor, y: Tensor) -> None:
+def causal(w: torch.Tensor, k: torch.Tensor, y: torch.Tensor) -> None:
     n, t = k.shape
     assert w.shape[1] == t
     assert y.shape[0] == n
@@ -297,7 +295,7 @@ def causal(w: Tensor, k: Tensor, y: Tensor) -> None:
             y[b, i] = s
 
 
-def band(a: Tensor, b: Tensor, y: Tensor) -> None:
+def band(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[1]
     for i in range(n):
@@ -308,7 +306,7 @@ def band(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-def falling(a: Tensor, b: Tensor, y: Tensor) -> None:
+def falling(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, p = a.shape
     m = b.shape[1]
     for i in range(n):
@@ -338,7 +336,7 @@ def test_no_product_with_what_is_beyond_a_bound():
     assert [math.isinf(row[0]) for row in rows] == [i + 4 > 8 for i in range(9)]
 
 
-def narrow(a: Tensor, b: Tensor, y: Tensor) -> None:
+def narrow(a: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> None:
     n, q = a.shape
     p, m = b.shape
     assert y.shape[0] == n
@@ -417,3 +415,32 @@ def test_small_products_are_not_packed(monkeypatch):
     (launch,) = [node for node in walk(program_of(local_sum, *squares(4))) if isinstance(node, Launch)]
     version = next(item for item in schedule_kernel(launch.kernel, AVX2).versions if item.name == "panels")
     assert len(version.conditions) == 3
+
+
+# ---------------------------------------------------------------- loops that run along memory as one
+
+
+BLOCK = TensorType(FLOAT32, 3, contiguous=True, unit_axis=2)
+WHOLE = Tensor("x", 1, BLOCK)
+PLACE = Symbol("place", 7, INT64)
+
+
+def in_a_row(tensor=WHOLE, start=0, stop=None, order=(I, J)):
+    """Return the element x[2, i, j] as it is read by the number of an iteration of i and j."""
+    node = Load(tensor=tensor, indices=(build.integer(2), *map(build.read, order)), access=0, dtype=FLOAT32)
+    first = For(index=I, start=build.integer(start), stop=build.integer(3), body=())
+    last = For(index=J, start=build.integer(0), stop=stop or build.size(tensor, 2), body=())
+    found = panel_loops._in_a_row(node, ((first, last), build.read(PLACE)))
+    return None if found == node else found
+
+
+def test_loops_over_whole_axes_are_one_run():
+    found = in_a_row()
+    assert (found.indices, found.access) == ((build.integer(2), build.integer(0), build.read(PLACE)), FLAT_ACCESS)
+
+
+def test_other_loops_are_no_run():
+    assert in_a_row(tensor=Tensor("x", 1, replace(BLOCK, contiguous=False))) is None
+    assert in_a_row(start=1) is None
+    assert in_a_row(stop=build.integer(4)) is None
+    assert in_a_row(order=(J, I)) is None
