@@ -27,7 +27,7 @@ from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.loop_order import Nest, best_order
 from brickwork.transform.schedule.schedule import Reorder
-from brickwork.transform.verbs.reorder import is_nest, reordered, unordered
+from brickwork.transform.verbs.reorder import heads_of, reordered, unordered
 
 
 def may_interchange(kernel: Kernel) -> bool:
@@ -56,7 +56,7 @@ def interchange(kernel: Kernel, analysis: Analysis, *, grid: bool) -> tuple[Kern
 @hazard
 def immovable(kernel: Kernel, analysis: Analysis, verb: Reorder) -> str | None:
     """Return why a nest of a kernel cannot be run in a user's order, if it cannot; `analysis` is of this kernel."""
-    heads = [node for node in statements(kernel.body) if isinstance(node, For) and is_nest(node, verb)]
+    heads = heads_of(kernel.body, verb)
     if not heads:
         return "these loops do not stand directly in one another, and in nothing else"
     facts = Facts(analysis.model, Solver(), analysis.bounds)

@@ -284,6 +284,11 @@ def _turn(verb: Verb) -> int:
             return 0
 
 
+def level_name(level: Level | None) -> str:
+    """Return what a level is called, or what stands in its place."""
+    return ATOMIC if level is None else level.value
+
+
 def spell(verb: Verb, name: Callable[[Symbol | Tensor], str]) -> str:
     """Return a verb as users write it (`text.py` reads it); `name` says what loops and tensors are called."""
     match verb:
@@ -299,7 +304,7 @@ def spell(verb: Verb, name: Callable[[Symbol | Tensor], str]) -> str:
             parts = [name(loop), factor, *(("jam",) if jam else ()), *((then,) if then else ())]
         case Rfactor(loop, level, size, tensor):
             last = (name(tensor),) if tensor is not None else (size,) if size else ()
-            parts = [name(loop), ATOMIC if level is None else level.value, *last]
+            parts = [name(loop), level_name(level), *last]
         case Contract(_, rows, columns, depth, height, width, staged, down, across) as verb:
             parts = [" x ".join(map(name, group)) for group in (rows, columns)]
             parts += [name(depth), f"{height} x {width} x {staged}" + (f" x {down} x {across}" if down else "")]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from brickwork.analysis.verdicts import LoopVerdict
 from brickwork.ir.nodes import Block, For, Role, Statement, Symbol
 from brickwork.ir.walk import rewrite_statements
 from brickwork.legality import hazard
-from brickwork.transform.schedule.schedule import LANES_LIMIT, Bind, Level
+from brickwork.transform.schedule.schedule import LANES_LIMIT, Bind, Level, level_name
 from brickwork.transform.verbs.context import Context
 from brickwork.transform.verbs.places import Place, places
 
@@ -45,10 +46,9 @@ def refusal(block: Block, verb: Bind, context: Context) -> str | None:
     """Return why a loop of a processor cannot be bound to a level, if it cannot."""
     verdict = context.verdict(verb.loop)
     if verdict.reductions:
-        names = " and ".join(f"'{item.symbol.name}'" for item in verdict.reductions if item.along is None)
-        return f"it accumulates {names}: write rfactor({verb.loop.name}, {verb.level.value}, ...)"
+        return f"it accumulates {_sums(verdict)}: write rfactor({verb.loop.name}, {verb.level.value}, ...)"
     if not verdict.independent:
-        return f"its iterations depend on one another: {verdict.conflict.sentence if verdict.conflict else ''}"
+        return in_the_way(verdict)
     factored = context.schedule.updates(verb.loop)
     if open_updates := [tensor for tensor in verdict.updates if tensor not in factored]:
         name = open_updates[0].name
@@ -58,17 +58,29 @@ def refusal(block: Block, verb: Bind, context: Context) -> str | None:
     return misplaced(block, verb.loop, verb.level, verb.width)
 
 
+def _sums(verdict: LoopVerdict) -> str:
+    return " and ".join(f"'{item.symbol.name}'" for item in verdict.reductions if item.along is None)
+
+
+def in_the_way(verdict: LoopVerdict) -> str:
+    """Return what keeps the iterations of a loop in order, in words."""
+    return (
+        f"its iterations depend on one another: {verdict.conflict.sentence if verdict.conflict else 'it accumulates'}"
+    )
+
+
 @hazard
-def misplaced(block: Block, loop: Symbol, level: Level, width: int) -> str | None:
+def misplaced(block: Block, loop: Symbol, level: Level | None, width: int) -> str | None:
     """Return why a loop cannot run at a level where it stands, if it cannot."""
     if level not in {Level.POOL, Level.LANE}:
-        return f"a processor has no level '{level.value}': write pool or lane"
+        return f"a processor has no level '{level_name(level)}': write pool or lane"
     found = [*places(block, loop)]
     if not found:
         return GONE
-    if any(place.loop.role is not Role.SEQUENTIAL for place in found):
+    first = found[0].loop  # Its versions have what verbs have done in common.
+    if first.role is not Role.SEQUENTIAL:
         return "it is bound already"
-    if any(place.loop.unrolled > 1 for place in found):
+    if first.unrolled > 1:
         return "its iterations are written out one after the other"
     if level is Level.LANE:
         if width > LANES_LIMIT or width & (width - 1):

@@ -20,7 +20,6 @@ from brickwork.ir.walk import rewrite, rewrite_statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.transform.schedule.schedule import Fuse
-from brickwork.transform.verbs.bind import GONE
 from brickwork.transform.verbs.context import Context
 from brickwork.transform.verbs.places import places
 
@@ -48,8 +47,6 @@ class Flat:
 def refusal(block: Block, verb: Fuse, context: Context) -> str | None:
     """Return why a nest cannot be run as one loop, if it cannot."""
     found = [*places(block, verb.loop)]
-    if not found:
-        return GONE
     nest = (verb.loop, *verb.inner)
     if any(node.role is not Role.SEQUENTIAL for place in found for node in (place.loop, *place.inside)):
         return "a loop of the nest is bound already: fuse it before"

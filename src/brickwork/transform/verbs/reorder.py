@@ -22,16 +22,14 @@ def reordered(statement: Statement, verb: Reorder) -> Statement:
 
 
 @hazard
-def refusal(block: Block, verb: Reorder, context: Context) -> str | None:
-    """Return why loops cannot change places after the program was analysed: as independent loops always may.
+def refusal(block: Block, verb: Reorder, context: Context) -> str | None:  # noqa: ARG001  # as of all verbs
+    """Return why independent loops cannot change places, if they cannot.
 
-    Where one of a nest is not, `interchange.py` asks before.
+    Where a loop of a nest is not independent, `interchange.immovable` is asked before the program is analysed.
     """
-    heads = [node for node in statements(block) if isinstance(node, For) and is_nest(node, verb)]
+    heads = heads_of(block, verb)
     if not heads:
         return "these loops do not stand directly in one another, and in nothing else"
-    if any(not context.verdict(index).independent or context.verdict(index).reductions for index in verb.order):
-        return "a loop of the nest is not independent"
     return next((why for head in heads if (why := unordered(head, verb.order))), None)
 
 
@@ -46,6 +44,11 @@ def unordered(head: For, order: tuple[Symbol, ...]) -> str | None:
             if later in read_symbols((nest[index].start, nest[index].stop)):
                 return f"the bounds of '{index.name}' need '{later.name}', which must stand around it"
     return None
+
+
+def heads_of(block: Block, verb: Reorder) -> list[For]:
+    """Return the outermost loops of the perfect nests of just these loops."""
+    return [node for node in statements(block) if isinstance(node, For) and is_nest(node, verb)]
 
 
 def is_nest(loop: For, verb: Reorder) -> bool:

@@ -15,11 +15,11 @@ from brickwork.analysis.atomic_updates import with_updates
 from brickwork.analysis.verdicts import LoopVerdict
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Assign, Block, For, Role, Statement, Symbol, Tensor
+from brickwork.ir.nodes import Assign, Block, For, Role, Statement, Symbol
 from brickwork.ir.walk import rewrite_statements
 from brickwork.legality import hazard
 from brickwork.transform.schedule.schedule import Level, Rfactor, chunk_of
-from brickwork.transform.verbs.bind import bound, misplaced
+from brickwork.transform.verbs.bind import bound, in_the_way, misplaced
 from brickwork.transform.verbs.context import Context
 from brickwork.transform.verbs.places import places
 from brickwork.transform.verbs.split import chunks
@@ -48,15 +48,11 @@ def refusal(block: Block, verb: Rfactor, context: Context) -> str | None:
     """Return why a processor cannot make partial results of what a loop accumulates, if it cannot."""
     verdict = context.verdict(verb.loop)
     if verb.tensor is not None:
-        return _not_updated(verb, verb.tensor, verdict)
+        return _not_updated(verb, verdict)
     if not verdict.independent:
-        return f"its iterations depend on one another: {verdict.conflict.sentence if verdict.conflict else ''}"
+        return in_the_way(verdict)
     if not verdict.reductions:
-        return (
-            f"it accumulates nothing: write bind({verb.loop.name}, {verb.level.value if verb.level else 'pool'}, ...)"
-        )
-    if verb.level is None:
-        return "a variable cannot be updated atomically, only elements of a tensor"
+        return f"it accumulates nothing: write bind({verb.loop.name}, ...)"
     if why := misplaced(block, verb.loop, verb.level, verb.size):
         return why
     if verb.level is Level.POOL and any(places(block, chunk_of(verb.loop))):
@@ -65,10 +61,10 @@ def refusal(block: Block, verb: Rfactor, context: Context) -> str | None:
 
 
 @hazard
-def _not_updated(verb: Rfactor, tensor: Tensor, verdict: LoopVerdict) -> str | None:
+def _not_updated(verb: Rfactor, verdict: LoopVerdict) -> str | None:
     """Return why updates of a tensor cannot be made indivisible, or go to copies of it."""
-    if tensor not in verdict.updates:
-        return f"its iterations do not only update '{tensor.name}' where they may meet"
+    if verb.tensor not in verdict.updates:
+        return "its iterations do not only update elements of this tensor where they may meet"
     if verb.level is None:
         return None if verdict.independent else "a processor updates atomically in loops that are claimed (bw.prange)"
     if verdict.independent:

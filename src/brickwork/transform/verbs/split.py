@@ -39,7 +39,7 @@ def refusal(block: Block, verb: Split, context: Context) -> str | None:
     found = [*places(block, verb.loop)]
     if not found:
         return GONE
-    if any(place.loop.role is not Role.SEQUENTIAL for place in found):
+    if found[0].loop.role is not Role.SEQUENTIAL:
         return "it is bound already: split it before"
     if verb.loop not in context.analysis.loops or any(places(block, chunk_of(verb.loop))):
         return "it is split already, and a loop is split once"
@@ -49,8 +49,8 @@ def refusal(block: Block, verb: Split, context: Context) -> str | None:
     data = any(isinstance(atom, UnknownAtom) for end in (around.start, around.stop) for atom in end.atoms())
     if data and not context.verdict(verb.loop).independent:
         return "its iterations are in order, and it begins or ends where data say: its length may be no 64-bit integer"
-    if verb.scaled is not None and not (context.schedule.split(verb.scaled) and any(places(block, verb.scaled))):
-        return f"'{verb.scaled.name}' is not split after it"
+    if verb.scaled is not None and context.schedule.split(verb.scaled) is None:
+        return f"'{verb.scaled.name}' is not split"
     return None
 
 

@@ -17,7 +17,7 @@ from brickwork.ir.nodes import Block, Break, Continue, For, Node, Role, Statemen
 from brickwork.ir.walk import read_symbols, rewrite, rewrite_statements, statements
 from brickwork.legality import hazard, legality
 from brickwork.transform.schedule.schedule import LANES_LIMIT, Bind, Level, Unroll
-from brickwork.transform.verbs.bind import GONE
+from brickwork.transform.verbs.bind import GONE, in_the_way
 from brickwork.transform.verbs.context import Context
 from brickwork.transform.verbs.places import Place, places
 from brickwork.transform.verbs.unroll_jam import may_jam, unroll_jam
@@ -59,11 +59,10 @@ def refusal(block: Block, verb: Unroll, context: Context) -> str | None:
         return f"of fewer than {verb.factor} iterations that are left over, {verb.then} cannot run together"
     verdict = context.verdict(verb.loop)
     if not verdict.independent or verdict.reductions:
-        why = verdict.conflict.sentence if verdict.conflict else "it accumulates"
-        return f"its iterations depend on one another, and keep their order: {why}"
-    if not all(may_jam(place.loop.body) for place in found):
+        return in_the_way(verdict)
+    if not may_jam(tuple(statement for place in found for statement in place.loop.body)):
         return "an iteration may fail or end early, or has a list of its own"
-    if any(place.loop.role is Role.VECTOR for place in found):
+    if found[0].loop.role is Role.VECTOR:
         return "it runs in lanes"
     return None
 
