@@ -14,8 +14,9 @@ from dataclasses import replace
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import load
-from brickwork.frontend.lowering_state import State
-from brickwork.frontend.typing import Operand, Value, View, with_parts
+from brickwork.frontend.lowering_state import State, describe
+from brickwork.frontend.rules import unsupported
+from brickwork.frontend.typing import Operand, Row, Value, View, with_parts
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Expression
 
@@ -27,6 +28,9 @@ def settle(state: State, found: Operand, loc: Location) -> Operand:
             return replace(found, expression=state.fix(found.expression))
         case View() if found.is_element:
             return settle(state, load(state, found, loc), loc)
+        case Row():
+            advice = "store it, reduce it with `.sum()` and the like, or run over it, where it is taken"
+            raise unsupported(f"{describe(found)}, as a value of its own", loc, advice)
         case View():
             return View(found.tensor, tuple(state.fix(item, "index") for item in found.indices), found.indexed)
         case _:
@@ -44,6 +48,11 @@ def kept(state: State, item: Operand, position: int, loc: Location) -> Operand:
             return kept_place(state, item, position)
         case Value():
             return kept_value(state, item, position)
+        case Row():
+            if effects(state.block[position:]).stores:
+                message = "what is beside a part of a tensor stores into tensors"
+                raise unsupported(message, loc, "give that a line of its own before")
+            return item
         case _:
             return with_parts(item, lambda one: kept(state, one, position, loc))
 

@@ -15,7 +15,7 @@ from brickwork.frontend.calls import call
 from brickwork.frontend.captured_operands import captured_operand
 from brickwork.frontend.comparisons import link
 from brickwork.frontend.environment import MISSING, constant_items, helper, intrinsic, resolve
-from brickwork.frontend.evaluation_order import kept
+from brickwork.frontend.evaluation_order import kept, kept_place
 from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.indexing import advice_for, attribute, index, load, method, scalar
 from brickwork.frontend.list_forms import is_list
@@ -33,6 +33,8 @@ from brickwork.frontend.parts import (
 )
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
+from brickwork.frontend.row_forms import REDUCED, is_sliced, slices_of
+from brickwork.frontend.rows import Bounds, as_row, combined, row_of, slab_of
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
 from brickwork.frontend.tuple_indexing import looked_up, pick
 from brickwork.frontend.typing import (
@@ -42,6 +44,7 @@ from brickwork.frontend.typing import (
     Opaque,
     Operand,
     Record,
+    Row,
     Value,
     View,
     is_none,
@@ -176,6 +179,9 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
         return table
     owner = operand(state, frame, node.value)
     position = len(state.block)
+    if isinstance(owner, View) and owner.tensor not in state.lists and is_sliced(node):
+        bounds = slice_operands(state, frame, node)
+        return row_of(state, slab_of(state, kept_place(state, owner, position), bounds, loc), loc)
     indices = index_operands(state, frame, node)
     owner = kept(state, owner, position, loc)
     if isinstance(owner, View):
@@ -231,8 +237,35 @@ def _binary(state: State, frame: Frame, node: ast.BinOp, loc: Location) -> Opera
     name = BINARY.get(type(node.op), "matmul")
     if any(isinstance(side, Record) for side in sides) or name == "matmul":
         return binary_operand(state, frame, name, sides, node)
+    if is_of_rows(state, sides):
+        return combined(state, sides, lambda pair: binary(state, name, pair[0], pair[1], loc), loc)
     left, right = scalar(state, sides[0], frame.loc(node.left)), scalar(state, sides[1], frame.loc(node.right))
     return binary(state, name, left, right, loc)
+
+
+def is_of_rows(state: State, sides: Sequence[Operand]) -> bool:
+    """Return whether an operator has a slice among its operands, or a tensor with axes left."""
+    return any(
+        isinstance(side, Row) or (isinstance(side, View) and side.rank > 0 and side.tensor not in state.lists)
+        for side in sides
+    )
+
+
+def slice_operands(state: State, frame: Frame, node: ast.Subscript) -> list[Operand | Bounds]:
+    """Return the indices of `x[i, a:b]`, with the bounds of each slice."""
+    parts = slices_of(node)
+    for part in parts:
+        if isinstance(part, ast.Slice) and part.step is not None:
+            raise error("BW003", "a slice with a step is not part of the language", frame.loc(part), "write a loop")
+        if isinstance(part, ast.Constant) and part.value is ...:
+            raise error("BW003", "`...` is no index here", frame.loc(part), "write `:` for each dimension")
+    nodes = [part for part in parts if not isinstance(part, ast.Slice)]
+    nodes += [item for part in parts if isinstance(part, ast.Slice) for item in (part.lower, part.upper) if item]
+    known = dict(zip(map(id, nodes), operands(state, frame, nodes), strict=True))
+    return [
+        (known.get(id(part.lower)), known.get(id(part.upper))) if isinstance(part, ast.Slice) else known[id(part)]
+        for part in parts
+    ]
 
 
 def _unary(state: State, frame: Frame, node: ast.UnaryOp, loc: Location) -> Operand:
@@ -245,6 +278,8 @@ def _unary(state: State, frame: Frame, node: ast.UnaryOp, loc: Location) -> Oper
         if result is None:
             raise error("BW101", f"{describe(found)} has no `{name}`", loc, f"define it in `{found.kind.__name__}`")
         return result
+    if is_of_rows(state, [found]):
+        return combined(state, [found], lambda one: unary(state, node.op, one[0], loc), loc)
     return unary(state, node.op, scalar(state, found, frame.loc(node.operand)), loc)
 
 
@@ -421,6 +456,9 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         formula = METHODS.get(node.func.attr)
         if formula is not None and (isinstance(owner, Value) or (isinstance(owner, View) and owner.is_element)):
             return call_formula(state, frame, formula, (scalar(state, owner, loc),), node)
+        is_row = is_of_rows(state, [owner]) and node.func.attr in REDUCED and not node.args and not node.keywords
+        if is_row:
+            return _reduced(state, frame, node, node.func, owner)
         if isinstance(owner, View):
             return method(state, owner, node.func.attr, [operand(state, frame, item) for item in node.args], loc)
     value_called = _called_value(state, frame, node.func, found)
@@ -434,7 +472,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     if name in FOLDED and len(node.args) != 2 and not any(isinstance(item, ast.Starred) for item in node.args):
         return call_folded(state, frame, node, FOLDED[name])
     arguments, keywords = _given(state, frame, node, named=helper(found) is not None or name == "dataclasses.replace")
-    if len(arguments) == 1 and isinstance(arguments[0], View) and arguments[0].rank and name in REDUCTIONS:
+    if len(arguments) == 1 and is_rows(arguments[0]) and name in REDUCTIONS:
         return state.reduce(state, frame, over_items(node), REDUCTIONS[name])
     if name == "builtins.pow" and len(arguments) == 3:
         return call_formula(state, frame, POWER_MODULO, arguments, node)
@@ -451,6 +489,25 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     if source in state.calls:
         raise error("BW004", f"`{source.name}` calls itself", loc, "write a loop instead of the recursion")
     return state.inline(state, source, Arguments(arguments, keywords, node), frame)
+
+
+def is_rows(found: Operand) -> bool:
+    """Return whether an operand is a tensor with axes left, or a slice."""
+    return isinstance(found, Row) or (isinstance(found, View) and found.rank > 0)
+
+
+def _reduced(state: State, frame: Frame, node: ast.Call, function: ast.Attribute, owner: Operand) -> Operand:
+    """Return `row.sum()` and the like."""
+    loc = frame.loc(node)
+    row = as_row(state, owner, loc)
+    if row is None or len(row.sizes) != 1:
+        raise error("BW102", f"`{function.attr}` of {describe(owner)}", loc, "write a loop over its rows")
+    name = "sum" if function.attr == "mean" else function.attr
+    made = ast.copy_location(ast.Call(function, [function.value], []), node)
+    found = state.reduce(state, frame, over_items(made), name)
+    if function.attr != "mean":
+        return found
+    return binary(state, "truediv", scalar(state, found, loc), Value(row.sizes[0], weak=True), loc)
 
 
 def _given(

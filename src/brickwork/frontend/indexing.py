@@ -11,7 +11,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.lowering_state import State, describe, dimensions
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Absent, ElementType, Items, Nothing, Opaque, Operand, Value, View
+from brickwork.frontend.typing import Absent, ElementType, Items, Nothing, Opaque, Operand, Row, Value, View
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, select, size
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import Constant, Expression, Load
@@ -32,6 +32,9 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
         read = f"`{name}` has {dimensions(rank)}, but is read with {_indices(len(operand.indices))}"
         message = read if operand.indices else f"`{name}` is a tensor here, not an element"
         raise error("BW102", message, loc, advice)
+    if isinstance(operand, Row):
+        advice = "write an index for each dimension, or store into a part of that size, such as `out[i, :]`"
+        raise error("BW102", f"a number is needed here, not {describe(operand)}", loc, advice)
     raise error("BW101", f"a number is needed here, not {describe(operand)}", loc, advice_for(operand))
 
 

@@ -18,9 +18,10 @@ from brickwork.frontend.expressions import operand, operands
 from brickwork.frontend.indexing import advice_for, scalar, size_of
 from brickwork.frontend.lowering_state import Frame, State, describe
 from brickwork.frontend.parts import items_of
+from brickwork.frontend.rows import item_of_row
 from brickwork.frontend.rules import error
 from brickwork.frontend.tuple_indexing import choose
-from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.frontend.typing import Items, Operand, Row, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, select, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, FailureKind
@@ -44,6 +45,13 @@ class Elements:
     """A tensor along its first axis: elements of one of rank 1, else rows."""
 
     view: View
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """A slice of a tensor, or what is computed of such, along its first axis."""
+
+    row: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ class Backward:
     inner: Iterable
 
 
-Iterable: TypeAlias = Range | Elements | Listed | Enumerated | Zipped | Backward
+Iterable: TypeAlias = Range | Elements | Rows | Listed | Enumerated | Zipped | Backward
 
 
 def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
@@ -107,7 +115,10 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
                 raise error("BW008", message, loc, "write `range` here")
             case _:
                 pass
-    found = settle(state, items_of(state, frame, operand(state, frame, node), node), frame.loc(node))
+    found = items_of(state, frame, operand(state, frame, node), node)
+    if isinstance(found, Row):
+        return Rows(found)
+    found = settle(state, found, loc)
     if isinstance(found, Items):
         return Listed(found.items)
     if isinstance(found, View) and not found.is_element and found.rank:
@@ -160,7 +171,7 @@ def _backward(inner: Iterable, loc: Location) -> Iterable:
             return inner.inner
         case Enumerated() | Zipped():
             raise error("BW008", "`reversed` takes a range, a tensor or a tuple", loc, "reverse what is inside")
-        case Elements():
+        case Elements() | Rows():
             return Backward(inner)
 
 
@@ -214,6 +225,8 @@ def trips(found: Iterable, loc: Location) -> Expression:
             return range_trips(found, loc)
         case Elements():
             return size_of(found.view, 0, loc).expression
+        case Rows():
+            return found.row.sizes[0]
         case Listed():
             return integer(len(found.items), loc)
         case Enumerated() | Backward():
@@ -239,6 +252,8 @@ def item(state: State, found: Iterable, position: Expression, loc: Location) -> 
             return Value(value, weak=True)
         case Elements():
             return View(found.view.tensor, (*found.view.indices, position), indexed=True)
+        case Rows():
+            return item_of_row(found.row, position)
         case Listed():
             return choose(state, found.items, position, loc)
         case Enumerated():

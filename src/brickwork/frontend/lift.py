@@ -14,6 +14,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import ALLOCATIONS, DRAWS, MISSING, NEW_METHODS, helper, intrinsic, resolve
 from brickwork.frontend.loop_heads import is_iterable, jumps, sources
 from brickwork.frontend.ranks import indexed, least_ranks
+from brickwork.frontend.row_forms import row_slices
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction, rebound_names
 from brickwork.frontend.stores import root
@@ -71,6 +72,8 @@ class Splitter:
     ) -> None:
         """Begin with the parameters that are tensors, those that are lists of tensors, and the lists of numbers."""
         self.values = values
+        self.row_slices = row_slices(source.node, source.captured, source.local)
+        """The slices, and the calls that reduce rows, that are compiled."""
         self.source = source
         self.local = source.local
         self.rebound = rebound_names(source.node)
@@ -137,7 +140,7 @@ class Splitter:
         """Return whether `x[i]` is an element or a row: of a tensor, or of a tensor in a list."""
         name = root(node)
         inside = name in self.lists and isinstance(node.value, ast.Subscript)
-        return (name in self.tensors or inside) and not has_slice(node)
+        return (name in self.tensors or inside) and (not has_slice(node) or id(node) in self.row_slices)
 
     def computes_whole(self, node: ast.stmt) -> bool:
         """Return whether a statement computes with a tensor as a whole, as `x * 2` does."""
@@ -384,6 +387,8 @@ class Splitter:
         known = self.tensors | self.lists
         for item in all_nodes(node):
             line = getattr(item, "lineno", 0)
+            if id(item) in self.row_slices:
+                continue
             if isinstance(item, ast.Subscript) and root(item) in self.tensors and has_slice(item):
                 yield f"line {line} takes a slice of a tensor"
             if isinstance(item, ast.Attribute) and item.attr in VIEW_ATTRIBUTES and root(item.value) in known:

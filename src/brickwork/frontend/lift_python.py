@@ -122,6 +122,8 @@ class PythonSplitter(Splitter):
         return any(self._needs_python(item) for item in ast.walk(node))
 
     def _needs_python(self, item: ast.AST) -> bool:
+        if id(item) in self.row_slices:
+            return False
         match item:
             case ast.Return():
                 return True

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.indexing import list_name, load, size_of
-from brickwork.frontend.lists import emit_loop
 from brickwork.frontend.lowering_state import Binding, Frame, ListDemanded, State, Together
+from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Items, Operand, Value, View, parts_of
 from brickwork.ir.build import apply, cast, read

@@ -21,12 +21,13 @@ from brickwork.frontend.iterables import Iterable, Listed, is_listed, item, iter
 from brickwork.frontend.list_forms import copied, is_list, repeated, wrapped
 from brickwork.frontend.loops import UNROLLED, AssignTarget, Loop, bind_target, lower_loop
 from brickwork.frontend.lowering_state import Frame, Key, ListArray, LoopLevel, State, describe
+from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Items, Operand, Value, View, numbers_of
-from brickwork.ir.build import add, apply, cast, integer, mul, read
+from brickwork.ir.build import add, apply, cast, integer, mul
 from brickwork.ir.dtypes import BOOL, INT64
-from brickwork.ir.nodes import Constant, Expression, For, Local, Statement, Store, Tensor, TensorType
+from brickwork.ir.nodes import Constant, Expression, Local, Statement, Store, Tensor, TensorType
 from brickwork.records import dataclass
 
 SHORT = 16
@@ -355,16 +356,3 @@ def _same(items: Sequence[Operand]) -> Operand | None:
     first = items[0] if len(items) > 1 and all(item == items[0] for item in items) else None
     known = first is not None and all(isinstance(item.expression, Constant) for item in numbers_of(first))
     return first if known else None
-
-
-def emit_loop(state: State, count: Expression, body: Callable[[Expression], None], loc: Location) -> None:
-    """Emit a loop of `count` iterations that no user's name stands for."""
-    index = state.symbol("item", INT64)
-    state.invariant.add(index)
-    turn = read(index, loc)
-    state.nonnegative.add(turn)
-    block: list[Statement] = []
-    stop = state.fix(count, "length")
-    with state.into(block):
-        body(turn)
-    state.emit(For(index=index, start=integer(0, loc), stop=stop, body=tuple(block), loc=loc))

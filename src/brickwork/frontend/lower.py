@@ -58,7 +58,7 @@ from brickwork.ir.walk import assigned_symbols, free_symbols, free_tensors, is_a
 
 PASSES = 64
 """More than any chain of widenings is long."""
-PYTHON_ERRORS = (IndexError, TypeError, ValueError)
+PYTHON_ERRORS = (IndexError, RuntimeError, TypeError, ValueError)
 """What Python raises where a function is run with tensors of wrong ranks."""
 
 

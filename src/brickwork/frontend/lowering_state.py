@@ -31,6 +31,7 @@ from brickwork.frontend.typing import (
     Opaque,
     Operand,
     Record,
+    Row,
     Value,
     ValueType,
     View,
@@ -454,6 +455,8 @@ def describe(operand: Operand | None) -> str:
             return "None"
         case Opaque():
             return "a device" if operand.what == "device" else operand.what
+        case Row():
+            return f"a part of a tensor, with {dimensions(len(operand.sizes))}"
         case Record():
             return f"{'an' if operand.kind.__name__[:1] in 'AEIOUaeiou' else 'a'} `{operand.kind.__name__}`"
         case _:

@@ -52,19 +52,19 @@ def python_function(definition: Definition) -> Callable[..., Any]:
         key, generator = given.get("key"), given.get("generator")
         execution = Execution(source.name, helpers, sites, key, generator, definition.values, definition.helpers)
         arguments, named = _with_defaults(definition, arguments, named)
-        try:
-            returned = body(execution, *arguments, **named)
-        except PYTHON_ERRORS:
-            refuse_wrong_ranks(definition, arguments, named)
-            raise
-        if isinstance(returned, list | tuple):
-            check_results(source, cast("Sequence[object]", returned), definition.results)
 
         def types() -> list[DType]:
             rest = (named[item.name] for item in definition.parameters[len(arguments) :])
             return _result_types(definition, [*arguments, *rest])
 
-        return finish(returned, given.get("out"), types)
+        try:
+            returned = body(execution, *arguments, **named)
+            if isinstance(returned, list | tuple):
+                check_results(source, cast("Sequence[object]", returned), definition.results)
+            return finish(returned, given.get("out"), types)
+        except PYTHON_ERRORS:
+            refuse_wrong_ranks(definition, arguments, named)
+            raise
 
     declared = {item.name for item in definition.parameters}
     run.__name__ = run.__qualname__ = source.name

@@ -10,6 +10,7 @@ import sys
 import types
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 from brickwork.frontend import reference_scalar as numbers
@@ -17,8 +18,17 @@ from brickwork.frontend.environment import DRAWS, helper, intrinsic, is_tensor
 from brickwork.frontend.given_numbers import fits, overflow_text
 from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS, Path, Place
 from brickwork.frontend.reference_loops import Nest, Turns, backward, counted, joined, turns_of
+from brickwork.frontend.reference_rows import (
+    Reduction,
+    RowPlace,
+    as_row,
+    combined,
+    plain_indices,
+    slices_in,
+)
 from brickwork.frontend.reference_scalar import Scalar, convert, dtype_of, is_scalar, result, scalar
 from brickwork.frontend.reference_values import NOTHING, ReferenceValues
+from brickwork.frontend.row_forms import REDUCED
 from brickwork.frontend.rules import REDUCTIONS
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.value_methods import NO_VALUES, Values
@@ -162,6 +172,9 @@ class Execution:
             found = self._values.binary(name, left, right, stored=stored)
             if found is not NOTHING:
                 return found
+        row = combined(partial(numbers.binary, name), left, right)
+        if row is not None:
+            return row
         if isinstance(left, list | tuple) or isinstance(right, list | tuple):
             one, other = cast("Any", left), cast("Any", right)
             return one * other if name == "mul" else one + other
@@ -171,7 +184,8 @@ class Execution:
         """Return a unary operator applied."""
         if self._values.has(operand):
             return self._values.special(operand, {"neg": "__neg__", "pos": "__pos__", "bit_not": "__invert__"}[name])
-        return numbers.unary(name, operand)
+        row = combined(partial(numbers.unary, name), operand)
+        return numbers.unary(name, operand) if row is None else row
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
         """Return a comparison."""
@@ -208,15 +222,33 @@ class Execution:
         if not is_tensor(owner):
             found = self._values.special(owner, "__getitem__", indices)
             return owner[indices] if found is NOTHING else found
+        if slices_in(indices):
+            return as_row(owner[plain_indices(indices)])
         found = _indices(owner, indices, name)
         return _element(owner, found) if len(found) == owner.ndim else owner[found]
 
-    def place(self, owner: Any, indices: Any, name: str) -> Element | Part:
+    def place(self, owner: Any, indices: Any, name: str) -> Element | Part | RowPlace:
         """Return an element to store into."""
+        if self._is_part(owner, indices, name):
+            return self._row_place(owner, indices, name)
         return Part(self, owner, indices) if self._values.has(owner) else Element(owner, indices, name)
 
-    def held(self, owner: Any, indices: Any, name: str) -> Held | Part:
+    def _is_part(self, owner: Any, indices: Any, name: str) -> bool:
+        """Return whether indices leave axes of a tensor."""
+        return is_tensor(owner) and (slices_in(indices) or len(_indices(owner, indices, name)) < owner.ndim)
+
+    def _row_place(self, owner: Any, indices: Any, name: str) -> RowPlace:
+        found = plain_indices(indices) if slices_in(indices) else _indices(owner, indices, name)
+
+        def store(part: Any, place: tuple[int, ...], value: Any) -> None:
+            Element(part, place, name)[0] = value
+
+        return RowPlace(owner[found], store, self.binary)
+
+    def held(self, owner: Any, indices: Any, name: str) -> Held | Part | RowPlace:
         """Return an element to update."""
+        if self._is_part(owner, indices, name):
+            return self._row_place(owner, indices, name)
         return Part(self, owner, indices) if self._values.has(owner) else Held(owner, indices, name, self.binary)
 
     def attribute(self, owner: Any, name: str) -> Any:
@@ -259,6 +291,9 @@ class Execution:
                 return self._inner(function.__func__, owner, *arguments, **named)
         if self._values.has(function):
             return self._values.special(function, "__call__", *arguments)
+        reduced = self._reduction(function, owner)
+        if reduced is not None and not arguments:
+            return self._reduced(reduced)
         if name is not None:
             found = self._values.builtin(name, arguments, named)
             if found is not NOTHING:
@@ -292,6 +327,20 @@ class Execution:
     def _inner(self, function: types.FunctionType, /, *arguments: Any, **named: Any) -> Any:
         """Run a rewritten function."""
         return self._helpers[function](self, *arguments, **named)
+
+    def _reduction(self, function: Any, owner: Any) -> Reduction | None:
+        """Return what `x[i].sum` reduces, be it a row or a part of a tensor."""
+        if isinstance(function, Reduction):
+            return function
+        called = getattr(function, "__name__", "")
+        row = as_row(owner) if is_tensor(owner) and called in REDUCED else None
+        return None if row is None or len(row.sizes) != 1 else Reduction(row, called)
+
+    def _reduced(self, reduction: Reduction) -> Any:
+        name = "sum" if reduction.name == "mean" else reduction.name
+        ruled = numbers.known("math.prod" if name == "prod" else f"builtins.{name}")
+        found = ruled(iter(reduction.row)) if ruled is not None else None
+        return found if reduction.name != "mean" else numbers.binary("truediv", found, len(reduction.row))
 
     def _sum(self, items: Any, start: Any = 0) -> Any:
         for item in items:

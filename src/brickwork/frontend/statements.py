@@ -16,7 +16,9 @@ from brickwork.frontend.expressions import (
     call_operand,
     condition,
     index_operands,
+    is_of_rows,
     operand,
+    slice_operands,
     value,
 )
 from brickwork.frontend.given_numbers import as_given, refuse_overflow
@@ -38,12 +40,15 @@ from brickwork.frontend.lowering_state import (
     describe,
 )
 from brickwork.frontend.parts import as_record, binary_operand, item_of, items_of, store_item
+from brickwork.frontend.row_forms import is_sliced
+from brickwork.frontend.rows import combined, row_of, slab_of, store_row
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
 from brickwork.frontend.tensor_rebinding import is_whole, restore
 from brickwork.frontend.typing import (
     Items,
     Operand,
     Record,
+    Slab,
     Value,
     View,
     form_of,
@@ -161,12 +166,14 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
             store_item(state, frame, owner, target, indices, kept(state, found, position, loc))
         case ast.Subscript():
             position = len(state.block)
-            place = _place(state, frame, target)
+            place = _part(state, frame, target)
             found = kept(state, found, position, loc)
-            if place.rank and place.tensor in state.lists:
+            if isinstance(place, Slab):
+                store_row(state, place, found, store, loc)
+            elif place.rank:
                 store_rows(state, [(place, found)], loc)
             else:
-                store(state, _element(place, loc), scalar(state, found, loc), loc)
+                store(state, place, scalar(state, found, loc), loc)
         case ast.Tuple() | ast.List():
             found = items_of(state, frame, found, target)
             if not isinstance(found, Items):
@@ -324,6 +331,18 @@ def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) 
     frame.bindings[name] = found
 
 
+def _part(state: State, frame: Frame, target: ast.Subscript) -> View | Slab:
+    """Return what is stored into: an element, a row of a list, or a part of a tensor."""
+    loc = frame.loc(target)
+    if is_sliced(target):
+        owner, position = _owner(state, frame, target.value), len(state.block)
+        if isinstance(owner, View) and owner.tensor not in state.lists:
+            bounds = slice_operands(state, frame, target)
+            return slab_of(state, kept_place(state, owner, position), bounds, loc)
+    place = _place(state, frame, target)
+    return place if not place.rank or place.tensor in state.lists else slab_of(state, place, (), loc)
+
+
 def _place(state: State, frame: Frame, target: ast.Subscript) -> View:
     """Return what is stored into: an element, or a row of a list."""
     loc = frame.loc(target)
@@ -411,7 +430,11 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
         before = item_of(state, frame, owner, node.target, indices)
         store_item(state, frame, owner, node.target, indices, _combine(state, frame, node, before))
     elif isinstance(node.target, ast.Subscript):
-        view = _element(_place(state, frame, node.target), loc)
+        view = _part(state, frame, node.target)
+        if isinstance(view, Slab):
+            store_row(state, view, _combine(state, frame, node, row_of(state, view, loc)), store, loc)
+            return
+        view = _element(view, loc)
         element, position = load(state, view, frame.loc(node.target)), len(state.block)
         combined = scalar(state, _combine(state, frame, node, element), loc)
         store(state, kept_place(state, view, position), combined, loc)
@@ -430,6 +453,8 @@ def _combine(state: State, frame: Frame, node: ast.AugAssign, before: Operand) -
         left = ast.copy_location(ast.Name("left", ast.Load()), node)
         whole = ast.copy_location(ast.BinOp(left, node.op, node.value), node)
         return binary_operand(state, frame, name, sides, whole, stored=True)
+    if is_of_rows(state, sides):
+        return combined(state, sides, lambda pair: binary(state, name, pair[0], pair[1], loc), loc)
     right = scalar(state, increment, frame.loc(node.value))
     return binary(state, name, scalar(state, sides[0], loc), right, loc)
 

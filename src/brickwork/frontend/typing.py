@@ -102,6 +102,37 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Along:
+    """An axis that a row runs along: where it begins, how long it is, and the begin as a literal if it is one."""
+
+    start: Expression
+    size: Expression
+    literal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slab:
+    """A part of a tensor: for each axis an index, or how the part runs along it."""
+
+    tensor: Tensor
+    axes: tuple[Expression | Along, ...]
+
+    @property
+    def along(self) -> tuple[Along, ...]:
+        """The axes that are left."""
+        return tuple(axis for axis in self.axes if isinstance(axis, Along))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """A formula for each item of a part of a tensor: its sizes, the item at some indices, and what it reads."""
+
+    sizes: tuple[Expression, ...]
+    item: Callable[[tuple[Expression, ...]], Value]
+    reads: tuple[Slab, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ElementType:
     """A dtype as a value: `x.dtype`, `torch.float32`."""
 
@@ -130,7 +161,7 @@ class Absent:
     name: str
 
 
-Operand: TypeAlias = Value | View | Items | Record | ElementType | Opaque | Nothing | Absent
+Operand: TypeAlias = Value | View | Items | Record | Row | ElementType | Opaque | Nothing | Absent
 
 PART = Opaque("a number")
 """What stands for a number in the form of an operand."""

@@ -1,0 +1,134 @@
+"""Rows of tensors in `op.python`: their items as numbers, all evaluated before any is stored."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any, cast
+
+from brickwork.frontend.environment import is_tensor
+from brickwork.frontend.reference_scalar import dtype_of, is_scalar, result, scalar
+from brickwork.frontend.row_forms import REDUCED
+from brickwork.ir.dtypes import value_dtype
+from brickwork.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowValue:
+    """The items of a part of a tensor, or what was computed of them, in row-major order."""
+
+    sizes: tuple[int, ...]
+    items: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        """Return how many items or rows there are."""
+        return self.sizes[0]
+
+    def __getitem__(self, place: int) -> Any:
+        """Return an item, or a row of one axis less."""
+        rest = prod(self.sizes[1:])
+        part = self.items[place * rest : (place + 1) * rest]
+        return part[0] if len(self.sizes) == 1 else RowValue(self.sizes[1:], part)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Run over the items or rows."""
+        return map(self.__getitem__, range(len(self)))
+
+    def __getattr__(self, name: str) -> Reduction:
+        """Return what reduces the row."""
+        if name not in REDUCED:
+            raise AttributeError(name)
+        return Reduction(self, name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction:
+    """The method of a row that reduces it, not called yet."""
+
+    row: RowValue
+    name: str
+
+    def __call__(self) -> Any:
+        """Stand for the call, which is that of the execution."""
+        raise TypeError(f"`{self.name}` of a row is not called here")
+
+
+def as_row(found: Any) -> RowValue | None:
+    """Return a row, or a tensor that has dimensions as one; None of anything else."""
+    if isinstance(found, RowValue):
+        return found
+    if not is_tensor(found) or not found.ndim:
+        return None
+    dtype = value_dtype(dtype_of(found))
+    items = tuple(result(item, dtype, weak=False) for item in found.flatten().tolist())
+    return RowValue(tuple(map(int, found.shape)), items)
+
+
+def combined(combine: Callable[..., Any], *operands: Any) -> RowValue | None:
+    """Return what an operator makes of rows, and of numbers, which count for each item; None if there are no rows."""
+    found = [item if is_scalar(item) else as_row(item) for item in operands]
+    rows = [item for item in found if isinstance(item, RowValue)]
+    if not rows or any(item is None for item in found):
+        return None
+    sizes = max((row.sizes for row in rows), key=len)
+    spread = [_spread(item, sizes) if isinstance(item, RowValue) else itertools.repeat(item) for item in found]
+    columns = zip(range(prod(sizes)), *spread, strict=False)
+    return RowValue(sizes, tuple(combine(*column[1:]) for column in columns))
+
+
+def _spread(row: RowValue, sizes: Sequence[int]) -> Iterator[Any]:
+    """Return the items of a row for each place of larger sizes."""
+    for axis, (size, other) in enumerate(zip(sizes[len(sizes) - len(row.sizes) :], row.sizes, strict=True)):
+        if size != other:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({size}) must match the existing size ({other}) at non-singleton"
+                f" dimension {axis}"
+            )
+    return itertools.cycle(row.items) if row.items else iter(())
+
+
+def slices_in(indices: Any) -> bool:
+    """Return whether indices hold a slice."""
+    return isinstance(indices, slice) or (
+        isinstance(indices, tuple) and any(isinstance(item, slice) for item in cast("tuple[Any, ...]", indices))
+    )
+
+
+def plain_indices(indices: Any) -> tuple[Any, ...]:
+    """Return indices and slices of Python's own numbers."""
+    found = cast("tuple[Any, ...]", indices) if isinstance(indices, tuple) else (indices,)
+    return tuple(_plain_slice(item) if isinstance(item, slice) else _int(item) for item in found)
+
+
+def _plain_slice(found: Any) -> slice:
+    return slice(_int(found.start), _int(found.stop), _int(found.step))
+
+
+def _int(value: Any) -> int | None:
+    return None if value is None else scalar(value).__index__()
+
+
+class RowPlace:
+    """A part of a tensor that is stored into."""
+
+    def __init__(
+        self, part: Any, store: Callable[[Any, tuple[int, ...], Any], None], binary: Callable[..., Any]
+    ) -> None:
+        """Take the part, what stores one item, and what computes."""
+        self._part = part
+        self._store = store
+        self._binary = binary
+
+    def __setitem__(self, zero: int, value: Any) -> None:
+        """Store a row, or a number into each item."""
+        del zero
+        sizes = tuple(map(int, self._part.shape))
+        row = None if is_scalar(value) else as_row(value)
+        items = itertools.repeat(value) if row is None else _spread(row, sizes)
+        for place, item in zip(itertools.product(*map(range, sizes)), items, strict=False):
+            self._store(self._part, place, item)
+
+    def update(self, operator: str, value: Any) -> None:
+        """Store what `operator` makes of the part and a value."""
+        self[0] = self._binary(operator, as_row(self._part), value)

@@ -1,0 +1,164 @@
+"""Which slices of tensors in loops are compiled as loops of their own; by syntax.
+
+    out[i, 1:] = 2 * x[i, :-1]        stored, and computed with
+    s += x[i, a:b].sum()              reduced
+    for v in x[a:b]: ...              run over
+
+Anything else that is sliced, such as an argument of a torch function, leaves the loop to Python.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from brickwork.frontend.environment import intrinsic, resolve
+from brickwork.frontend.loop_heads import PARTS, head_name
+from brickwork.frontend.rules import REDUCTIONS
+from brickwork.frontend.syntax import all_nodes
+
+REDUCED = frozenset({"sum", "prod", "min", "max", "mean", "any", "all"})
+"""The methods of a row that reduce it."""
+
+
+def row_slices(function: ast.FunctionDef, captured: Mapping[str, object], local: frozenset[str]) -> frozenset[int]:
+    """Return the slices, and the calls that reduce rows, that loops may compile: by identity."""
+    if not any(isinstance(node, ast.Slice) or _is_reduction(node) for node in all_nodes(function)):
+        return frozenset()
+    loops = [node for node in all_nodes(function) if isinstance(node, ast.For | ast.While)]
+    found: set[int] = set()
+    for loop in loops:
+        for node in all_nodes(loop):
+            rows = (item for item in _rows(node, captured, local) if isinstance(item, ast.Subscript))
+            found |= {id(item) for item in rows if _is_plain(item)}
+            found |= {id(node)} if _is_reduction(node) else set()
+    return frozenset(found)
+
+
+def _rows(node: ast.AST, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:
+    """Yield the rows that a statement or an expression takes."""
+    match node:
+        case ast.Assign(targets=[ast.Subscript() as target], value=value):
+            found = [target, *_operands(value)]
+            yield from found if _keeps_order(target, found[1:]) else ()
+        case ast.AugAssign(target=ast.Subscript() as target, value=value):
+            found = [target, *_operands(value)]
+            yield from found if _keeps_order(target, found[1:]) else ()
+        case ast.Call(func=ast.Attribute(value=row)) if _is_reduction(node):
+            yield from _operands(row)
+        case ast.Call(func=function, args=[row]):
+            if intrinsic(resolve(function, captured, local)) in REDUCTIONS:
+                yield row
+        case ast.For(iter=row) | ast.comprehension(iter=row):
+            yield from _run_over(row, captured, local)
+        case _:
+            return
+
+
+def _run_over(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> Iterator[ast.expr]:
+    """Yield what the head of a loop runs over, also inside of `zip` and the like."""
+    if isinstance(node, ast.Call) and head_name(node, captured, local) in PARTS:
+        for item in node.args:
+            yield from _run_over(item, captured, local)
+    else:
+        yield from _operands(node)
+
+
+def _is_reduction(node: ast.AST) -> bool:
+    """Return whether a node is `x[i].sum()` or the like."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Subscript() | ast.BinOp(), attr=name), args=[], keywords=[]):
+            return name in REDUCED
+        case _:
+            return False
+
+
+def _operands(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield what arithmetic of rows is made of."""
+    match node:
+        case ast.BinOp():
+            yield from _operands(node.left)
+            yield from _operands(node.right)
+        case ast.UnaryOp():
+            yield from _operands(node.operand)
+        case _:
+            yield node
+
+
+def _is_plain(node: ast.Subscript) -> bool:
+    """Return whether slices have no step, and there is no `...`."""
+    parts = slices_of(node)
+    return not any(
+        (isinstance(part, ast.Slice) and part.step is not None)
+        or (isinstance(part, ast.Constant) and part.value is ...)
+        for part in parts
+    )
+
+
+def _keeps_order(target: ast.Subscript, operands: Sequence[ast.expr]) -> bool:
+    """Return whether a loop in one direction reads all items before they are stored, as far as the text says."""
+    moves: set[int] = set()
+    for operand in operands:
+        if isinstance(operand, ast.Subscript) and ast.unparse(operand.value) == ast.unparse(target.value):
+            found = _moved(slices_of(target), slices_of(operand))
+            if found is None:
+                return False
+            moves.add(found)
+    return len(moves - {0}) < 2
+
+
+def _moved(target: Sequence[ast.expr], source: Sequence[ast.expr]) -> int | None:
+    """Return the direction in which what is read lies from what is stored, 0 for none; None where it is not seen."""
+    pairs = [*zip(target, source, strict=False)]
+    if any(_is_apart(one, other) for one, other in pairs):
+        return 0
+    sliced = [(one, other) for one, other in pairs if isinstance(one, ast.Slice) or isinstance(other, ast.Slice)]
+    moved = [(one, other) for one, other in sliced if ast.unparse(one) != ast.unparse(other)]
+    if not moved:
+        return 0 if len(target) == len(source) else None
+    one, other = moved[0]
+    begins = [_literal(part.lower) for part in (one, other) if isinstance(part, ast.Slice)]
+    if len(moved) > 1 or len(sliced) > 1 or len(begins) != 2 or begins[0] is None or begins[1] is None:
+        return None
+    if (begins[0] < 0) is not (begins[1] < 0):
+        return None
+    return (begins[1] > begins[0]) - (begins[1] < begins[0])
+
+
+def _literal(node: ast.expr | None) -> int | None:
+    """Return the number that a bound is; an absent one is 0."""
+    match node:
+        case None:
+            return 0
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+            return -value
+        case _:
+            return None
+
+
+def _is_apart(one: ast.expr, other: ast.expr) -> bool:
+    """Return whether two indices differ by a constant: `n + 1` and `n`."""
+    first, second = _with_offset(one), _with_offset(other)
+    return not isinstance(one, ast.Slice) and first[0] == second[0] and first[1] != second[1]
+
+
+def _with_offset(node: ast.expr) -> tuple[str, int]:
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=ast.Constant(value=int(value))):
+            return ast.unparse(left), value if isinstance(operator, ast.Add) else -value
+        case ast.Constant(value=int(value)):
+            return "", value
+        case _:
+            return ast.unparse(node), 0
+
+
+def is_sliced(node: ast.Subscript) -> bool:
+    """Return whether one of the indices of `x[...]` is a slice."""
+    return any(isinstance(item, ast.Slice) for item in slices_of(node))
+
+
+def slices_of(node: ast.Subscript) -> list[ast.expr]:
+    """Return the indices of `x[...]`."""
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -1,0 +1,233 @@
+"""Rows of tensors while loops are lowered: slices, and parts of higher rank, computed with item by item.
+
+A `Row` is a formula for the items, not a value: it is written where it is stored or reduced, as a loop. The right side
+counts as evaluated before the store. Where it reads the tensor that is stored into, at places that have moved, the
+loop runs in the direction in which it reads each item before that is stored; otherwise it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.arithmetic import is_nonnegative
+from brickwork.frontend.indexing import index, load, scalar
+from brickwork.frontend.lowering_state import State
+from brickwork.frontend.plain_loops import emit_loop
+from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.typing import Along, Operand, Row, Slab, Value, View
+from brickwork.ir.build import add, apply, cast, integer, select, size, sub
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind
+
+StoreElement: TypeAlias = Callable[[State, View, Value, Location], None]
+Bounds: TypeAlias = tuple[Operand | None, Operand | None]
+"""What stands before and behind the colon of a slice."""
+
+
+def as_row(state: State, found: Operand, loc: Location) -> Row | None:
+    """Return an operand as a row: one already, or a tensor with axes left; None of a number or a list."""
+    if isinstance(found, Row):
+        return found
+    if isinstance(found, View) and found.rank and found.tensor not in state.lists:
+        return row_of(state, slab_of(state, found, (), loc), loc)
+    return None
+
+
+def slab_of(state: State, view: View, parts: Sequence[Operand | Bounds], loc: Location) -> Slab:
+    """Return the part of a tensor that some indices and slices leave."""
+    tensor, axes = view.tensor, list[Expression | Along](view.indices)
+    if len(parts) > view.rank:
+        message = f"`{tensor.name}` has {tensor.type.rank} dimensions, but is sliced with {len(parts)} indices"
+        raise error("BW102", message, loc, "write at most one for each dimension")
+    for part in parts:
+        if isinstance(part, tuple):
+            axes.append(_along(state, size(tensor, len(axes), loc), part, loc))
+        else:
+            # The index is resolved as that of the axis it stands at; the axes before it do not matter.
+            before = tuple(integer(0, loc) for _ in axes)
+            axes.append(index(state, View(tensor, before), [part], loc).indices[-1])
+    for axis in range(len(axes), tensor.type.rank):
+        axes.append(Along(integer(0, loc), size(tensor, axis, loc), 0))
+    fixed = (item if isinstance(item, Along) else state.fix(item, "index") for item in axes)
+    return Slab(tensor, tuple(fixed))
+
+
+def _along(state: State, extent: Expression, bounds: Bounds, loc: Location) -> Along:
+    """Return how a slice runs along an axis: bounds beyond its ends are those ends, as in Python."""
+    lower, upper = (None if item is None else _bound(state, item, loc) for item in bounds)
+    start = integer(0, loc) if lower is None else _clamped(state, lower, extent, loc)
+    stop = extent if upper is None else _clamped(state, upper, extent, loc)
+    literal = 0 if lower is None else int(lower.value) if isinstance(lower, Constant) else None
+    length = sub(stop, start, loc)
+    if lower is not None and upper is not None:
+        length = apply("maximum", length, integer(0, loc), loc=loc)
+    length = state.fix(length, "length")
+    state.nonnegative |= {start, length}
+    return Along(start, length, literal)
+
+
+def _bound(state: State, found: Operand, loc: Location) -> Expression:
+    number = scalar(state, found, loc)
+    if not number.dtype.is_integer and number.dtype is not BOOL:
+        raise error("BW103", f"a bound of a slice is {number.type}, not an integer", loc, "write int(...) around it")
+    return state.fix(cast(number.expression, INT64, loc), "bound")
+
+
+def _clamped(state: State, bound: Expression, extent: Expression, loc: Location) -> Expression:
+    zero = integer(0, loc)
+    if isinstance(bound, Constant) and bound.value < 0:
+        found = apply("maximum", add(extent, bound, loc), zero, loc=loc)
+    elif is_nonnegative(state, bound):
+        found = bound if bound == zero else apply("minimum", bound, extent, loc=loc)
+    else:
+        counted = select(apply("lt", bound, zero, loc=loc), add(bound, extent, loc), bound, loc)
+        found = apply("minimum", apply("maximum", counted, zero, loc=loc), extent, loc=loc)
+    return state.fix(found, "bound")
+
+
+def _at(state: State, slab: Slab, indices: Sequence[Expression], loc: Location) -> View:
+    """Return the element of a part at some indices."""
+    waiting = iter(indices)
+    places: list[Expression] = []
+    for axis in slab.axes:
+        place = add(axis.start, next(waiting), loc) if isinstance(axis, Along) else axis
+        places.append(place)
+        if isinstance(axis, Along):
+            state.nonnegative.add(place)
+    return View(slab.tensor, tuple(places), indexed=True)
+
+
+def row_of(state: State, slab: Slab, loc: Location) -> Row:
+    """Return the row of a part of a tensor."""
+    sizes = tuple(axis.size for axis in slab.along)
+    return Row(sizes, lambda indices: load(state, _at(state, slab, indices, loc), loc), (slab,))
+
+
+def item_of_row(row: Row, position: Expression) -> Operand:
+    """Return the item at a position along the first axis: a number, or a row of one axis less."""
+    if len(row.sizes) == 1:
+        return row.item((position,))
+    return Row(row.sizes[1:], lambda indices: row.item((position, *indices)), row.reads)
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+def combined(
+    state: State, operands: Sequence[Operand], combine: Callable[[Sequence[Value]], Value], loc: Location
+) -> Row:
+    """Return what an operator makes of rows, and of numbers, which count for each item."""
+    found = [as_row(state, item, loc) or _fixed(state, scalar(state, item, loc)) for item in operands]
+    rows = [item for item in found if isinstance(item, Row)]
+    longest = max(rows, key=lambda row: len(row.sizes))
+    for row in rows:
+        _same_sizes(state, longest.sizes, row.sizes, loc)
+
+    def item(indices: tuple[Expression, ...]) -> Value:
+        return combine([_item(one, indices) for one in found])
+
+    return Row(longest.sizes, item, tuple(slab for row in rows for slab in row.reads))
+
+
+def _item(found: Row | Value, indices: tuple[Expression, ...]) -> Value:
+    return found if isinstance(found, Value) else found.item(indices[len(indices) - len(found.sizes) :])
+
+
+def _fixed(state: State, found: Value) -> Value:
+    return Value(state.fix(found.expression), found.weak, found.given)
+
+
+def _same_sizes(state: State, wanted: Sequence[Expression], given: Sequence[Expression], loc: Location) -> None:
+    """Check that sizes agree, the last ones with the last ones."""
+    for axis, (size_of, other) in enumerate(zip(wanted[len(wanted) - len(given) :], given, strict=True)):
+        if size_of != other:
+            message = (
+                "The expanded size of the tensor ({0}) must match the existing size ({1}) at non-singleton"
+                f" dimension {axis}"
+            )
+            same = apply("eq", size_of, other, loc=loc)
+            state.check(same, FailureKind.RUNTIME, message, (size_of, other), loc)
+
+
+# ---------------------------------------------------------------- stores
+
+
+def store_row(state: State, target: Slab, found: Operand, store: StoreElement, loc: Location) -> None:
+    """Store a row, or a number, into each item of a part of a tensor."""
+    row = as_row(state, found, loc) or _fixed(state, scalar(state, found, loc))
+    sizes = tuple(axis.size for axis in target.along)
+    backward = False
+    if isinstance(row, Row):
+        if len(row.sizes) > len(sizes):
+            message = f"{len(row.sizes)} dimensions are stored into {len(sizes)}"
+            raise error("BW102", message, loc, "index the right side, or slice fewer dimensions")
+        _same_sizes(state, sizes, row.sizes, loc)
+        backward = _is_backward(target, row, loc)
+
+    def nest(indices: tuple[Expression, ...]) -> None:
+        if len(indices) == len(sizes):
+            store(state, _at(state, target, indices, loc), _item(row, indices), loc)
+            return
+        extent = sizes[len(indices)]
+
+        def body(turn: Expression) -> None:
+            place = sub(sub(extent, integer(1, loc), loc), turn, loc) if backward else turn
+            state.nonnegative.add(place)
+            nest((*indices, place))
+
+        emit_loop(state, extent, body, loc)
+
+    nest(())
+
+
+def _is_backward(target: Slab, row: Row, loc: Location) -> bool:
+    """Return whether the items are stored from the last to the first, as what is read has moved towards the start."""
+    same = [slab for slab in row.reads if slab.tensor == target.tensor and not _are_apart(target, slab)]
+    moves = {_moved(target, slab) for slab in same}
+    if moves <= {0} or (moves <= {0, 1} and len(target.along) == 1):
+        return False
+    if moves <= {0, -1} and len(target.along) == 1:
+        return True
+    name = target.tensor.name
+    message = f"`{name}` is stored into while its items are read at other places"
+    raise unsupported(message, loc, f"store into another tensor, and copy that into `{name}` afterwards")
+
+
+def _are_apart(target: Slab, source: Slab) -> bool:
+    """Return whether two parts of a tensor have indices on one axis that differ by a constant."""
+    for one, other in zip(target.axes, source.axes, strict=True):
+        if isinstance(one, Along) or isinstance(other, Along):
+            continue
+        (base, offset), (same, shift) = _with_offset(one), _with_offset(other)
+        if base == same and offset != shift and (base is not None or (offset < 0) is (shift < 0)):
+            return True
+    return False
+
+
+def _with_offset(index: Expression) -> tuple[Expression | None, int]:
+    """Return what an index is without the constant that is added to it, and that constant."""
+    if isinstance(index, Constant):
+        return None, int(index.value)
+    if isinstance(index, Apply) and index.operator.name in {"add", "sub"}:
+        one, other = index.operands
+        if isinstance(other, Constant):
+            return one, int(other.value) if index.operator.name == "add" else -int(other.value)
+        if isinstance(one, Constant) and index.operator.name == "add":
+            return other, int(one.value)
+    return index, 0
+
+
+def _moved(target: Slab, source: Slab) -> int | None:
+    """Return whether what is read lies at (0), behind (1) or before (-1) what is stored; None if that is not known."""
+    found: set[int] = set()
+    for one, other in zip(target.axes, source.axes, strict=True):
+        if isinstance(one, Along) is not isinstance(other, Along):
+            return None
+        if not isinstance(one, Along) or not isinstance(other, Along) or one.start == other.start:
+            continue
+        if one.literal is None or other.literal is None or (one.literal < 0) is not (other.literal < 0):
+            return None
+        found.add(1 if other.literal > one.literal else -1)
+    return (found or {0}).pop() if len(found) < 2 else None

@@ -1,0 +1,166 @@
+"""Rows of tensors in loops: slices and parts of higher rank that are stored, computed with, reduced and run over."""
+
+# Elements and slices are read as numbers, which torch's annotations do not know.
+# pyright: reportArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false, reportCallIssue=false
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import brickwork as bw
+from brickwork.diagnostics.errors import CompileError
+from support.fourfold import agree
+
+
+def copies(out: torch.Tensor, x: torch.Tensor, j: int) -> None:
+    for i in range(x.shape[0]):
+        out[i] = x[j]
+
+
+def computes(out: torch.Tensor, x: torch.Tensor, j: int) -> None:
+    for i in range(x.shape[0]):
+        out[i, :] = 2 * x[i, :] - x[j, :] * x[i, 0]
+        out[i] += x[j] / 2
+        out[i, 1:] -= 1
+        out[i, :1] = i
+
+
+def shifts(out: torch.Tensor, x: torch.Tensor, j: int) -> None:
+    for i in range(x.shape[0]):
+        out[i, 1:] = -x[i, :-1]
+        out[i, 0] = 0.0
+        out[i, j:9] = x[i, j:]
+        out[i, -2:] = x[j, -3:-1]
+
+
+def reduces(out: torch.Tensor, x: torch.Tensor, j: int) -> None:
+    for i in range(x.shape[0]):
+        out[i, 0] = x[i, j : j + 2].sum() + x[i].max() + (x[i] * x[j]).sum() + sum(x[i, 1:]) + x[i, -2:].mean()
+        out[i, 1] = x[i, :j].prod() + x[i].min() + x[i, 1:].any() + 2 * x[i, 5:].all() + x[i, j:i].sum()
+        for v in x[i, :2]:
+            out[i, 1] += v
+
+
+def columns(out: torch.Tensor, x: torch.Tensor, j: int) -> None:
+    for i in range(1):
+        out[:, i] = x[:, j] + x[:, 0]
+        out[1:] = x[:-1]
+        out[0] = 7
+
+
+def within(out: torch.Tensor, x: torch.Tensor, j: int) -> None:
+    for i in range(x.shape[0]):
+        out[i, 1:] = out[i, :-1]
+        out[i, :-1] = out[i, 1:] * 2 + x[i, :-1]
+        out[i] = -out[j]
+
+
+X = torch.arange(12.0).reshape(4, 3)
+
+
+@pytest.mark.parametrize("function", [copies, computes, shifts, reduces, columns])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_agree(function: Callable[..., Any], dtype: torch.dtype):
+    operator = agree(function, torch.ones_like(X, dtype=dtype), X.to(dtype), 1)
+    assert operator.definition.host == "native"
+
+
+@pytest.mark.parametrize("function", [computes, shifts, reduces])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int32])
+def test_rows_of_narrow_elements_are_computed_as_numbers(function: Callable[..., Any], dtype: torch.dtype):
+    agree(function, torch.ones_like(X, dtype=dtype), X.to(dtype), 1, plain=False)
+
+
+def test_a_row_is_read_before_it_is_stored():
+    agree(within, X.clone(), X, 1, plain=False)  # torch refuses such overlaps
+
+
+def test_empty_rows_are_no_work():
+    agree(shifts, torch.ones(2, 3), torch.arange(6.0).reshape(2, 3), 1)
+    agree(copies, torch.ones(2, 0), torch.ones(2, 0), 1)
+
+
+def times(u: torch.Tensor, c: float) -> None:
+    for n in range(u.shape[0] - 1):
+        u[n + 1, 1:-1] = u[n, 1:-1] + c * (u[n, 2:] - 2 * u[n, 1:-1] + u[n, :-2])
+        u[n + 1, 0] = u[n, 1]
+
+
+def test_rows_of_earlier_time_steps_are_read():
+    operator = agree(times, X.reshape(3, 4).clone(), 0.25)
+    assert operator.definition.host == "native"
+
+
+def smoothed(x: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        x[i, 1:-1] = x[i, :-2] + x[i, 2:]
+
+
+def crossed(x: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        y = x[i]
+        y[:, 0] = x[i, 0]
+
+
+def test_items_that_are_stored_while_others_are_read_are_left_to_torch_or_refused():
+    found, wanted = X.clone(), X.clone()
+    operator = bw.op(smoothed)
+    operator(found)
+    smoothed(wanted)
+    assert torch.equal(found, wanted)
+    assert operator.definition.host == "python"
+    with pytest.raises(CompileError, match="stored into while its items are read at other places"):
+        bw.op(crossed)(torch.ones(2, 3, 3))
+
+
+def unlike(out: torch.Tensor, x: torch.Tensor) -> None:
+    for i in range(x.shape[0]):
+        out[i, :] = x[i, 1:]
+
+
+def test_sizes_that_differ_are_told_as_torch_tells_them():
+    text = "The expanded size of the tensor (3) must match the existing size (2) at non-singleton dimension 0"
+    for run in (bw.op(unlike), bw.op(unlike).python, unlike):
+        with pytest.raises(RuntimeError, match=re.escape(text)):
+            run(X.clone(), X)
+
+
+def sparse(start: torch.Tensor, place: torch.Tensor, value: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(start.shape[0] - 1, dtype=x.dtype)
+    for i in range(out.shape[0]):
+        total = 0.0
+        for k, v in zip(place[start[i] : start[i + 1]], value[start[i] : start[i + 1]], strict=False):
+            total += v * x[k]
+        out[i] = total
+    return out
+
+
+def test_rows_of_a_sparse_matrix():
+    dense = torch.tensor([[0.0, 2.0, 1.0], [0.0, 0.0, 0.0], [3.0, 0.0, 4.0]])
+    matrix, x = dense.to_sparse_csr(), torch.tensor([1.0, 2.0, 3.0])
+    given = (matrix.crow_indices(), matrix.col_indices(), matrix.values(), x)
+    torch.testing.assert_close(agree(sparse, *given)(*given), dense @ x)
+
+
+def smooth(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        out[i, 1:] = x[i, :-1] * w[1:] + x[i, 1:].sum() * x[0, 0]
+        out[i] -= x[i] * x[i]
+    return out
+
+
+def test_gradients_samples_and_graphs_of_rows():
+    operator = bw.op(smooth)
+    x = torch.linspace(-1.0, 1.0, 6, dtype=torch.float64).reshape(2, 3).requires_grad_()
+    w = torch.tensor([0.5, 2.0, -1.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(operator, (x, w))
+    batch = torch.stack([x.detach(), 2 * x.detach()])
+    torch.testing.assert_close(torch.vmap(operator, in_dims=(0, None))(batch, w)[1], operator(2 * x, w))
+    compiled = torch.compile(operator, fullgraph=True)
+    torch.testing.assert_close(compiled(x.detach(), w.detach()), operator(x, w).detach())
