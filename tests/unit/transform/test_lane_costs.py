@@ -140,6 +140,11 @@ def test_loops_that_end_for_each_lane_alone(function, lanes):
     agree(function, x, target=AVX512)
 
 
+def test_few_iterations_with_loops_inside_are_shared_out():
+    x = memory([*range(1, 28)], INT64)
+    assert "split(i, 32)" in str(schedule_kernel(kernel_of(decay, x), AVX512).schedule)
+
+
 def grey(a: torch.Tensor):
     """Three elements that lie apart from those of the next iteration, and little arithmetic."""
     out = torch.zeros(len(a), dtype=torch.float64)

@@ -177,7 +177,7 @@ class _Processor(Planner):
         outer = band[: band.index(vector)]
         yield from (Bind(node.index, Level.POOL) for node in outer)
         if not {node.index for node in outer} & _read_in_bounds(vector):
-            yield from self.chunks(vector, self.chunk(vector))
+            yield from self.chunks(vector, self.chunk(vector) if outer else self.piece(vector, width))
         if self.pay(vector, width):
             yield self.in_lanes(vector, width)
 
@@ -324,6 +324,14 @@ class _Processor(Planner):
         return around is not None and any(
             isinstance(atom, UnknownAtom) for bound in (around.start, around.stop) for atom in bound.atoms()
         )
+
+    def piece(self, loop: For, width: int) -> int:
+        """Return how many iterations of an independent loop in no other make up a piece of work.
+
+        If they have loops inside, a few are worth a thread: it is told at run time whether pieces are.
+        """
+        size = self.chunk(loop)
+        return size if size != HEAVY_CHUNK else max(width, REDUCTION_LANES)
 
     def chunk(self, loop: For) -> int:
         """Return how many iterations make up a piece of work."""
