@@ -1,4 +1,4 @@
-"""Kernels of the suite with lists, of an iteration, of a turn or of any length, and with values that have parts."""
+"""Kernels of the suite with lists, with values that have parts, and with rows of tensors."""
 
 # Elements are read as numbers, which torch's annotations do not know.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false, reportUnknownVariableType=false
@@ -135,4 +135,14 @@ def escapes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
                     break
                 z = z * z + c
             out[i, j] = z.re
+    return out
+
+
+@case(lambda n: (floats(n, 6), floats(6)))
+def rows(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        out[i] = x[i] * w
+        out[i, 1:] += 2 * x[i, :-1]
+        out[i, 0] = x[i, i % 3 :].sum()
     return out
