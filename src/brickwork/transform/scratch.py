@@ -12,6 +12,7 @@ from itertools import count
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, UINT64, DType, value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Allocate,
     Assign,
@@ -64,14 +65,15 @@ class Names:
 
 
 def names_of(roots: Sequence[Node], tensor: int) -> Names:
-    """Return names that are not in use in a program and its kernels; tensors are numbered from `tensor` on."""
+    """Return names that are not in use in a program and its kernels; tensors have numbers from `tensor` on."""
+    declared = max((each.number for each in effects(roots).declares), default=-1)
     symbols = assigned_symbols(roots) | read_symbols(roots)
     for node in statements(roots):
         if isinstance(node, Kernel):
             symbols |= set(node.scalars)
     accesses = [node.access for node in walk(roots) if isinstance(node, Load | Store)]
     symbol = 1 + max((item.number for item in symbols), default=-1)
-    return Names(count(tensor), count(symbol), count(1 + max(accesses, default=-1)))
+    return Names(count(max(tensor, declared + 1)), count(symbol), count(1 + max(accesses, default=-1)))
 
 
 def joins(loop: For, partials: Sequence[Expression]) -> Block:

@@ -115,51 +115,33 @@ def _items(root: Node) -> Iterator[Item]:
 
 @legality
 def _is_itemwise(block: Block, roots: Mapping[Item, Item]) -> bool:
-    """Whether what depends on an item of a list is used for this item alone, and lists are of this thread alone.
+    """Whether what depends on an item of a list is used for this item alone.
 
-    Items are gone through by loops that do not stand in one another, whose index is the list's; variables that depend
-    on an item are of one iteration.
+    Items are gone through by loops whose index is the list's, and variables that depend on an item are of one
+    iteration. What is computed of an item elsewhere comes to no other one then, if it is not stored there.
     """
-    lists = {item for item, root in roots.items() if isinstance(root, Tensor) and isinstance(item, Tensor)}
-    variables = {item for item, root in roots.items() if isinstance(root, Tensor) and isinstance(item, Symbol)}
-    if not all(tensor.is_local for tensor in roots if isinstance(tensor, Tensor)):
-        return False
-    loops = [node for node in statements(block) if isinstance(node, For) and _goes_over(node, lists)]
-    inside = {id(node) for loop in loops for node in walk(loop.body)}
-    for node in walk(block):
-        match node:
-            case Load(tensor=tensor) | Store(tensor=tensor) if tensor in lists and id(node) not in inside:
-                return False
-            case Read(symbol=symbol) | Assign(symbol=symbol) if symbol in variables and id(node) not in inside:
-                return False
-            case _:
-                pass
-    return all(_is_of_items(loop, lists, variables, loops) for loop in loops)
+    of_items = {item for item, root in roots.items() if isinstance(root, Tensor)}
+    loops = [node for node in statements(block) if isinstance(node, For) and _goes_over(node, of_items)]
+    inside = {id(node) for loop in loops for node in statements(loop.body)}
+    stores = [node for node in statements(block) if isinstance(node, Store) and node.tensor in of_items]
+    return all(id(node) in inside for node in stores) and all(_is_of_items(loop, of_items) for loop in loops)
 
 
-def _goes_over(loop: For, lists: set[Tensor]) -> bool:
+def _goes_over(loop: For, of_items: set[Item]) -> bool:
     index = (build.read(loop.index),)
     return any(
-        isinstance(node, Load | Store) and node.tensor in lists and _plain(node.indices) == index
-        for node in walk(loop.body)
+        isinstance(node, Load | Store) and node.tensor in of_items and node.indices == index for node in walk(loop.body)
     )
 
 
-def _plain(indices: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    return tuple(build.read(index.symbol) if isinstance(index, Read) else index for index in indices)
-
-
 @legality
-def _is_of_items(loop: For, lists: set[Tensor], variables: set[Symbol], loops: list[For]) -> bool:
+def _is_of_items(loop: For, of_items: set[Item]) -> bool:
     """Whether each iteration of a loop over lists does something with the items at its index alone."""
-    nodes = [*walk(loop.body)]
-    if any(node is other for node in nodes for other in loops):
-        return False
     index = (build.read(loop.index),)
-    accesses = [node for node in nodes if isinstance(node, Load | Store) and node.tensor in lists]
-    if not all(_plain(node.indices) == index for node in accesses):
+    accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.tensor in of_items]
+    if not all(node.indices == index for node in accesses):
         return False
-    return not live_before(loop.body, NONE) & variables
+    return not live_before(loop.body, NONE) & of_items
 
 
 @dataclass(slots=True)

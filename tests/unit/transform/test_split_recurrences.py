@@ -173,7 +173,46 @@ def lists_with_one_decay(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) ->
             out[c, t] = y
 
 
+def by_way_of_a_list(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            parts = [0.0] * 2
+            parts[1] = h * a[c, t]
+            parts[0] = 1.0
+            h = parts[1] + x[c, t]
+            out[c, t] = h
+
+
+def in_rounds(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for t in range(x.shape[1]):
+            y = 0.0
+            for r in range(2):
+                for n in range(3):
+                    state[n] = state[n] * a[c, t] + r
+                    y += state[n]
+            out[c, t] = y
+
+
+def slowly(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            y, z = 0.0, 0.0
+            for r in range(3):
+                h = h + z * a[c, t]
+                z = y
+                y = h
+            h = h * a[c, t]
+            out[c, t] = h
+
+
 CUT = [
+    by_way_of_a_list,
+    in_rounds,
+    slowly,
     last,
     with_one_decay,
     lists_with_one_decay,
@@ -341,7 +380,47 @@ def part_of_a_list(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
                 out[c, t] += state[n]
 
 
+def moved_items(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for t in range(x.shape[1]):
+            parts = [0.0] * 3
+            for n in range(3):
+                parts[n] = state[n] * a[c, t] + n
+            parts[2] = parts[1]
+            y = 0.0
+            for n in range(3):
+                state[n] = parts[n]
+                y += state[n]
+            out[c, t] = y
+
+
+def last_item_for_all(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for t in range(x.shape[1]):
+            y, z = 0.0, 0.0
+            for n in range(3):
+                z = state[n] * a[c, t] + n
+            for n in range(3):
+                state[n] = z - state[n]
+                y += state[n]
+            out[c, t] = y
+
+
+def one_step_late(x: torch.Tensor, a: torch.Tensor, out: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        h, g = 1.0, 2.0
+        for t in range(x.shape[1]):
+            out[c, t] = h
+            h = g * 2.0 + x[c, t]
+            g = g * a[c, t] + 1.0
+
+
 OTHERS = [
+    moved_items,
+    last_item_for_all,
+    one_step_late,
     coupled,
     squared,
     divided,
