@@ -17,6 +17,7 @@
    persistent_blocks (only for grids): on the fast body before the schedule is applied, which leaves them alone.
 7. hoist_checks, with_interiors (only for processors): test the checks of innermost loops before them, then cut borders
    off those that check nothing; both need the loops as they are run.
+   without_repeated (only for grids): of checks that are the same the first.
 8. specialise: what the guards fix is put into the fast body last, so that analysis and schedule speak of the source; on
    processors what the host part established, too.
 9. outline_kernels (only for grids): cuts whole programs, once all kernels are scheduled.
@@ -61,6 +62,7 @@ from brickwork.transform.promote import apart_in, promote
 from brickwork.transform.recognise_reductions import note_places, recognise_reductions
 from brickwork.transform.rectangle import rectangle
 from brickwork.transform.recurrences import Carrying
+from brickwork.transform.repeated_checks import without_repeated
 from brickwork.transform.schedule.contract import contraction_versions
 from brickwork.transform.schedule.defaults import default_schedule, few_iterations, find_windows, flat_conditions
 from brickwork.transform.schedule.grid import lane_conditions
@@ -403,7 +405,7 @@ def _fast(
     """
     long = frozenset(window.index for window in windows if len(windows) == 1)
     applied = body.restored(apply_schedule(body.body, schedule, analysis, long))
-    return specialise(applied if target.grid else with_interiors(hoist_checks(applied)), fixed)
+    return specialise(without_repeated(applied) if target.grid else with_interiors(hoist_checks(applied)), fixed)
 
 
 def schedule_program(

@@ -380,6 +380,8 @@ def test_iterations_of_a_grid_run_together_where_they_may_fail():
     for level, parts in ((Level.GRID, 2), (Level.BLOCK, 1), (Level.POOL, 1)):
         schedule = Schedule((Bind(loop, level), Unroll(loop, 4, jam=True)))
         assert len(apply_schedule(kernel.body, schedule, analyse(kernel))) == parts
+    inner = Schedule((Bind(loops_of(kernel)["j"].index, Level.GRID), Unroll(loop, 4, jam=True)))
+    assert len(apply_schedule(kernel.body, inner, analyse(kernel))) == 1
 
 
 # ---------------------------------------------------------------- what iterations that run together share

@@ -120,6 +120,14 @@ def of_elements(x: Tensor, offset: Tensor, groups: Tensor) -> Tensor:
     return out
 
 
+def of_one_element(x: Tensor, offset: Tensor, groups: Tensor) -> Tensor:
+    out = torch.zeros(x.shape[0], x.shape[1])
+    for c in range(x.shape[0]):
+        for w in range(x.shape[1]):
+            out[c, w] = x[c, w] * math.sin(math.exp(math.cos(offset[0, w]))) + c // groups[0]
+    return out
+
+
 def of_the_inner_index(x: Tensor, offset: Tensor, groups: int) -> Tensor:
     out = torch.zeros(x.shape[0], x.shape[1])
     for c in range(x.shape[0]):
@@ -133,13 +141,15 @@ def remainders(x: Tensor, offset: Tensor, groups: int) -> Tensor:
     out = torch.zeros(x.shape[0], x.shape[1])
     for c in range(x.shape[0]):
         for w in range(x.shape[1]):
-            out[c, w] = x[c, w] * math.sin(math.exp(math.cos(offset[0, w]))) + c % groups + c // -4 + c // 8
+            out[c, w] = (
+                x[c, w] * math.sin(math.exp(math.cos(offset[0, w]))) + (c + groups) + c % groups + c // 8 + c // -4
+            )
     return out
 
 
-@pytest.mark.parametrize("function", [from_one, of_elements, of_the_inner_index, remainders])
+@pytest.mark.parametrize("function", [from_one, of_elements, of_one_element, of_the_inner_index, remainders])
 def test_what_is_no_group_is_computed_for_each(function):
-    groups = memory([4, 8], INT64) if function is of_elements else 4
+    groups = memory([4, 8], INT64) if function in {of_elements, of_one_element} else 4
     given = [memory(rows(13, 9)), memory(rows(9, 9)), groups]
     program, (launched, (scheduled,)) = pieces(function, *given)
     assert SHARED in [each.name for each in scheduled.versions]
@@ -208,6 +218,7 @@ def many(x: Tensor, y: Tensor, n: Tensor, m: int) -> None:
         branch, own_branch, turns, ended = 0.0, 0.0, 0, 0
         same = m * 2
         own = c * 2
+        half = own // 4
         group, pair, odd = c // 8, c // 2, c // 6
         stored, read = y[m], x[m]
         drawn = bw.rand()
@@ -230,13 +241,13 @@ def many(x: Tensor, y: Tensor, n: Tensor, m: int) -> None:
         while w > 0:
             w -= 1
         noted = branch + own_branch + turns + ended
-        y[c] = noted + drawn + stored + read + total + later + same + group + pair + odd
+        y[c] = half + noted + drawn + stored + read + total + later + same + group + pair + odd
 
 
 def test_what_depends_on_an_iteration_varies():
     loop = loops_of(kernel_of(many, memory([1.0]), memory([1.0]), memory([1], INT64), 3))["c"]
     assigned = {"same", "own", "group", "pair", "odd", "stored", "read", "drawn", "branch", "own_branch", "total"}
-    assigned |= {"later", "turns", "ended", "w"}
+    assigned |= {"half", "later", "turns", "ended", "w"}
     names = {symbol.name for symbol in varying(loop, 4).symbols}
     assert assigned - names == {"same", "group", "read", "branch", "total"}
     assert assigned - {symbol.name for symbol in varying(loop, 2).symbols} == {

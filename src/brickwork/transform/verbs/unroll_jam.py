@@ -169,7 +169,7 @@ def _jam(block: Block, group: _Group) -> Block:
                 result.append(replace(statement, condition=conditions[0], then=then, otherwise=otherwise))
             case For() if not ends_early(statement):
                 result.extend(_shared(statement, group))
-            case Assign() | Check() if not group.apart.runs_apart(statement):
+            case Assign() if not group.apart.runs_apart(statement):
                 result.append(group.copies[0].statement(statement))
             case _:
                 result.extend(copy.statement(statement) for copy in group.copies)

@@ -15,7 +15,6 @@ from brickwork.ir.nodes import (
     Assign,
     Block,
     Break,
-    Check,
     Constant,
     Continue,
     Expression,
@@ -72,8 +71,6 @@ class Varying:
         match statement:
             case Assign(symbol=symbol, value=value):
                 return symbol in self.symbols or self.reads(value)
-            case Check():
-                return self.reads(statement.condition, *statement.values)
             case If(condition=condition):
                 return self.reads(condition)
             case For(start=start, stop=stop):
