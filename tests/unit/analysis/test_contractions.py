@@ -106,7 +106,39 @@ def a_mask_stands_around_a_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def the_depth_begins_at_the_row(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(i, N):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def the_depth_ends_at_the_column(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(j):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def a_variable_stands_around_a_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                t = a[i, k]
+                for m in range(N):
+                    s += t * b[m, j]
+            y[i, j] = s
+
+
 CONTRACTIONS = [
+    the_depth_begins_at_the_row,
+    the_depth_ends_at_the_column,
+    a_variable_stands_around_a_sum,
     a_mask_stands_around_a_sum,
     plain,
     with_epilogue,
@@ -182,24 +214,6 @@ def a_recurrence(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-def the_depth_begins_at_the_row(a: Tensor, b: Tensor, y: Tensor) -> None:
-    for i in range(N):
-        for j in range(N):
-            s = 0.0
-            for k in range(i, N):
-                s += a[i, k] * b[k, j]
-            y[i, j] = s
-
-
-def the_depth_ends_at_the_column(a: Tensor, b: Tensor, y: Tensor) -> None:
-    for i in range(N):
-        for j in range(N):
-            s = 0.0
-            for k in range(j):
-                s += a[i, k] * b[k, j]
-            y[i, j] = s
-
-
 def the_depth_ends_at_an_outer_one(a: Tensor, b: Tensor, y: Tensor) -> None:
     for i in range(N):
         for j in range(N):
@@ -244,6 +258,16 @@ def a_mask_goes_with_both(a: Tensor, b: Tensor, y: Tensor) -> None:
             s = 0.0
             for k in range(N):
                 if i + j < k + 2:
+                    s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def a_mask_apart_from_the_depth_goes_with_both(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                if j <= i:
                     s += a[i, k] * b[k, j]
             y[i, j] = s
 
@@ -298,17 +322,6 @@ def the_mask_has_another_way(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-def a_variable_stands_around_a_sum(a: Tensor, b: Tensor, y: Tensor) -> None:
-    for i in range(N):
-        for j in range(N):
-            s = 0.0
-            for k in range(N):
-                t = a[i, k]
-                for m in range(N):
-                    s += t * b[m, j]
-            y[i, j] = s
-
-
 def a_variable_changes(a: Tensor, b: Tensor, y: Tensor) -> None:
     for i in range(N):
         for j in range(N):
@@ -338,19 +351,17 @@ OTHERS = [
     an_element_is_stored_before,
     an_element_is_stored_between,
     a_recurrence,
-    the_depth_begins_at_the_row,
-    the_depth_ends_at_the_column,
     the_depth_ends_at_an_outer_one,
     a_factor_is_stored,
     a_mask_is_stored,
     a_factor_goes_with_both,
     a_mask_goes_with_both,
+    a_mask_apart_from_the_depth_goes_with_both,
     no_factor_goes_with_the_column,
     no_factor_goes_with_the_row,
     one_factor_alone,
     a_variable_goes_with_the_row,
     the_mask_has_another_way,
-    a_variable_stands_around_a_sum,
     a_variable_changes,
     the_sum_begins_anew,
 ]
