@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from brickwork.analysis.contractions import Along, Contraction, Factor, find_contraction, reached
 from brickwork.ir.dtypes import FLOAT32, DType
-from brickwork.ir.nodes import Block, For, Load, Read, Role, Symbol
+from brickwork.ir.nodes import Apply, Block, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.matrix import CHUNK_BYTES, PADDING, ROW_BYTES
@@ -43,6 +43,13 @@ class Side:
         """Whether rows of what its factor reads along memory begin at chunks."""
         return self.loop.role is Role.CHUNKED_TILE
 
+    def is_stepped(self, depth: Symbol) -> bool:
+        """Whether an index goes along the depth in steps of several terms, as that of a scale of a group does."""
+        nodes = (
+            node for node in walk(self.factor.value) if isinstance(node, Apply) and node.operator.name == "floordiv"
+        )
+        return any(depth in read_symbols(node) for node in nodes)
+
     def is_even(self, depth: Symbol) -> bool:
         """Whether rows of a factor that is an element are laid out at one distance from another."""
         across, moving = (self.index, self.reached) if self.along is Along.DEPTH else (depth, frozenset({depth}))
@@ -74,6 +81,15 @@ class Tile:
     def deep(self) -> frozenset[Symbol]:
         """The loops of the sum."""
         return frozenset(loop.index for loop in self.contraction.sums)
+
+    @property
+    def spread(self) -> bool:
+        """Whether a chunk along the depth has terms that lie a chunk's worth of threads apart, not neighbours.
+
+        Neighbouring threads read neighbouring terms then. Both factors have the terms of a stage in this order.
+        """
+        deep = [side for side in self.sides if side.along is Along.DEPTH]
+        return bool(deep) and not any(side.chunked or side.is_stepped(self.depth.index) for side in deep)
 
     @property
     def bytes_each(self) -> int:

@@ -54,12 +54,22 @@ class Places:
     def first_along(self) -> str:
         """The first row or column, or term of a stage, of this thread's chunks along memory, as i64."""
         words = Words(self.state.writer)
-        return words.wide(words.mul(words.rem(self.thread, self._chunks_across), self.tile.chunk))
+        place = words.rem(self.thread, self._chunks_across)
+        return words.wide(place if self.stride > 1 else words.mul(place, self.tile.chunk))
+
+    @property
+    def stride(self) -> int:
+        """How far the terms of a chunk along the depth lie apart."""
+        return self._chunks_across if self.side.along is Along.DEPTH and self.tile.spread else 1
 
     def across(self, number: int) -> str:
         """Return the term of a stage, or the row or column, of a chunk, as i64."""
         words = Words(self.state.writer)
-        return words.wide(words.add(words.div(self.thread, self._chunks_across), number * self.step))
+        row = words.add(words.div(self.thread, self._chunks_across), number * self.step)
+        if self.side.along is Along.SIDE and self.tile.spread:
+            chunk = self.tile.chunk
+            row = words.add(words.mul(words.rem(row, chunk), self.tile.staged // chunk), words.div(row, chunk))
+        return words.wide(row)
 
     def address(self, slot: Word, number: int) -> str:
         """Return the address of a chunk in shared memory; `slot` is where the stage begins."""

@@ -74,10 +74,9 @@ class Reads:
                 here = writer.emit(f"icmp slt i64 {term}, {places.end}")
                 bits = writer.emit(f"select i1 {here}, i32 {self.there[place]}, i32 0")
             else:
-                inner.values[places.tile.depth.index] = Strided(along, 1)
-                bits = writer.emit(
-                    f"and i32 {self.there[place]}, {_first_bits(terms, along, places.end, places.tile.chunk)}"
-                )
+                inner.values[places.tile.depth.index] = Strided(along, places.stride)
+                held = _first_bits(terms, along, places.end, places.tile.chunk, places.stride)
+                bits = writer.emit(f"and i32 {self.there[place]}, {held}")
             bits = self._held(inner, place, bits)
             inner = self._with(inner, (places.side.factor.value,), place, bits)
             yield self._packed(inner, self._value(inner, bits))
@@ -317,9 +316,11 @@ def _is_steady(index: Expression, depth: Symbol, chunk: int) -> bool:
             return depth not in read_symbols(index)
 
 
-def _first_bits(state: State, begin: str, end: str, width: int) -> str:
-    """Return a bit for each of the places from `begin` (i64) on that are before `end`, as i32."""
+def _first_bits(state: State, begin: str, end: str, width: int, stride: int = 1) -> str:
+    """Return a bit for each of the places from `begin` (i64) on, `stride` apart, that are before `end`, as i32."""
     writer = state.writer
     left = writer.emit(f"call i64 @llvm.smax.i64(i64 {writer.emit(f'sub i64 {end}, {begin}')}, i64 0)")
+    if stride > 1:
+        left = writer.emit(f"udiv i64 {writer.emit(f'add i64 {left}, {stride - 1}')}, {stride}")
     left = writer.emit(f"trunc i64 {writer.emit(f'call i64 @llvm.umin.i64(i64 {left}, i64 {width})')} to i32")
     return writer.emit(f"add i32 {writer.emit(f'shl i32 1, {left}')}, -1")

@@ -405,10 +405,31 @@ def _how_on_grid(loop: Loop, schedule: Schedule) -> _Way | None:
     if schedule.parallel(index):
         parts.append(_of_thread(lanes, together))
         roles.append(Role.PARALLEL.value)
+    if (tile := _of_tile(index, schedule)) is not None:
+        parts.append(tile)
+        roles.append(Role.TILE.value)
     if owner is not None:
         names = ", ".join(f"'{symbol.name}'" for symbol in schedule.flat(index))
         parts.append(f"as one loop over {names}")
     return _Way(", ".join(parts), " ".join(roles), lanes, together) if parts else None
+
+
+def _of_tile(index: Symbol, schedule: Schedule) -> str | None:
+    """Return how a grid runs a loop of a contraction; None for other loops."""
+    for item in schedule.verbs:
+        if not isinstance(item, Contract):
+            continue
+        for names, size, side, chunked in (
+            (item.rows, item.height, "rows", item.chunked[0]),
+            (item.columns, item.width, "columns", item.chunked[1]),
+        ):
+            if index in names:
+                staged = "copied in chunks of 16 bytes, or read by them" if chunked else "computed, element by element"
+                return f"in tiles of {size} {side}, whose factor is {staged}"
+        if index == item.depth:
+            unit = "groups of four warps (wgmma)" if item.groups else "warps (mma.sync)"
+            return f"by matrix instructions of {unit}, {item.staged} terms at a time in {item.stages} stages"
+    return None
 
 
 def _of_thread(lanes: int, together: int) -> str:

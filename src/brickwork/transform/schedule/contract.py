@@ -18,7 +18,7 @@ from dataclasses import replace
 from brickwork.analysis.contractions import Along, Contraction, find_contraction, grouped, reached
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.dtypes import INT64
+from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import (
     Assign,
     Block,
@@ -49,6 +49,7 @@ from brickwork.target.matrix import (
     LEAST_SIDE,
     LEAST_TERMS,
     PADDED,
+    PADDED_TRIANGLES,
     RASTER,
     ROW_BYTES,
     Form,
@@ -96,6 +97,12 @@ class Nest:
                 numbers.append(Size(tensor=element.tensor, axis=element.tensor.type.rank - 1))
             for number in numbers:
                 yield build.apply("eq", build.apply("mod", number, chunk), build.integer(0))
+
+    @property
+    def leans(self) -> bool:
+        """Whether a range of the sum depends on rows or columns."""
+        bounds = [bound for loop in self.contraction.sums for bound in (loop.start, loop.stop)]
+        return bool(read_symbols(bounds) & {*self.rows, *self.columns})
 
     def total(self, loops: Sequence[Symbol]) -> Expression:
         """Return how many iterations some loops of the nest have together."""
@@ -255,8 +262,14 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     yield build.apply("ge", columns, build.integer(LEAST_SIDE))
     yield build.apply("ge", build.mul(rows, columns), build.integer(LEAST_AREA))
     yield build.apply("ge", nest.terms, build.integer(form.terms))
-    yield build.apply("ge", nest.deepest, build.integer(LEAST_TERMS))
+    if len(nest.contraction.sums) > 1:
+        yield build.apply("ge", nest.deepest, build.integer(LEAST_TERMS))
     least = FORMS[0]
+    fewest = build.mul(_tiles(rows, least.height), _tiles(columns, least.width))
+    if nest.contraction.dtype is FLOAT32 and nest.leans:
+        padded = build.mul(fewest, build.integer(2 * least.height * least.width))
+        most = build.mul(build.mul(rows, columns), build.integer(int(2 * PADDED_TRIANGLES)))
+        yield build.apply("le", padded, most)
     if (form.height, form.width) == (least.height, least.width):
         return
     batch = nest.total([node.index for node in nest.band if node.index not in {*nest.rows, *nest.columns}])
