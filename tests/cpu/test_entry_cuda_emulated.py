@@ -18,10 +18,9 @@ from brickwork.ir.nodes import Kernel, Launch, Program, TensorParameter
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.target.cuda import cuda_target
 from brickwork.transform import persistent
 from brickwork.transform.pipeline import schedule_program
-from support.emulated import Emulated
+from support.emulated import Emulated, emulated_target
 from support.fake_cuda import CudaRig, Launched
 from support.layouts import products_of_rows
 
@@ -49,7 +48,7 @@ class Machine:
 def rig_of(function: Callable[..., Any], *tensors: torch.Tensor) -> CudaRig:
     types = [tensor_type(DTYPES[str(x.dtype).removeprefix("torch.")], x.shape, x.stride()) for x in tensors]
     signature = Signature(tuple(types), device="cuda", narrow=True, aligned=True)
-    program, _ = schedule_program(lower(define(function), signature), cuda_target((9, 0)))
+    program, _ = schedule_program(lower(define(function), signature), emulated_target())
     assert all(isinstance(parameter, TensorParameter) for parameter in program.parameters)
     machine = Machine()
     rig = CudaRig([ArgumentKind.TENSOR] * len(tensors), machine)

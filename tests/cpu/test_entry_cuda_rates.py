@@ -9,8 +9,8 @@ from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.signature import ScalarType, Signature
 from brickwork.pytorch.gate import ArgumentKind
-from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
+from support.emulated import emulated_target
 from support.fake_cuda import CudaRig
 from support.tensors import argument_type
 
@@ -28,7 +28,7 @@ X = torch.arange(16.0)
 def program(step: int | None):
     types = (argument_type(X), ScalarType(INT64, step), ScalarType(INT64))
     made = lower(define(every), Signature(types, device="cuda", narrow=True, aligned=True))
-    return schedule_program(made, cuda_target((9, 0)))[0]
+    return schedule_program(made, emulated_target())[0]
 
 
 def test_a_rate_has_code_for_each_small_value_and_one_for_the_others():

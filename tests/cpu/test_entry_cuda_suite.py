@@ -16,11 +16,12 @@ from brickwork.host.layout import Placement, is_aligned, may_alias
 from brickwork.ir.nodes import KeyParameter, ListParameter, Program, Return, ScalarParameter, TensorParameter
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
+from brickwork.pytorch.arguments import with_values
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.runtime.launches import Argument, launches
-from brickwork.target.cuda import cuda_target
 from brickwork.transform.outline import is_nondeterministic
 from brickwork.transform.pipeline import schedule_program
+from support.emulated import emulated_target
 from support.fake_cuda import CudaRig, Launched
 from support.forms import SIZES, USUAL, forms
 from support.kernels import SUITE, Case
@@ -54,14 +55,15 @@ def program_of(case: Case, arguments: tuple[Any, ...]) -> Program:
     names = [parameter.name for parameter in definition(case.name).parameters]
     tensors = [name for name, item in zip(names, arguments, strict=True) if isinstance(item, torch.Tensor)]
     written = [number for number, name in enumerate(tensors) if name in definition(case.name).mutated]
+    kinds = with_values(definition(case.name), [*map(argument_type, arguments)], arguments, "cuda")
     signature = Signature(
-        tuple(argument_type(item) for item in arguments),
+        tuple(kinds),
         may_alias=may_alias(places, written),
         device="cuda",
         narrow=True,
         aligned=is_aligned(places),
     )
-    program, _ = schedule_program(lower(definition(case.name), signature), cuda_target((9, 0)))
+    program, _ = schedule_program(lower(definition(case.name), signature), emulated_target())
     return program
 
 

@@ -28,17 +28,17 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.runtime.launches import Followed, followed
-from brickwork.target.cuda import cuda_target
 from brickwork.transform.derivation import Backward
 from brickwork.transform.derive import derive
 from brickwork.transform.explain import explain
 from brickwork.transform.explanation import Explanation
 from brickwork.transform.pipeline import schedule_program
+from support.emulated import emulated_target
 from support.fake_cuda import CudaRig, Launched
 from support.layouts import products_of_rows
 
 Tensor = torch.Tensor
-TARGET = cuda_target((9, 0))
+TARGET = emulated_target()
 
 
 def scaled(x: Tensor, y: Tensor) -> Tensor:

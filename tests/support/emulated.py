@@ -12,7 +12,7 @@ import re
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -40,10 +40,16 @@ from brickwork.ir.nodes import Kernel
 from brickwork.runtime.loader import load
 from brickwork.target.cpu import host_target
 from brickwork.target.cuda import cuda_target
+from brickwork.target.target import Target
 from support.machine import Failed, Number
 
 OWNER = 4711
 _PARAMETER = re.compile(r"(ptr|i64|double)(?: range\([^)]*\)| \w+| align \d+)*? %(slot\d+)")
+
+
+def emulated_target(capability: tuple[int, int] = (9, 0)) -> Target:
+    """Return a GPU without the instructions that a processor has no answer to: products of matrices, bfloat16."""
+    return replace(cuda_target(capability), matrix="", rounds_bfloat=False)
 
 
 @dataclass
@@ -221,7 +227,7 @@ class Emulated:
         It is translated as it stands unless it is to be `optimised`: a GPU's code is optimised for another machine.
         """
         self.kernel, self.module = kernel, Module(failures=list(failures))
-        name = emit_device_kernel(self.module, kernel, cuda_target(capability))
+        name = emit_device_kernel(self.module, kernel, emulated_target(capability))
         self.layout = context_layout(kernel, device=True)
         self.text = self.module.text()
         text = _for_host(self.text, name, self.layout)

@@ -31,7 +31,7 @@ from brickwork.pytorch import libtorch
 from brickwork.pytorch.gate import ArgumentKind
 from brickwork.runtime.loader import LoadedObject, load
 from brickwork.target.cpu import host_target
-from brickwork.target.cuda import cuda_target
+from support.emulated import emulated_target
 
 CONTEXTS = (0xC0, 0xC1)
 """The primary contexts of the two devices."""
@@ -159,7 +159,7 @@ class CudaRig:
             cells[node.kernel.name] = kernel_cell(number)
             symbols[kernel_cell(number)] = ctypes.addressof(cell)
         target = host_target()
-        description = emit_entry(module, program, cells, target, cuda_target((9, 0)), nondeterministic=nondeterministic)
+        description = emit_entry(module, program, cells, target, emulated_target(), nondeterministic=nondeterministic)
         number = len(self._failures)
         self._failures[number] = (description.failures, description.operator)
         cell = self._cell(self._head[0], number)
