@@ -109,8 +109,13 @@ def test_devices_may_not_be_mixed():
 def test_wrong_ranks_are_refused_at_the_users_line():
     with pytest.raises(bw.CompileError, match=r"causal\.py:\d+: error BW\d+"):
         timex(torch.randn(2, 4), torch.randn(2, 4), 0.1)
-    with pytest.raises(bw.CompileError, match="argument `x` of square has 2 dimensions, and 1 is needed"):
-        square(torch.randn(2, 4))
+    with pytest.raises(bw.CompileError, match="argument `x` of total has 2 dimensions, and 1 is needed"):
+        total(torch.randn(2, 4))
+
+
+def test_elements_that_are_rows_are_rows():
+    x = torch.randn(2, 4)
+    torch.testing.assert_close(square(x), x * x)
 
 
 def test_element_types_that_do_not_exist_are_refused_by_name():
@@ -139,6 +144,6 @@ def test_a_generator_and_a_key_exclude_one_another():
 
 def test_refusals_leave_the_operator_usable():
     with pytest.raises(bw.CompileError):
-        square(torch.randn(2, 2))
+        total(torch.randn(2, 2))
     x = torch.randn(4)
-    torch.testing.assert_close(square(x), x * x)
+    torch.testing.assert_close(total(x), x.sum())
