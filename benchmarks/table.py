@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import articles, headlines, loop_programs, registers
+from benchmarks import articles, contractions, headlines, loop_programs, registers
 from benchmarks.cuda import programs
 from benchmarks.questions import QUESTIONS, RECORDS
 from brickwork.bench import plots, views
@@ -167,6 +167,10 @@ def main() -> None:
     write_measured()
     if registers.PATH.exists():
         write("docs/guide/measured.md", REGISTERS, registers.markdown(registers.load()))
+    if contractions.RECORD.exists():
+        found = load_all(contractions.RECORD)[0]
+        said = f"{found.machine['gpu']}; {versions(found)}; commit {found.commit}; {found.date}."
+        write("docs/internals/cuda.md", "contractions", f"{contractions.markdown(found)}\n\n{said}")
     write_programs()
     write_articles()
 

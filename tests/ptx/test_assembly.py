@@ -19,6 +19,8 @@ CAPABILITIES = [(7, 5), (12, 0)]
 """The oldest and the newest; `test_registers.py` assembles for those between."""
 SPILLED = 12
 """Bytes: the assembler gives up two or three registers now and then so that more threads fit."""
+SPILLED_IN_TILES = 160
+"""Bytes: places of computed factors, beside sums in registers, of kernels with matrix instructions."""
 NEWEST_TESTED = cuda_target((9, 0))
 _SHIFTS = (9, 9, [0, 0], [6, 0], [2, 5])
 
@@ -41,6 +43,13 @@ def ready_made():
     return [program_for_gpu(operator, *rest, easy=easy) for operator, *rest in calls for easy in (True, False)]
 
 
+def is_too_much(each):
+    """Whether a kernel keeps too few threads on a multiprocessor, or registers in memory."""
+    if each.matrix:
+        return each.spilled > SPILLED_IN_TILES
+    return each.spilled > SPILLED or each.registers > 128
+
+
 @pytest.fixture(scope="module")
 def suite_ptx():
     """Return the PTX of the suite's kernels."""
@@ -53,13 +62,14 @@ def test_ready_made_operators_fit_the_registers(capability, tmp_path):
     target, programs = cuda_target(capability), ready_made()
     found = assemble(ptx_of(programs, target), target, tmp_path)
     assert len(found) >= len(programs)
-    assert {name: each for name, each in found.items() if each.spilled > SPILLED or each.registers > 128} == {}
+    assert {name: each for name, each in found.items() if is_too_much(each)} == {}
 
 
 def test_suite_assembles(suite_ptx, tmp_path):
     found = assemble(suite_ptx, NEWEST_TESTED, tmp_path)
     assert len(found) > 90
-    assert {name: each for name, each in found.items() if each.spilled > SPILLED} == {}
+    limits = {name: SPILLED_IN_TILES if each.matrix else SPILLED for name, each in found.items()}
+    assert {name: each for name, each in found.items() if each.spilled > limits[name]} == {}
 
 
 def test_careful_code_assembles_for_the_oldest(tmp_path):

@@ -33,11 +33,15 @@ _MEMORY = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
 
 @dataclass(frozen=True)
 class Assembled:
-    """What a kernel needs: registers, and bytes of its own memory for a stack and for registers that did not fit."""
+    """What a kernel needs: registers, and bytes of its own memory for a stack and for registers that did not fit.
+
+    Those with `matrix` instructions have many sums in registers, and blocks of few threads.
+    """
 
     registers: int
     stack: int
     spilled: int
+    matrix: bool = False
 
 
 def program_for_gpu(function: Callable[..., Any], *arguments: Any, easy: bool = True) -> Program:
@@ -88,5 +92,6 @@ def assemble(ptx: str, target: Target, folder: Path) -> dict[str, Assembled]:
     for name, between, registers in _KERNEL.findall(done.stderr):
         memory = _MEMORY.search(between)
         assert memory is not None
-        found[name] = Assembled(int(registers), int(memory[1]), int(memory[2]))
+        text = ptx.partition(f".entry {name}(")[2].partition(".entry ")[0]
+        found[name] = Assembled(int(registers), int(memory[1]), int(memory[2]), "mma" in text)
     return found
