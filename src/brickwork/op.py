@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from brickwork.codegen.entry_description import ANY, Sizes
-from brickwork.codegen.rounding import SOURCE, Rounding
+from brickwork.codegen.rounding import SOURCE, Rounding, rounding_of
 from brickwork.config import config
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.warn import tell
@@ -546,7 +546,14 @@ class Op(Handle):
 def op(name: Callable[..., Any], /) -> Op: ...
 @overload
 def op(
-    name: str | None = None, /, *, fast_math: bool = False, fused: bool = True, fuse: bool = True, schedule: str = ""
+    name: str | None = None,
+    /,
+    *,
+    fast_math: bool = False,
+    fused: bool = True,
+    order: str = "",
+    fuse: bool = True,
+    schedule: str = "",
 ) -> Callable[[Callable[..., Any]], Op]: ...
 def op(
     name: str | Callable[..., Any] | None = None,
@@ -554,6 +561,7 @@ def op(
     *,
     fast_math: bool = False,
     fused: bool = True,
+    order: str = "",
     fuse: bool = True,
     schedule: str = "",
 ) -> Op | Callable[[Callable[..., Any]], Op]:
@@ -562,10 +570,10 @@ def op(
     Args:
         name: The operator's name in `torch.ops`, `"ns::name"`. Without one: the function's name, in a namespace made of
             its module's name.
-        fast_math: Allow what changes the last digits of floats: reassociation, reciprocals, approximate functions, no
-            signed zeros.
+        fast_math: Allow what changes the last digits: reassociation, reciprocals, approximations, no signed zeros.
         fused: Let a product and a sum become one operation, which rounds once. False forbids it: each operation rounds
             by itself, as in Python, also in gradients, and Inductor calls the operator.
+        order: `"source"` sums products on GPUs as the source does; else matrix instructions may, in a fixed order.
         fuse: Let Inductor make a pointwise operator a part of its own kernels, instead of calling it.
         schedule: How processors run the loops, for experts: a verb a line, such as `bind(i, pool)`. Nests that it does
             not name, gradients and GPUs keep what is chosen for them. `inspect("schedule", ...)` prints the schedule.
@@ -577,18 +585,15 @@ def op(
         CompileError: The function breaks a rule of the language, or the schedule cannot be read; the message shows the
             line and what to write instead. A schedule that is illegal is refused at the first call.
     """
-    if callable(name):
-        with OwnFramesHidden():
-            return Op(own_name(name), name)
-
     with OwnFramesHidden():
+        if callable(name):
+            return Op(own_name(name), name)
         if name is not None and not isinstance(cast("object", name), str):
             raise TypeError(f"bw.op takes a name or a function, not {name!r}")
-        chosen = checked_name(name) if name else None
+        chosen, rounding = checked_name(name) if name else None, rounding_of(order, fast_math=fast_math, fused=fused)
 
     def decorate(function: Callable[..., Any]) -> Op:
         with OwnFramesHidden():
-            rounding = Rounding(fast_math, fused)
             return Op(chosen or own_name(function), function, rounding=rounding, fuse=fuse, schedule=schedule)
 
     return decorate

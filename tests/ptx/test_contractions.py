@@ -6,6 +6,7 @@ import subprocess
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.runtime.cuda_toolkit import find_tool
 from brickwork.target.cuda import cuda_target
 from support import contractions
@@ -29,6 +30,20 @@ def test_products_assemble(capability, dtype, tmp_path):
     assert {name: each for name, each in found.items() if each.spilled > SPILLED} == {}
     assert ("mma.sync" in ptx) is (capability >= (8, 0))
     assert ("wgmma" in ptx) is (capability == (9, 0) and dtype is not torch.float32)
+
+
+@pytest.mark.parametrize("options", [{"order": "source"}, {"fused": False}])
+def test_order_and_rounding_of_the_source_need_no_matrix_instructions(options):
+    given = [torch.empty(64, 64, dtype=torch.bfloat16, device="meta")] * 2
+    blocked = bw.op("bwptx::blocked")(contractions.product)
+    kept = bw.op("bwptx::kept", **options)(contractions.product)
+    assert "mma" in blocked.inspect("ptx", *given, device="sm_80")
+    assert "mma" not in kept.inspect("ptx", *given, device="sm_80")
+
+
+def test_other_orders_are_refused():
+    with pytest.raises(ValueError, match="order is 'source' or left out, not 'reversed'"):
+        bw.op(order="reversed")
 
 
 @pytest.mark.parametrize(

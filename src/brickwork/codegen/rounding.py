@@ -16,7 +16,21 @@ class Rounding:
     """Whether arithmetic may be rewritten in ways that change its last digits."""
     fused: bool = True
     """Whether a multiplication and an addition may become one operation, which rounds once."""
+    blocked: bool = True
+    """Whether a sum of products may be taken in blocks, in another order than that of the source."""
+
+    @property
+    def matrices(self) -> bool:
+        """Whether matrix instructions may be used: these round products and sums together, block by block."""
+        return self.fused and self.blocked
 
 
 SOURCE = Rounding()
 """What holds unless the user asks for something else: IEEE operations, and fused multiply-adds."""
+
+
+def rounding_of(order: str, *, fast_math: bool, fused: bool) -> Rounding:
+    """Return what a decorator says; ValueError for an order of sums that there is not."""
+    if order not in {"", "source"}:
+        raise ValueError(f"order is 'source' or left out, not {order!r}")
+    return Rounding(fast_math, fused, blocked=not order)

@@ -6,6 +6,7 @@ Kernels are LLVM here. Each becomes PTX (`device_ptx.py`) and machine code (`dev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from brickwork.codegen.builder import FailureSite, Module
 from brickwork.codegen.device import emit_device_kernel
@@ -64,6 +65,7 @@ def emit(
 ) -> tuple[Artifact, Sequence[ScheduledKernel]]:
     """Run the stages after the IR: the kernels of all launches, and the entry; failures have one numbering."""
     verify_program(program)
+    target = target if rounding.matrices else replace(target, matrix="")
     program, kernels = schedule_program(program, target)
     pieces = steps.reach("pieces", print_program(program))
     steps.reach("schedule", "\n".join((*(each.text for each in kernels), pieces)))
