@@ -296,6 +296,17 @@ def _is_monotone(bound: Expression, loops: Names) -> bool:
             return False
 
 
+def computed_from(before: Block, expressions: Sequence[Expression]) -> tuple[Assign, ...]:
+    """Return the assignments before a sum that expressions are computed from."""
+    wanted = set(read_symbols(expressions))
+    found: list[Assign] = []
+    for item in reversed(before):
+        if isinstance(item, Assign) and item.symbol in wanted:
+            found.append(item)
+            wanted |= read_symbols(item.value)
+    return tuple(reversed(found))
+
+
 def reached(body: Block, names: Names) -> Names:
     """Return variables with those that a body computes from them."""
     found = set(names)

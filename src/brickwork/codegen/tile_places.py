@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brickwork.analysis.contractions import Along
+from brickwork.analysis.contractions import Along, computed_from
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.nodes import Assign, Expression
-from brickwork.ir.walk import read_symbols
 from brickwork.records import dataclass
 from brickwork.target.matrix import CHUNK_BYTES, ROW_BYTES
 
@@ -90,13 +89,7 @@ class Places:
 
     def needed(self, expressions: Sequence[Expression]) -> tuple[Assign, ...]:
         """Return the assignments before the sum that expressions are computed from."""
-        wanted = set(read_symbols(expressions))
-        found: list[Assign] = []
-        for item in reversed(self.tile.contraction.before):
-            if isinstance(item, Assign) and item.symbol in wanted:
-                found.append(item)
-                wanted |= read_symbols(item.value)
-        return tuple(reversed(found))
+        return computed_from(self.tile.contraction.before, expressions)
 
     @property
     def start(self) -> str:

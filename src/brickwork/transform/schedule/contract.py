@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from brickwork.analysis.contractions import Along, Contraction, find_contraction, grouped, reached
+from brickwork.analysis.contractions import Along, Contraction, computed_from, find_contraction, grouped, reached
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
@@ -146,12 +146,24 @@ class ContractionPlanner(GridPlanner):
         found = find_contraction(body, rows, groups[columns], band)
         if found is None or not all(self.accumulates(each, {found.symbol}) for each in found.sums):
             return None
+        if self.reads_for_rows(found):
+            return None
         if any(self.leans_on_several(each, band, (rows, groups[columns])) for each in found.sums):
             return None
         terms = {each.index: self.lengths.most(each) or _longest(each, band) for each in found.sums}
         depth = self.deepest_of(found)
         ordered = [tuple(node.index for node in band if node.index in group) for group in (rows, groups[columns])]
         return Nest(band, ordered[0], ordered[1], depth, found, build.product([*terms.values()]), terms[depth.index])
+
+    @hazard
+    def reads_for_rows(self, found: Contraction) -> bool:
+        """Whether factors are computed from elements that are read before the sum.
+
+        Threads find out what the rows of a tile say of a factor, rows that are not there included.
+        """
+        parts = [part for factor in found.factors for part in (factor.value, *factor.masks)]
+        values = [item.value for item in computed_from(found.before, parts)]
+        return any(isinstance(node, Load) for node in walk(values))
 
     @hazard
     def leans_on_several(self, loop: For, band: Sequence[For], groups: Sequence[frozenset[Symbol]]) -> bool:
