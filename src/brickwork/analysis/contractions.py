@@ -141,8 +141,8 @@ def find_contraction(
     sums, symbol, product, masks = found
     deep = frozenset(loop.index for loop in sums)
     names = _Names(rows, columns, deep, _origins(before))
-    bounds = names.bounds(sums)
-    if symbol.dtype not in dtypes or symbol in read_symbols(product) or bounds is None:
+    limits = names.bounds(sums)
+    if symbol.dtype not in dtypes or symbol in read_symbols(product) or limits is None:
         return None
     read = {node.tensor for node in walk((product, *masks)) if isinstance(node, Load)}
     if any(tensor.is_local for tensor in read):
@@ -160,12 +160,9 @@ def find_contraction(
         else:
             sides[side].append(factor)
     masked = names.parted(masks)
-    if masked is None or not all(sides):
+    if masked is None:
         return None
     if not all(names.reaches(*pair) for pair in zip(sides, (rows, columns), strict=True)):
-        return None
-    limits = names.parted(bounds)
-    if limits is None:
         return None
     factors: list[Factor] = []
     for side, other in ((0, 1), (1, 0)):
@@ -215,7 +212,7 @@ def grouped(body: Block, band: Sequence[Symbol]) -> tuple[Names, Names] | None:
     for each in sorted((names.of(factor) for factor in _factors(found[2])), key=len, reverse=True):
         if each & deep and not any((each & names.rows) <= other for other in groups):
             groups.append(each & names.rows)
-    if len(groups) != 2:
+    if len(groups) != 2 or groups[0] <= groups[1]:
         return None
     return groups[0] - groups[1], groups[1] - groups[0]
 
@@ -252,22 +249,23 @@ class _Names:
         return any(self.of(factor) & loops for factor in factors)
 
     @legality
-    def bounds(self, sums: Sequence[For]) -> tuple[Expression, ...] | None:
-        """Return the bounds that go with rows or columns as masks; None if there is one that cannot be one.
+    def bounds(self, sums: Sequence[For]) -> tuple[tuple[Expression, ...], tuple[Expression, ...]] | None:
+        """Return the bounds that go with rows, and with columns, as masks; None if there is one that cannot be one.
 
-        A tile sums from the least start of its rows or columns to the greatest stop, which are at its ends.
+        A tile sums from the least start of its rows or columns to the greatest stop, which are at its ends. It knows
+        no variable there that the body assigns.
         """
         found: list[Expression] = []
         for loop in sums:
             for name, bound in (("ge", loop.start), ("lt", loop.stop)):
                 loops = self.of(bound)
-                if loops & self.deep or len(loops) > 1:
+                if loops & self.deep or read_symbols(bound) & self.origins.keys():
                     return None
                 if loops and not _is_monotone(bound, loops):
                     return None
                 if loops:
                     found.append(build.apply(name, build.read(loop.index), bound))
-        return tuple(found)
+        return self.parted(found)
 
     @legality
     def parted(self, masks: Sequence[Expression]) -> tuple[tuple[Expression, ...], tuple[Expression, ...]] | None:
@@ -291,7 +289,7 @@ def _is_monotone(bound: Expression, loops: Names) -> bool:
             moving = [operand for operand in operands if read_symbols(operand) & loops]
             if operator.name not in {"add", "sub", "mul", "minimum", "maximum"} or len(moving) > 1:
                 return False
-            return all(_is_monotone(operand, loops) for operand in moving)
+            return _is_monotone(moving[0], loops)
         case _:
             return False
 
@@ -349,7 +347,7 @@ def _accumulation(
                 block = then
             case Assign(symbol=symbol, value=Apply(operator=operator, operands=operands)) if operator.name == "add":
                 added = [item for item in operands if item != Read(symbol=symbol)]
-                if len(added) != 1 or symbol in values or not loops:
+                if len(added) != 1 or symbol in values:
                     return None
                 return tuple(loops), symbol, substitute(added[0], values), tuple(masks)
             case _:

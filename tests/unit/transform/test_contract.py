@@ -14,6 +14,7 @@ import torch
 import brickwork as bw
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
+from brickwork.ir import build
 from brickwork.ir.nodes import For, Kernel
 from brickwork.transform.schedule.contract import ContractionPlanner, Nest, contraction_versions
 from brickwork.transform.schedule.lengths import lengths_in
@@ -138,7 +139,27 @@ def an_update_follows(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[0, int(a[i, j])] += s
 
 
+def an_update_in_range_follows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            y[0, (i * j) % N] += s
+
+
+def an_access_may_fail(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s + b[0, int(a[i, j])]
+
+
 ORDERED = [
+    an_update_in_range_follows,
+    an_access_may_fail,
     a_check_follows,
     a_draw_follows,
     a_while_follows,
@@ -225,7 +246,64 @@ def a_term_goes_on_from_the_last_one(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def a_term_goes_on_in_the_outer_loop(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            t = 0.0
+            for k in range(N):
+                t = t * 0.5 + a[i, k]
+                for m in range(2):
+                    s += t * b[(k + m) % N, j]
+            y[i, j] = s
+
+
+def one_side_is_in_both(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                for m in range(N):
+                    s += a[i, (k + m) % N] * b[k, (i + j) % N]
+            y[i, j] = s
+
+
+def a_bound_is_a_variable(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            p = (i * 3) % N
+            s = 0.0
+            for k in range(min(p, N)):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def a_bound_goes_with_one_of_several_rows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(2):
+        for n in range(2):
+            for j in range(N):
+                s = 0.0
+                for k in range(n, N):
+                    for m in range(2):
+                        s += a[i * 2 + n, (k + m) % N] * b[(k + m) % N, j]
+                y[i * 2 + n, j] = s
+
+
+def a_bound_goes_with_rows_that_begin_later(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(1, N):
+        for j in range(N):
+            s = 0.0
+            for k in range(i):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
 OTHERS = [
+    a_term_goes_on_in_the_outer_loop,
+    one_side_is_in_both,
+    a_bound_is_a_variable,
+    a_bound_goes_with_one_of_several_rows,
+    a_bound_goes_with_rows_that_begin_later,
     a_mask_goes_with_both,
     a_term_goes_on_from_the_last_one,
     a_term_is_read_after,
@@ -271,3 +349,41 @@ def test_other_nests_have_no_tiles(function: Callable[..., None]) -> None:
     kernel, planner, loop = _planned(function)
     assert planner.contracted(loop) is None
     assert not [*contraction_versions(kernel.body, planner.analysis, GPU)]
+
+
+def a_triangle(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(i, N):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def a_short_band(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(i, min(i + 2, N)):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def test_bounds_may_go_with_rows_that_begin_at_0() -> None:
+    nest = _nest(a_triangle)
+    assert nest is not None
+    assert nest.leans
+    assert build.is_constant(nest.terms, N)
+
+
+def test_the_most_terms_of_a_sum() -> None:
+    nest = _nest(a_short_band)
+    assert nest is not None
+    assert build.is_constant(nest.terms, 2)
+
+
+def test_another_place_may_fail() -> None:
+    _, planner, loop = _planned(plain)
+    assert not planner.may_fail(loop)
+    _, planner, loop = _planned(an_access_may_fail)
+    assert planner.may_fail(loop)

@@ -139,7 +139,7 @@ class ContractionPlanner(GridPlanner):
         if self.keeps_order(band):
             return None
         groups = grouped(body, [node.index for node in band])
-        if groups is None or not all(groups):
+        if groups is None:
             return None
         columns = self.along(body, groups)
         rows = groups[1 - columns]
