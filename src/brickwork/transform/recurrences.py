@@ -78,12 +78,13 @@ def recurrence_in(
 ) -> Recurrence | None:
     """Return the first recurrence in a nest of threads, if it may be cut but for what its states are."""
     body = levels[-1].body
-    place = next((at for at, node in enumerate(body) if isinstance(node, For) and node.index in carrying), None)
-    if place is None or levels[-1].role is not Role.PARALLEL:
+    loop = next((node for node in body if isinstance(node, For) and node.index in carrying), None)
+    if loop is None or levels[-1].role is not Role.PARALLEL:
         return None
-    before, loop, after = body[:place], body[place], body[place + 1 :]
+    place = body.index(loop)
+    before, after = body[:place], body[place + 1 :]
     whole = effects(body)
-    if not isinstance(loop, For) or loop.role is not Role.SEQUENTIAL or whole.fails or whole.whiles or whole.rebinds:
+    if loop.role is not Role.SEQUENTIAL or whole.fails or whole.whiles or whole.rebinds:
         return None
     inside = {level.index for level in levels} | assigned_symbols(body)
     known = Partition(places.device | inside)

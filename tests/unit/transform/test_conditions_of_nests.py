@@ -271,6 +271,29 @@ def test_orders_are_chosen_where_nothing_but_elements_passes_and_nothing_is_clai
     assert not exchanged(columns_are_claimed)
 
 
+def updates_columns_inside(c: Tensor, a: Tensor) -> None:
+    for i in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            for j in range(a.shape[0]):
+                a[i, j] += c[k]
+
+
+def is_in_order(c: Tensor, a: Tensor) -> None:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] = c[j]
+
+
+def test_a_nest_is_put_in_order_once_and_stays_if_it_has_the_best():
+    kernel = kernel_of(updates_columns_inside, C, A)
+    (verb,) = interchange(kernel, analyse(kernel), grid=True)[1]
+    assert [index.name for index in verb.order] == ["i", "j", "k"]
+    kernel = kernel_of(is_in_order, C, A)
+    found, orders = interchange(kernel, analyse(kernel), grid=True)
+    assert found is kernel
+    assert orders == ()
+
+
 def test_an_order_shows_in_what_is_noted():
     assert not exchanged(notes_some_of_them)
 

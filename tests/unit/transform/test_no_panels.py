@@ -1,13 +1,19 @@
 """What is no contraction is not packed, and runs as before."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+import brickwork as bw
 from brickwork.analysis.analyse import analyse
+from brickwork.analysis.contractions import Contraction, Factor
+from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import Memory
-from brickwork.ir.nodes import For
-from brickwork.transform.schedule.panels import find_nest
+from brickwork.ir.nodes import For, Load, Symbol
+from brickwork.ir.walk import walk
+from brickwork.transform.schedule.panels import _may_be_read_alone, find_nest, keeps_order
 from support.lowering import memory
 from support.scheduling import agree, kernel_of, loops_of
 
@@ -241,3 +247,125 @@ def test_loops_that_add_to_elements_that_data_choose_are_not_packed():
 
     kernel = kernel_of(scattered, *squares(4), memory([[1, 0, 1, 2]], INT64))
     assert find_nest(loops_of(kernel)["i"], analyse(kernel)) is None
+
+
+def test_a_factor_is_not_read_alone_where_another_decides_and_it_is_gathered():
+    def with_masks(value, place):
+        return Factor(value, (place,))
+
+    places = memory([[1, 0, 1, 2]], INT64)
+    kernel = kernel_of(gathers, *squares(4), places)
+    loads = {node.tensor.name: node for node in walk(kernel) if isinstance(node, Load)}
+    dense, gathered = loads["b"], replace(loads["a"], indices=(loads["place"], loads["a"].indices[1]))
+    asks = build.apply("gt", dense, build.constant(0.0, FLOAT32))
+    asks_there = build.apply("gt", gathered, build.constant(0.0, FLOAT32))
+    plain = Factor(dense, ())
+    assert reads_alone(plain, with_masks(dense, asks))
+    assert reads_alone(Factor(gathered, ()), plain)
+    assert not reads_alone(Factor(gathered, ()), with_masks(dense, asks))
+    assert not reads_alone(with_masks(gathered, asks), with_masks(dense, asks))
+    assert not reads_alone(with_masks(dense, asks_there), plain)
+
+
+def reads_alone(one, other):
+    return _may_be_read_alone(Contraction(Symbol("s", 0, FLOAT32), (), (), (one, other), (), ()))
+
+
+def gathers(a: Tensor, b: Tensor, y: Tensor, place: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[place[0, i], k] * b[k, j]
+            y[i, j] = s
+
+
+def draws(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s + bw.rand()
+
+
+def goes_on(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[i, k] * b[k, j]
+            if s > 3.0:
+                continue
+            y[i, j] = s
+
+
+def breaks_behind(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[i, k] * b[k, j]
+            for _ in range(2):
+                if s > 3.0:
+                    break
+                s += 1.0
+            y[i, j] = s
+
+
+def has_a_list(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[i, k] * b[k, j]
+            both = [0.0] * 2
+            both[int(s) % 2] = s
+            y[i, j] = both[0]
+
+
+def exchanges(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[i, k] * b[k, j]
+            a, b = b, a
+            y[i, j] = s
+
+
+def plain(a: Tensor, b: Tensor, y: Tensor) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+@pytest.mark.parametrize("function", [draws, goes_on, breaks_behind, has_a_list, exchanges])
+def test_what_happens_once_in_an_iteration_keeps_the_order(function):
+    for other in (function, plain):
+        kernel = kernel_of(other, *squares(4))
+        assert keeps_order(loops_of(kernel)["i"], analyse(kernel)) == (other is function)
+
+
+def test_checked_accesses_of_a_nest_itself_keep_its_order():
+    def checks(y: Tensor, a: Tensor, place: Tensor) -> None:
+        for i in range(y.shape[0]):
+            y[i] = 1.0
+        for k in range(place.shape[0]):
+            for j in range(a.shape[0]):
+                a[j] = y[place[k]]
+
+    arguments = memory([1.0, 2.0]), memory([1.0, 2.0, 3.0]), memory([1, 0], INT64)
+    kernel = kernel_of(checks, *arguments)
+    assert not keeps_order(loops_of(kernel)["i"], analyse(kernel))
+    assert keeps_order(loops_of(kernel)["k"], analyse(kernel))
