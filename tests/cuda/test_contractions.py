@@ -14,6 +14,7 @@ OPERATORS = {
     name: bw.op(f"bwcontract::{name}")(getattr(contractions, name))
     for name in (
         "product",
+        "widened",
         "transposed",
         "activated",
         "dequantised",
@@ -43,6 +44,7 @@ def test_products_agree(sizes, dtype):
     agree(OPERATORS["product"](a, b), expected)
     agree(OPERATORS["product"](a, b.T.contiguous().T), expected)
     agree(OPERATORS["transposed"](a, b.T.contiguous()), expected)
+    agree(OPERATORS["widened"](a, b), expected)
     activated = torch.nn.functional.gelu(expected + bias.double())
     agree(OPERATORS["activated"](a, b, bias), activated)
     whole = torch.randint(-100, 100, (m, k), device="cuda", dtype=torch.int8)

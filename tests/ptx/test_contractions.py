@@ -32,6 +32,15 @@ def test_products_assemble(capability, dtype, tmp_path):
     assert ("wgmma" in ptx) is (capability == (9, 0) and dtype is not torch.float32)
 
 
+def test_wide_results_of_narrow_factors_are_summed_stage_by_stage(tmp_path):
+    """An instruction for one product begins with zeros, which those that go on with sums do not."""
+    target = cuda_target((9, 0))
+    ptx = ptx_of([program_for_gpu(contractions.widened, *matrices(torch.bfloat16))], target)
+    assert "wgmma" not in ptx
+    assert "bf16.bf16.f32" in ptx
+    assert {name: each for name, each in assemble(ptx, target, tmp_path).items() if each.spilled > SPILLED} == {}
+
+
 @pytest.mark.parametrize("options", [{"order": "source"}, {"fused": False}])
 def test_order_and_rounding_of_the_source_need_no_matrix_instructions(options):
     given = [torch.empty(64, 64, dtype=torch.bfloat16, device="meta")] * 2

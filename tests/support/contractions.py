@@ -19,6 +19,18 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return out
 
 
+def widened(a: Tensor, b: Tensor) -> Tensor:
+    assert a.shape[1] == b.shape[0]
+    out = torch.empty(a.shape[0], b.shape[1], dtype=torch.float32, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * b[k, j]
+            out[i, j] = s
+    return out
+
+
 def transposed(a: Tensor, b: Tensor) -> Tensor:
     assert a.shape[1] == b.shape[1]
     out = torch.empty(a.shape[0], b.shape[0], dtype=a.dtype, device=a.device)

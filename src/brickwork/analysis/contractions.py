@@ -117,6 +117,12 @@ class Contraction:
         both = self.factors[0].exact & self.factors[1].exact
         return next((item for item in (BFLOAT16, FLOAT16) if item in both), FLOAT32)
 
+    @property
+    def promotes(self) -> bool:
+        """Whether each stage is summed up by itself: matrix instructions cut what they add, which wide results show."""
+        stores = (node for node in statements(self.after) if isinstance(node, Store))
+        return self.dtype is FLOAT32 or any(node.tensor.type.dtype.size > self.dtype.size for node in stores)
+
 
 @legality
 def find_contraction(

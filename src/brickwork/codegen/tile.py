@@ -113,7 +113,7 @@ class Tile:
             return 16, self.right.size
         if self.left.size == 64:
             return 32, 32
-        light = self.dtype is not FLOAT32 and all(side.copied is not None for side in self.sides)
+        light = not self.contraction.promotes and all(side.copied is not None for side in self.sides)
         return (64, 64) if light else (64, 32)
 
     @property

@@ -51,7 +51,7 @@ class Warp:
         """Add the products of a stage to the sums."""
         writer = self.state.writer
         sums = [[[writer.load("float", place) for place in each] for each in row] for row in self.sums]
-        fresh = self.tile.dtype is FLOAT32
+        fresh = self.tile.contraction.promotes
         part = [[["0.0"] * 4 for _ in row] for row in sums] if fresh else sums
         for step in range(self.steps):
             lefts, rights = self._lefts(slot, step), self._rights(slot, step)

@@ -40,6 +40,7 @@ MOST = 8
 GAIN = 0.05
 """The part of its time that another schedule must save: twice the spread of least times on a quiet machine."""
 ROUNDS = 9
+"""Samples of each schedule, taken in turns: the least of so many is steady."""
 _DIGITS = 12
 """Hexadecimal digits that tell schedules apart in names."""
 SAMPLE = 0.002

@@ -124,7 +124,7 @@ class ContractionPlanner(GridPlanner):
             return
         size, form = found.contraction.dtype.size, self.form
         chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
-        groups = self.target.matrix == "wgmma" and size == 2 and any(chunked)
+        groups = self.target.matrix == "wgmma" and not found.contraction.promotes and any(chunked)
         width = form.width if groups else min(form.width, form.height)
         sides = found.rows, found.columns, found.depth.index
         stages = form.grouped if groups else form.stages
