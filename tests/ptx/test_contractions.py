@@ -29,16 +29,33 @@ def test_products_assemble(capability, dtype, tmp_path):
     found = assemble(ptx, target, tmp_path)
     assert {name: each for name, each in found.items() if each.spilled > SPILLED} == {}
     assert ("mma.sync" in ptx) is (capability >= (8, 0))
-    assert ("wgmma" in ptx) is (capability == (9, 0) and dtype is not torch.float32)
+    assert ("wgmma" in ptx) is (capability == (9, 0))
 
 
 def test_wide_results_of_narrow_factors_are_summed_stage_by_stage(tmp_path):
-    """An instruction for one product begins with zeros, which those that go on with sums do not."""
+    """The first instruction of a stage begins with zeros where results are wide, and goes on with sums elsewhere."""
     target = cuda_target((9, 0))
+    begins = re.compile(r"wgmma.mma_async[^;]*, 0, 1, 1, \d, \d;")
     ptx = ptx_of([program_for_gpu(contractions.widened, *matrices(torch.bfloat16))], target)
-    assert "wgmma" not in ptx
-    assert "bf16.bf16.f32" in ptx
+    assert begins.search(ptx)
     assert {name: each for name, each in assemble(ptx, target, tmp_path).items() if each.spilled > SPILLED} == {}
+    assert not begins.search(ptx_of([program_for_gpu(contractions.product, *matrices(torch.bfloat16))], target))
+
+
+def wgmma_of(ptx):
+    """Return how many instructions the first kernel has for each stage, with a factor in registers and without."""
+    kernel = next(text for text in ptx.split(".entry")[1:] if "wgmma.mma_async" in text)
+    lines = [line.split("},")[1:] for line in kernel.splitlines() if "wgmma.mma_async" in line]
+    return sum(len(line) > 1 for line in lines), sum(len(line) == 1 for line in lines)
+
+
+def test_float32_is_three_products_whose_left_factor_is_split_in_registers():
+    """Four steps of eight terms each are a stage; of the products the one of both rests is left out."""
+    for function in (contractions.product, contractions.transposed):
+        ptx = ptx_of([program_for_gpu(function, *matrices(torch.float32))], cuda_target((9, 0)))
+        assert wgmma_of(ptx) == (12, 0)
+    ptx = ptx_of([program_for_gpu(contractions.product, *matrices(torch.bfloat16))], cuda_target((9, 0)))
+    assert wgmma_of(ptx) == (0, 4)
 
 
 @pytest.mark.parametrize("options", [{"order": "source"}, {"fused": False}])
@@ -55,20 +72,21 @@ def test_other_orders_are_refused():
         bw.op(order="reversed")
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize(
     ("function", "more"),
     [
         (contractions.product, ()),
         (contractions.transposed, ()),
-        (contractions.activated, (torch.zeros(64, dtype=torch.bfloat16),)),
+        (contractions.activated, (torch.zeros(64),)),
         (contractions.masked, (torch.zeros(64, 64),)),
     ],
 )
-def test_groups_of_warps_run_on(function, more, tmp_path):
+def test_groups_of_warps_run_on(function, more, dtype, tmp_path):
     tool = find_tool("ptxas")
     if tool is None:
         pytest.skip("there is no ptxas on this machine")
-    program = program_for_gpu(function, *matrices(torch.bfloat16), *more)
+    program = program_for_gpu(function, *matrices(dtype), *more)
     path = tmp_path / "groups.ptx"
     path.write_text(ptx_of([program], cuda_target((9, 0))))
     # Drivers compile what they link: as if functions were called that are elsewhere.

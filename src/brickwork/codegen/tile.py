@@ -2,7 +2,7 @@
 
 Read by the emitter of the kernel and by that of its launch. A stage has both factors of so many terms as the depth is
 staged at once; rows of 128 bytes, in which chunk c of 16 bytes of row r lies at c ^ (r & 7): neither stores of 16 bytes
-nor matrix loads meet in a bank.
+nor matrix loads meet in a bank. Numbers that an instruction takes in parts, and reads itself, are staged in parts.
 """
 
 from __future__ import annotations
@@ -32,6 +32,20 @@ class Side:
     """The row or column, and what is computed from it."""
     copied: Load | None
     """The element whose chunks are copied as they are laid out in memory."""
+    parts: int
+    """In how many numbers of the tile's type a number is staged, the largest first."""
+    turned: bool
+    """Whether it is staged along the depth, though neighbours in memory go along its rows or columns."""
+
+    @property
+    def taken(self) -> int:
+        """In how many parts the instructions of float32 take a number: one if 16 bits have it."""
+        return 1 if self.factor.exact else 2
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of a part in a stage."""
+        return self.size * ROW_BYTES
 
     @property
     def index(self) -> Symbol:
@@ -102,6 +116,11 @@ class Tile:
         return CHUNK_BYTES // self.bytes_each
 
     @property
+    def terms_each(self) -> int:
+        """Terms that an instruction multiplies."""
+        return 2 * self.chunk
+
+    @property
     def staged(self) -> int:
         """Terms of a stage."""
         return ROW_BYTES // self.bytes_each
@@ -129,7 +148,7 @@ class Tile:
     @property
     def stage_bytes(self) -> int:
         """Bytes of a stage."""
-        return (self.left.size + self.right.size) * ROW_BYTES
+        return sum(side.parts * side.part_bytes for side in self.sides)
 
     @property
     def stages(self) -> int:
@@ -144,12 +163,12 @@ class Tile:
     @property
     def lags(self) -> bool:
         """Whether the products of a stage may go on while the next one begins: there is a stage for it."""
-        return self.groups and self.stages > FEWEST_STAGES
+        return self.groups and self.stages > FEWEST_STAGES and not self.contraction.promotes
 
     @property
     def blocks(self) -> int:
         """Blocks that a multiprocessor is to have room for at once."""
-        return 2 if self.groups and not self.lags else 1
+        return 2 if self.groups and not self.lags and not self.contraction.promotes else 1
 
     @property
     def pitch(self) -> int:
@@ -176,6 +195,7 @@ def tile_of(rows: For) -> Tile:
     if found is None:
         raise TypeError("the loops of a tile hold a contraction")
     depth = next(loop for loop in found.sums if loop.role in {Role.CONTRACT, Role.CONTRACT_GROUPS})
+    groups = depth.role is Role.CONTRACT_GROUPS
     sides: list[Side] = []
     offset = 0
     for loop, factor in zip((rows, columns), found.factors, strict=True):
@@ -185,6 +205,12 @@ def tile_of(rows: For) -> Tile:
         unit = depth.index if along is Along.DEPTH else loop.index
         if copied not in {*factor.laid_out(unit)} or (copied and copied.tensor.type.dtype is not found.dtype):
             copied = None
-        sides.append(Side(loop, factor, loop.width, along, offset, names, copied))
-        offset += loop.width * ROW_BYTES
-    return Tile(sides[0], sides[1], depth, found, found.dtype, depth.role is Role.CONTRACT_GROUPS)
+        # Groups take columns from shared memory alone, and numbers of 32 bits along the depth.
+        prepared = groups and found.dtype is FLOAT32 and loop is columns
+        turned = prepared and along is Along.SIDE
+        parts = 1 if factor.exact or not prepared else 2
+        copied = None if turned or parts > 1 else copied
+        along = Along.DEPTH if turned else along
+        sides.append(Side(loop, factor, loop.width, along, offset, names, copied, parts, turned))
+        offset += parts * sides[-1].part_bytes
+    return Tile(sides[0], sides[1], depth, found, found.dtype, groups)

@@ -1,7 +1,8 @@
 """Products of staged factors by groups of four warps (`wgmma`), which read shared memory themselves and run on alone.
 
 A factor is told by a descriptor: where it begins, how far its parts lie apart, and that its rows are swizzled as
-`tile_staging.py` stores them. Registers of sums are tied to the instructions, which are written as assembly.
+`tile_staging.py` stores them. Registers of sums are tied to the instructions, which are written as assembly. Of float32
+the left factor is split in registers, which instructions take, and the right one is staged in parts.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from brickwork.analysis.contractions import Along
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_places import MEMORY, SHARED
-from brickwork.codegen.tile_products import Warp
+from brickwork.codegen.tile_products import Fragment, Warp, pairs
 from brickwork.codegen.words import Word, Words
-from brickwork.ir.dtypes import BFLOAT16
+from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32
 from brickwork.target.matrix import GROUP_ROWS, GROUP_TERMS, ROW_BYTES
 
 _SWIZZLED, _ROWS_APART = 1 << 62, (8 * ROW_BYTES >> 4) << 32
@@ -24,25 +25,52 @@ _PROXY = "llvm.nvvm.fence.proxy.async.shared_cta"
 _NOTE = "convergent nounwind"
 
 
-def multiply_together(state: State, tile: Tile, warp: Warp, slot: Word) -> None:
-    """Begin to add the products of a stage to the sums of this group of warps."""
+def multiply_together(state: State, tile: Tile, warp: Warp, slot: Word) -> list[str]:
+    """Begin to add the products of a stage, to the sums of this group of warps or to zeros; return what they become."""
     writer, words = state.writer, Words(state.writer)
     start = writer.emit(f"add i32 {writer.once(f'ptrtoint {SHARED} {MEMORY} to i32')}, {slot}")
     group = words.mul(words.right(warp.row, 6), GROUP_ROWS * ROW_BYTES)
-    left = _descriptor(state, tile, tile.left, words.add(start, tile.left.offset, group))
-    right = _descriptor(state, tile, tile.right, words.add(start, tile.right.offset))
-    places = [place for each in warp.sums[0] for place in each]
-    sums = [writer.load("float", place) for place in places]
-    _call(state, _FENCE)
-    for step in range(tile.staged // GROUP_TERMS):
-        one, other = (
-            writer.emit(f"add i64 {text}, {step * _step(side)}") if step else text
-            for text, side in ((left, tile.left), (right, tile.right))
-        )
-        sums = _instruction(state, tile, sums, one, other)
+    lefts = None if tile.dtype is FLOAT32 else _descriptors(state, tile, tile.left, words.add(start, group))
+    rights = _descriptors(state, tile, tile.right, start)
+    sums = [] if tile.contraction.promotes else [writer.load("float", place) for place in _places(warp)]
+    split: dict[int, list[Fragment]] = {}
+    if lefts is not None:
+        _call(state, _FENCE)
+    for one, other in pairs(len(lefts) if lefts else tile.left.taken, len(rights)):
+        for step in range(tile.staged // tile.terms_each):
+            if lefts is not None:
+                left: Fragment = (_moved(state, lefts[one], step * _step(tile.left)),)
+            else:
+                if step not in split:
+                    (split[step],) = warp.lefts(slot, step)
+                    _call(state, _FENCE)
+                left = split[step][one]
+            sums = _instruction(state, tile, sums, left, _moved(state, rights[other], step * _step(tile.right)))
     _call(state, _COMMIT)
-    for place, text in zip(places, sums, strict=True):
+    return sums
+
+
+def keep_products(state: State, tile: Tile, warp: Warp, sums: list[str]) -> None:
+    """Put what the products of a stage become into the sums, or add it: then it is waited for."""
+    writer = state.writer
+    if tile.contraction.promotes:
+        kept = [writer.load("float", place) for place in _places(warp)]
+        sums = [writer.emit(f"fadd float {one}, {more}") for one, more in zip(kept, _waited(state, sums), strict=True)]
+    else:
+        wait_for_products(state, 1 if tile.lags else 0)
+    for place, text in zip(_places(warp), sums, strict=True):
         writer.store("float", text, place)
+
+
+def _places(warp: Warp) -> list[str]:
+    return [place for each in warp.sums[0] for place in each]
+
+
+def _waited(state: State, sums: list[str]) -> list[str]:
+    """Wait until nothing is being multiplied; return sums as values that there are only then."""
+    count = len(sums)
+    ties = ",".join(["=f"] * count + [str(number) for number in range(count)])
+    return _assembly(state, "wgmma.wait_group.sync.aligned 0;", ties, count, [f"float {text}" for text in sums])
 
 
 def wait_for_products(state: State, left: int) -> None:
@@ -61,26 +89,46 @@ def _step(side: Side) -> int:
     return GROUP_TERMS * ROW_BYTES >> 4 if side.along is Along.SIDE else GROUP_TERMS * 2 >> 4
 
 
-def _descriptor(state: State, tile: Tile, side: Side, address: Word) -> str:
+def _moved(state: State, descriptor: str, chunks: int) -> str:
+    return state.writer.emit(f"add i64 {descriptor}, {chunks}") if chunks else descriptor
+
+
+def _descriptors(state: State, tile: Tile, side: Side, start: Word) -> list[str]:
+    """Return the descriptors of the parts of a factor."""
     words = Words(state.writer)
     apart = tile.staged * ROW_BYTES if side.along is Along.SIDE else 16
-    low = words.wide(words.both(words.right(address, 4), 0x3FFF))
-    return state.writer.emit(f"or i64 {low}, {_SWIZZLED | _ROWS_APART | (apart >> 4) << 16}")
+    found: list[str] = []
+    for part in range(side.parts):
+        address = words.add(start, side.offset + part * side.part_bytes)
+        low = words.wide(words.both(words.right(address, 4), 0x3FFF))
+        found.append(state.writer.emit(f"or i64 {low}, {_SWIZZLED | _ROWS_APART | (apart >> 4) << 16}"))
+    return found
 
 
-def _instruction(state: State, tile: Tile, sums: list[str], left: str, right: str) -> list[str]:
-    count, writer = len(sums), state.writer
-    kind = "bf16" if tile.dtype is BFLOAT16 else "f16"
+def _instruction(state: State, tile: Tile, sums: list[str], left: Fragment, right: str) -> list[str]:
+    """Add a product to sums, or to zeros; the left factor is a descriptor, or four registers."""
+    count = tile.right.size // 2
+    kind = {BFLOAT16: "bf16", FLOAT16: "f16"}.get(tile.dtype, "tf32")
+    first, last = count + len(sums), count + len(sums) + len(left)
+    words = [f"${number}" for number in range(first, last)]
+    factor = f"{{{', '.join(words)}}}" if len(words) > 1 else words[0]
+    turned = [] if kind == "tf32" else [int(side.along is Along.SIDE) for side in tile.sides]
+    flags = ", ".join(map(str, (int(bool(sums)), 1, 1, *turned)))
+    name = f"wgmma.mma_async.sync.aligned.m64n{tile.right.size}k{tile.terms_each}.f32.{kind}.{kind}"
     registers = ", ".join(f"${number}" for number in range(count))
-    turned = (int(side.along is Along.SIDE) for side in (tile.left, tile.right))
-    name = f"wgmma.mma_async.sync.aligned.m64n{tile.right.size}k{GROUP_TERMS}.f32.{kind}.{kind}"
-    text = f"{name} {{{registers}}}, ${2 * count}, ${2 * count + 1}, 1, 1, 1, {', '.join(map(str, turned))};"
-    ties = ",".join(["=f"] * count + [str(number) for number in range(count)] + ["l", "l"])
+    many = len(left) > 1
+    inputs = [str(number) for number in range(len(sums))] + ["r" if many else "l"] * len(left) + ["l"]
+    values = [f"float {item}" for item in sums] + [f"{'i32' if many else 'i64'} {item}" for item in left]
+    text = f"{name} {{{registers}}}, {factor}, ${last}, {flags};"
+    return _assembly(state, text, ",".join(["=f"] * count + inputs), count, [*values, f"i64 {right}"])
+
+
+def _assembly(state: State, text: str, constraints: str, count: int, values: list[str]) -> list[str]:
+    """Write assembly that gives so many floats."""
+    writer = state.writer
     result = "{" + ", ".join(["float"] * count) + "}"
-    values = ", ".join(f"float {item}" for item in sums)
-    found = writer.emit(
-        f'call {result} asm sideeffect "{text}", "{ties}"({values}, i64 {left}, i64 {right}) convergent nounwind'
-    )
+    call = f'call {result} asm sideeffect "{text}", "{constraints}"({", ".join(values)}) convergent nounwind'
+    found = writer.emit(call)
     return [writer.emit(f"extractvalue {result} {found}, {number}") for number in range(count)]
 
 

@@ -53,8 +53,23 @@ class Places:
     def first_along(self) -> str:
         """The first row or column, or term of a stage, of this thread's chunks along memory, as i64."""
         words = Words(self.state.writer)
-        place = words.rem(self.thread, self._chunks_across)
-        return words.wide(place if self.stride > 1 else words.mul(place, self.tile.chunk))
+        return words.wide(self._chunk if self.stride > 1 else words.mul(self._chunk, self.tile.chunk))
+
+    @property
+    def _chunk(self) -> Word:
+        """The place of this thread's chunks along rows of shared memory; neighbouring threads go along memory."""
+        words = Words(self.state.writer)
+        if self.side.turned:
+            return words.div(self.thread, self.step)
+        return words.rem(self.thread, self._chunks_across)
+
+    @property
+    def _row(self) -> Word:
+        """The first row of shared memory of this thread's chunks."""
+        words = Words(self.state.writer)
+        if self.side.turned:
+            return words.rem(self.thread, self.step)
+        return words.div(self.thread, self._chunks_across)
 
     @property
     def stride(self) -> int:
@@ -64,17 +79,17 @@ class Places:
     def across(self, number: int) -> str:
         """Return the term of a stage, or the row or column, of a chunk, as i64."""
         words = Words(self.state.writer)
-        row = words.add(words.div(self.thread, self._chunks_across), number * self.step)
+        row = words.add(self._row, number * self.step)
         if self.side.along is Along.SIDE and self.tile.spread:
             chunk = self.tile.chunk
             row = words.add(words.mul(words.rem(row, chunk), self.tile.staged // chunk), words.div(row, chunk))
         return words.wide(row)
 
-    def address(self, slot: Word, number: int) -> str:
-        """Return the address of a chunk in shared memory; `slot` is where the stage begins."""
+    def address(self, slot: Word, number: int, part: int = 0) -> str:
+        """Return the address of a part of a chunk in shared memory; `slot` is where the stage begins."""
         words = Words(self.state.writer)
-        row, chunk = words.div(self.thread, self._chunks_across), words.rem(self.thread, self._chunks_across)
-        at = words.add(slot, self.side.offset, words.mul(row, ROW_BYTES))
+        row, chunk = self._row, self._chunk
+        at = words.add(slot, self.side.offset + part * self.side.part_bytes, words.mul(row, ROW_BYTES))
         if self.side.along is Along.SIDE:
             at = words.add(at, words.mul(words.right(chunk, 3), self.tile.staged * ROW_BYTES))
             chunk = words.both(chunk, 7)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brickwork.analysis.contractions import Along
-from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.tile import Side, Tile
+from brickwork.codegen.tile_parts import parts_of_word
 from brickwork.codegen.tile_places import SHARED, shared
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.dtypes import BFLOAT16, FLOAT32
@@ -24,8 +24,6 @@ Fragment = tuple[str, ...]
 
 _FOUR_FLOATS = "{float, float, float, float}"
 _FOUR_WORDS = "{i32, i32, i32, i32}"
-_ROUND, _UPPER = 0x1000, -0x2000
-"""What rounds a float32 to the bits of TF32, and the mask of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Warp:
         fresh = self.tile.contraction.promotes
         part = [[["0.0"] * 4 for _ in row] for row in sums] if fresh else sums
         for step in range(self.steps):
-            lefts, rights = self._lefts(slot, step), self._rights(slot, step)
+            lefts, rights = self.lefts(slot, step), self._rights(slot, step)
             for row, left in enumerate(lefts):
                 for column, right in enumerate(rights):
                     part[row][column] = self._product(left, right, part[row][column])
@@ -70,8 +68,7 @@ class Warp:
 
     def _product(self, left: Sequence[Fragment], right: Sequence[Fragment], to: list[str]) -> list[str]:
         """Return four sums with the product of two small matrices; of numbers in two parts, the small ones first."""
-        pairs = [(one, other) for one in range(len(left)) for other in range(len(right)) if one + other < 2]
-        for one, other in sorted(pairs, key=sum, reverse=True):
+        for one, other in pairs(len(left), len(right)):
             to = self._instruction(left[one], right[other], to)
         return to
 
@@ -93,7 +90,7 @@ class Warp:
 
     # ------------------------------------------------------------ fragments
 
-    def _lefts(self, slot: Word, step: int) -> list[list[Fragment]]:
+    def lefts(self, slot: Word, step: int) -> list[list[Fragment]]:
         """Return the parts of the fragments of 16 rows each, in a step."""
         tile, side = self.tile, self.tile.left
         found: list[list[Fragment]] = []
@@ -147,11 +144,9 @@ class Warp:
         """Return a fragment; of float32 its upper bits, and the rest if there is one."""
         if self.tile.dtype is not FLOAT32:
             return [fragment]
-        writer = self.state.writer
         if side.factor.exact:
             return [fragment]
-        upper = tuple(writer.emit(f"and i32 {writer.emit(f'add i32 {word}, {_ROUND}')}, {_UPPER}") for word in fragment)
-        rest = tuple(_rest(writer, word, high) for word, high in zip(fragment, upper, strict=True))
+        upper, rest = zip(*(parts_of_word(self.state.writer, word) for word in fragment), strict=True)
         return [upper, rest]
 
     def _row(self, side: Side, slot: Word, row: Word, chunk: Word) -> str:
@@ -187,10 +182,10 @@ class Warp:
         return tuple(writer.emit(f"extractvalue {_FOUR_WORDS} {result}, {number}") for number in range(4))
 
 
-def _rest(writer: FunctionWriter, word: str, upper: str) -> str:
-    """Return what a float32 has beside its upper bits, as bits."""
-    number, high = (writer.emit(f"bitcast i32 {text} to float") for text in (word, upper))
-    return writer.emit(f"bitcast float {writer.emit(f'fsub float {number}, {high}')} to i32")
+def pairs(lefts: int, rights: int) -> list[tuple[int, int]]:
+    """Return which parts of factors are multiplied, small products first; those of two rests are left out."""
+    found = [(one, other) for one in range(lefts) for other in range(rights) if one + other < max(lefts, rights)]
+    return sorted(found, key=sum, reverse=True)
 
 
 def warp_of(state: State, tile: Tile, thread: str) -> Warp:

@@ -18,7 +18,7 @@ from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, memo
 from brickwork.codegen.memory import element_offset, offset_address, sum_of
 from brickwork.codegen.tile_places import Places
 from brickwork.ir import build
-from brickwork.ir.dtypes import BFLOAT16, FLOAT16, INT64
+from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, Load, Read, Symbol
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.records import dataclass
@@ -61,7 +61,7 @@ class Reads:
     elements: tuple[_Element, ...]
 
     def chunks(self, terms: State, first: str) -> Iterator[str]:
-        """Yield the numbers of this thread's chunks, packed, at the terms from `first` on."""
+        """Yield the numbers of this thread's chunks, as vectors of floats, at the terms from `first` on."""
         places, writer = self.places, terms.writer
         lanes_are_rows = places.side.along is Along.SIDE
         along = writer.emit(f"add i64 {first}, {places.first_along}")
@@ -79,7 +79,7 @@ class Reads:
                 bits = writer.emit(f"and i32 {self.there[place]}, {held}")
             bits = self._held(inner, place, bits)
             inner = self._with(inner, (places.side.factor.value,), place, bits)
-            yield self._packed(inner, self._value(inner, bits))
+            yield self._value(inner, bits)
 
     def _state(self, terms: State, place: int) -> State:
         """Return the state with the terms and the rows of a chunk."""
@@ -113,18 +113,6 @@ class Reads:
         mask = writer.emit(f"bitcast i{state.width} {narrow} to <{state.width} x i1>")
         kind = f"<{state.width} x float>"
         return writer.emit(f"select <{state.width} x i1> {mask}, {kind} {text}, {kind} zeroinitializer")
-
-    def _packed(self, state: State, values: str) -> str:
-        """Return a chunk of floats as numbers of the tile's type."""
-        writer, width, dtype = state.writer, state.width, self.places.tile.dtype
-        kind = f"<{width} x float>"
-        if dtype is FLOAT16:
-            kind, values = f"<{width} x half>", writer.emit(f"fptrunc {kind} {values} to <{width} x half>")
-        elif dtype is BFLOAT16:
-            bits = writer.emit(f"bitcast {kind} {values} to <{width} x i32>")
-            high = writer.emit(f"lshr <{width} x i32> {bits}, splat (i32 16)")
-            kind, values = f"<{width} x i16>", writer.emit(f"trunc <{width} x i32> {high} to <{width} x i16>")
-        return writer.emit(f"bitcast {kind} {values} to <4 x i32>")
 
     # ------------------------------------------------------------ elements
 

@@ -10,7 +10,7 @@ from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.tile import Tile
-from brickwork.codegen.tile_groups import multiply_together, show_to_groups, wait_for_products
+from brickwork.codegen.tile_groups import keep_products, multiply_together, show_to_groups, wait_for_products
 from brickwork.codegen.tile_products import Warp
 from brickwork.codegen.tile_staging import Computer, Copier, stager
 from brickwork.ir.dtypes import INT64
@@ -69,10 +69,10 @@ class _Stages:
             show_to_groups(self.state)
         barrier(self.state)
         if self.tile.groups:
-            multiply_together(self.state, self.tile, warp, slot)
+            sums = multiply_together(self.state, self.tile, warp, slot)
             self.begin(later, free)
             self.end(later, free)
-            wait_for_products(self.state, 1 if self.tile.lags else 0)
+            keep_products(self.state, self.tile, warp, sums)
         else:
             self.begin(later, free)
             warp.multiply(slot)

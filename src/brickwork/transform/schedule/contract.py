@@ -124,10 +124,10 @@ class ContractionPlanner(GridPlanner):
             return
         size, form = found.contraction.dtype.size, self.form
         chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
-        groups = self.target.matrix == "wgmma" and not found.contraction.promotes and any(chunked)
-        width = form.width if groups else min(form.width, form.height)
+        groups, promotes = self.target.matrix == "wgmma" and any(chunked), found.contraction.promotes
+        width = form.width if groups and not promotes else min(form.width, form.height)
         sides = found.rows, found.columns, found.depth.index
-        stages = form.grouped if groups else form.stages
+        stages = form.grouped if groups and not promotes else form.stages
         staged = ROW_BYTES // size
         yield Contract(loop.index, *sides, form.height, width, staged, chunked=chunked, groups=groups, stages=stages)
 
