@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from brickwork.config import config
+from brickwork.decorator import op
 from brickwork.diagnostics.errors import (
     BrickworkError,
     BrickworkWarning,
@@ -17,7 +18,7 @@ from brickwork.diagnostics.errors import (
 )
 from brickwork.language.loops import indices, ndrange, prange
 from brickwork.language.random import rand, randint, randn
-from brickwork.op import Op, op
+from brickwork.op import Op
 from brickwork.pytorch.devices import check_errors
 
 if TYPE_CHECKING:

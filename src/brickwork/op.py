@@ -1,4 +1,4 @@
-"""`@bw.op` and the `Op` object: where everything is wired together. Each question is passed on to the room that knows.
+"""The `Op` object: where everything is wired together. Each question is passed on to the room that knows.
 
 An `Op` forwards calls to its OpOverload, whose gate finds a specialisation in machine code; Python is entered again
 only when none matches. What calls from a warm cache do without is loaded when it is asked for.
@@ -16,12 +16,13 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from brickwork.codegen.entry_description import ANY, Sizes
-from brickwork.codegen.rounding import SOURCE, Rounding, rounding_of
+from brickwork.codegen.rounding import SOURCE, Rounding
 from brickwork.config import config
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.warn import tell
 from brickwork.frontend.captures import Watch, is_described
 from brickwork.frontend.definition import Definition, define
+from brickwork.frontend.parameters import Kinds
 from brickwork.frontend.source import start_of
 from brickwork.ir.signature import Signature
 from brickwork.pytorch.arguments import explain_mismatch, signature_of_call
@@ -35,7 +36,7 @@ from brickwork.pytorch.libtorch import private
 from brickwork.pytorch.native import DerivedOperators
 from brickwork.pytorch.random_keys import draw_key, with_key
 from brickwork.pytorch.register import DEFAULT, Registration, family_name, forget_traces, register
-from brickwork.pytorch.schema import KEY, OUT, checked_name, derive, own_name
+from brickwork.pytorch.schema import KEY, OUT, derive
 from brickwork.pytorch.specialise import Specialiser, Tools, complete, place_of
 from brickwork.pytorch.stages import BACKWARD, Stage, stage_text
 from brickwork.pytorch.stats import Specialisation, Stats
@@ -73,15 +74,20 @@ class Op(Handle):
         rounding: Rounding = SOURCE,
         fuse: bool = True,
         schedule: str = "",
+        kinds: Kinds = (),
     ) -> None:
-        """Derive the operator `name` (`ns::name`) from a function and register it."""
+        """Derive the operator `name` (`ns::name`) from a function and register it.
+
+        `kinds` are the annotations of the parameters that the source gives none.
+        """
         functools.update_wrapper(self, function)
-        self._rounding, self._schedule = rounding, schedule
+        self._rounding, self._schedule, self._given = rounding, schedule, kinds
         with surprises(Attempt(operator=name, loc=start_of(function), function=function)):
-            self.definition: Definition = define(function)
+            self.definition: Definition = define(function, kinds)
             refuse_unreadable(schedule, self.definition)
         sources = (self.definition.source, *self.definition.helpers.values())
-        parts = (self.definition.fingerprint, f"{rounding} fuse={fuse}", *((schedule,) if schedule else ()))
+        rules = f"{rounding} fuse={fuse}"
+        parts = (self.definition.fingerprint, rules, *((schedule,) if schedule else ()), *map(str, kinds))
         super().__init__(name, parts, tells_all=is_described(sources))
         self._schema = derive(name.partition("::")[2], self.definition)
         self._specialisations: list[Specialisation] = []
@@ -481,7 +487,8 @@ class Op(Handle):
 
     def _by(self, name: str, schedule: str) -> Op:
         """Return the operator by another schedule, under another name."""
-        return Op(name, cast("Any", self).__wrapped__, rounding=self._rounding, fuse=False, schedule=schedule)
+        function, given = cast("Any", self).__wrapped__, self._given
+        return Op(name, function, rounding=self._rounding, fuse=False, schedule=schedule, kinds=given)
 
     def stats(self) -> Stats:
         """Return what was compiled for this operator in this process, how long it took, and what a cache had."""
@@ -540,60 +547,3 @@ class Op(Handle):
     def __repr__(self) -> str:
         """Return the operator's name and place."""
         return f"<brickwork operator {self.name} of {self.definition.loc}>"
-
-
-@overload
-def op(name: Callable[..., Any], /) -> Op: ...
-@overload
-def op(
-    name: str | None = None,
-    /,
-    *,
-    fast_math: bool = False,
-    fused: bool = True,
-    order: str = "",
-    fuse: bool = True,
-    schedule: str = "",
-) -> Callable[[Callable[..., Any]], Op]: ...
-def op(
-    name: str | Callable[..., Any] | None = None,
-    /,
-    *,
-    fast_math: bool = False,
-    fused: bool = True,
-    order: str = "",
-    fuse: bool = True,
-    schedule: str = "",
-) -> Op | Callable[[Callable[..., Any]], Op]:
-    """Make a PyTorch operator of a Python function with loops: `@bw.op` or `@bw.op("ns::name")`.
-
-    Args:
-        name: The operator's name in `torch.ops`, `"ns::name"`. Without one: the function's name, in a namespace made of
-            its module's name.
-        fast_math: Allow what changes the last digits: reassociation, reciprocals, approximations, no signed zeros.
-        fused: Let a product and a sum become one operation, which rounds once. False forbids it: each operation rounds
-            by itself, as in Python, also in gradients, and Inductor calls the operator.
-        order: `"source"` sums products on GPUs as the source does; else matrix instructions may, in a fixed order.
-        fuse: Let Inductor make a pointwise operator a part of its own kernels, instead of calling it.
-        schedule: How processors run the loops, for experts: a verb a line, such as `bind(i, pool)`. Nests that it does
-            not name, gradients and GPUs keep what is chosen for them. `inspect("schedule", ...)` prints the schedule.
-
-    Returns:
-        The operator, which is called as the function is. Code is made at the first call with new argument types.
-
-    Raises:
-        CompileError: The function breaks a rule of the language, or the schedule cannot be read; the message shows the
-            line and what to write instead. A schedule that is illegal is refused at the first call.
-    """
-    with OwnFramesHidden():
-        if callable(name):
-            return Op(own_name(name), name)
-        if name is not None and not isinstance(cast("object", name), str):
-            raise TypeError(f"bw.op takes a name or a function, not {name!r}")
-        chosen, rounding = checked_name(name) if name else None, rounding_of(order, fast_math=fast_math, fused=fused)
-
-    def decorate(function: Callable[..., Any]) -> Op:
-        with OwnFramesHidden():
-            return Op(chosen or own_name(function), function, rounding=rounding, fuse=fuse, schedule=schedule)
-
-    return decorate

@@ -21,9 +21,10 @@ LAYERS: dict[str, int] = {
     "runtime": 6,
     "pytorch": 7,
     "op": 8,
-    "ops": 9,
-    "bench": 9,
-    "tools": 9,
+    "decorator": 9,
+    "ops": 10,
+    "bench": 10,
+    "tools": 10,
 }
 """The layer of each room. A room imports from its own and from lower layers, never sideways."""
 

@@ -51,7 +51,10 @@ SYNTAX = [
     ("x[0] = t[0]", "BW006", "`t` is a captured tensor"),
     ("x[0] = f(x)", "BW004", "`f` calls itself"),
     ("if 0 < 1 in (1, 2):\n        pass", "BW003", "`in` in a chain of comparisons is not part of the language"),
-    ("raise ValueError", "BW002", "`raise` is not part of the language"),
+    ("raise OSError", "BW002", "`OSError` cannot be raised in compiled code"),
+    ("raise", "BW002", "`raise` names no exception here"),
+    ("raise ValueError('a', 'b')", "BW002", "an exception takes one text here"),
+    ("for i in range(3):\n        raise ValueError('a', 'b')", "BW002", "an exception takes one text here"),
     ("return x", "BW009", "`x` is an argument and cannot be returned"),
     ("y = x.contiguous()\n    y[0] = 1", "BW010", "`y` is what `.contiguous()` gave, which may or may not be a copy"),
 ]

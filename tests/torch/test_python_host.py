@@ -5,8 +5,8 @@ import torch
 from torch._subclasses import FakeTensorMode
 
 import brickwork as bw
+from brickwork.decorator import op
 from brickwork.diagnostics.errors import CompileError
-from brickwork.op import op
 from support.operators import square
 
 

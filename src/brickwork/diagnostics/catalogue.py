@@ -57,7 +57,8 @@ CATALOGUE: dict[str, Rule] = {
     "BW007": Rule(
         "a parameter or annotation that is not understood",
         "PyTorch's schema of the operator is made of the annotations: `torch.Tensor`, `int`, `float`, `bool`, and lists"
-        " of numbers. Each parameter needs one, and `*args` and `**kwargs` cannot be in a schema.",
+        " of numbers. The first call tells the kind of a parameter that has neither an annotation nor a number as"
+        " default. `*args` and `**kwargs` cannot be in a schema.",
     ),
     "BW008": Rule(
         "a loop over something that is not a range",

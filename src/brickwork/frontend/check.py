@@ -17,6 +17,7 @@ from brickwork.frontend.environment import MISSING, called_formula, helper, intr
 from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.loop_heads import PARTS, is_iterable
 from brickwork.frontend.parameters import classify
+from brickwork.frontend.raised import is_raised, not_raised
 from brickwork.frontend.rules import (
     BUILTINS,
     GENERATOR,
@@ -168,6 +169,10 @@ def uncompiled_calls(source: SourceFunction, lifted: Container[int] | None = Non
     in_heads = set(map(id, _in_heads(source.node)))
     asked = {id(node.func) for node in calls.values() if isinstance(node.func, ast.Call)}
     """Such as `type(self)` in `type(self)(x, y)`."""
+    for statement in inside:
+        if isinstance(statement, ast.Raise) and not is_raised(statement, source.captured, local):
+            message, advice = not_raised(statement)
+            yield Diagnostic(code="BW002", message=message, loc=source.location(statement), help=advice)
     for node in (each for number, each in calls.items() if number not in raised | asked):
         name = intrinsic(resolve(node.func, source.captured, local)) or ""
         if name.startswith("builtins.") and name.removeprefix("builtins.") not in BUILTINS:

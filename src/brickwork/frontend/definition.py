@@ -32,7 +32,7 @@ from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
 from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.moved_tensors import with_tensors_moved
-from brickwork.frontend.parameters import ParameterDeclaration, declare
+from brickwork.frontend.parameters import Kinds, ParameterDeclaration, annotated, declare
 from brickwork.frontend.rates import rates
 from brickwork.frontend.results import result_count, result_expressions, returns_of, wrong_results
 from brickwork.frontend.shape_annotations import with_shapes
@@ -99,9 +99,12 @@ class Definition:
         return frozenset(source.file for source in self.sources)
 
 
-def define(function: Callable[..., object]) -> Definition:
-    """Return what the source says; refuse what the language lacks, all of it at once."""
-    source, misused = with_inner(with_shapes(parse(function)))
+def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
+    """Return what the source says; refuse what the language lacks, all of it at once.
+
+    `kinds` are annotations of parameters that have none in the source.
+    """
+    source, misused = with_inner(with_shapes(annotated(parse(function), kinds)))
     parameters, wrong = declare(source)
     wrong.extend(misused)
     wrong.extend(refusals(source))

@@ -13,7 +13,7 @@ from functools import partial
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.asserts import lower_assert
+from brickwork.frontend.asserts import lower_guard
 from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.expressions import condition, operand
@@ -23,8 +23,9 @@ from brickwork.frontend.iterables import is_listed, item, trips
 from brickwork.frontend.lift import ALLOCATION_KEYWORDS, stored_names
 from brickwork.frontend.loops import bind_target, head_of
 from brickwork.frontend.lowering_state import Frame, LoopLevel, State, Variable, describe
+from brickwork.frontend.raised import only_raise
 from brickwork.frontend.results import miscounted_results, repeated_result
-from brickwork.frontend.rules import FailedAssertError, error, other_device
+from brickwork.frontend.rules import certain_failure, error, other_device
 from brickwork.frontend.statements import assign_target, lower_statement, store
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
 from brickwork.ir.build import apply, cast, integer, read
@@ -78,17 +79,19 @@ def _host_statement(state: State, frame: Frame, host: Host, node: ast.stmt) -> N
     match node:
         case ast.Return():
             _return(state, frame, host, node)
+        case ast.If() if (raised := only_raise(node.body)) is not None:
+            before = len(state.block)
+            goes_on = lower_guard(state, frame, node, raised)
+            _note_facts(state, host, before, frame.loc(raised))
+            lower_host(state, frame, host, node.orelse if goes_on else ())
         case ast.If():
             _if(state, frame, host, node, loc)
         case ast.For():
             _for(state, frame, host, node)
-        case ast.Assert():
+        case ast.Assert() | ast.Raise():
             before = len(state.block)
-            lower_assert(state, frame, node)
-            for item in state.block[before:]:
-                if isinstance(item, Check) and item.loc == loc:
-                    _refuse_certain_failure(item)
-                    host.facts.append(item.condition)
+            lower_statement(state, frame, node)
+            _note_facts(state, host, before, loc)
         case ast.Assign() if _makes(frame, node):
             found = _made(state, frame, host, node.targets[0], node.value)
             for target in node.targets:
@@ -97,6 +100,14 @@ def _host_statement(state: State, frame: Frame, host: Host, node: ast.stmt) -> N
             assign_target(state, frame, node.target, _made(state, frame, host, node.target, source), loc)
         case _:
             lower_statement(state, frame, node)
+
+
+def _note_facts(state: State, host: Host, before: int, loc: Location) -> None:
+    """Note what holds in the kernel since checks of a place have passed."""
+    for check in state.block[before:]:
+        if isinstance(check, Check) and check.loc == loc:
+            _refuse_certain_failure(check)
+            host.facts.append(check.condition)
 
 
 def _keep_for_kernel(state: State, frame: Frame, host: Host, node: ast.stmt) -> None:
@@ -130,7 +141,7 @@ def _refuse_certain_failure(check: Check) -> None:
     if isinstance(check.condition, Constant):
         values = [item.value if isinstance(item, Constant) else "?" for item in check.values]
         text = check.failure.message if "?" in values else check.failure.message.format(*values)
-        raise FailedAssertError(Diagnostic(code="BW301", message=text, loc=check.loc))
+        raise certain_failure(check.failure.kind)(Diagnostic(code="BW301", message=text, loc=check.loc))
 
 
 def _made(state: State, frame: Frame, host: Host, target: ast.expr, source: ast.expr) -> Operand:

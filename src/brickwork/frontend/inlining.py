@@ -23,7 +23,7 @@ from brickwork.frontend.lowering_state import (
     Variable,
     helper_frame,
 )
-from brickwork.frontend.merging import merge_operands
+from brickwork.frontend.merging import RAISES, merge_operands
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
@@ -158,7 +158,7 @@ def _helper_body(state: State, frame: Frame, statements: Sequence[ast.stmt]) -> 
                 return _helper_body(state, frame, [*(node.body if test.value else node.orelse), *rest])
             return _returning_if(state, frame, node, test, rest)
         lower_statement(state, frame, node)
-    return None
+    return RAISES if state.ended and isinstance(statements[-1] if statements else None, ast.Raise) else None
 
 
 def _returning_if(

@@ -320,7 +320,7 @@ class Splitter:
                 return inner or self.touches_elements(node.test)
             case ast.Delete():
                 return any(isinstance(item, ast.Name) and item.id in self.device for item in node.targets)
-            case ast.Expr() | ast.Assert():
+            case ast.Expr() | ast.Assert() | ast.Raise():
                 return self.touches_elements(node)
             case _:
                 return False
@@ -385,9 +385,10 @@ class Splitter:
 
     def _foreign(self, node: ast.AST) -> Iterator[str]:
         known = self.tensors | self.lists
+        raised = {id(item.exc) for item in all_nodes(node) if isinstance(item, ast.Raise)}
         for item in all_nodes(node):
             line = getattr(item, "lineno", 0)
-            if id(item) in self.row_slices:
+            if id(item) in self.row_slices or (id(node) in self.lifted and id(item) in raised):
                 continue
             if isinstance(item, ast.Subscript) and root(item) in self.tensors and has_slice(item):
                 yield f"line {line} takes a slice of a tensor"

@@ -11,6 +11,7 @@ from brickwork.frontend.indexing import load
 from brickwork.frontend.lowering_state import State, describe
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import (
+    Opaque,
     Operand,
     Value,
     View,
@@ -22,7 +23,7 @@ from brickwork.frontend.typing import (
     with_numbers,
     with_parts,
 )
-from brickwork.ir.build import cast, read, select
+from brickwork.ir.build import cast, integer, read, select
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Constant, Expression, If, Statement
 from brickwork.ir.walk import walk
@@ -31,6 +32,8 @@ Branch: TypeAlias = tuple[list[Statement], Value]
 Alternative: TypeAlias = tuple[list[Statement], Operand | None]
 
 
+RAISES = Opaque("what raises an exception")
+"""What a branch of a helper gives that raises."""
 _SHORT, _LONG = 8, 24
 """Nodes of an expression that is evaluated twice, and of one that is evaluated in vain: less work than a branch."""
 
@@ -76,6 +79,8 @@ def merge_operands(
 ) -> Operand | None:
     """Return the operand of the branch that `test` chooses; both must be of one kind."""
     left, right = (None if found is None else _loaded(state, found, loc) for found in (then[1], otherwise[1]))
+    if RAISES in {left, right}:
+        left, right = _without_raising(left, right), _without_raising(right, left)
     if isinstance(left, Value) and isinstance(right, Value):
         return merge(state, test, (then[0], left), (otherwise[0], right), loc)
     if left is not None and right is not None and parts_of(left) and form_of(left) == form_of(right):
@@ -90,6 +95,14 @@ def merge_operands(
     elif is_none(left) or is_none(right):
         advice = "use a number in place of None, and a flag that says whether it counts"
     raise error("BW101", message, loc, advice)
+
+
+def _without_raising(found: Operand | None, other: Operand | None) -> Operand | None:
+    """Return an operand; in place of what raises, another one of the other branch's form."""
+    if found != RAISES or other is None:
+        return None if found == RAISES else found
+    zeros = (Value(cast(integer(0), item.dtype), item.weak) for item in numbers_of(other))
+    return with_numbers(other, zeros, keep_sites=False)
 
 
 def _loaded(state: State, found: Operand, loc: Location) -> Operand:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 from brickwork.diagnostics.diagnostic import Diagnostic
@@ -17,6 +18,9 @@ from brickwork.ir.signature import AbsentType, ArgumentType, ListType, ScalarTyp
 from brickwork.records import dataclass
 
 Kind: TypeAlias = Literal["tensor", "int", "float", "bool", "list[tensor]", "list[int]", "list[float]", "list[bool]"]
+
+Kinds: TypeAlias = tuple[tuple[str, str], ...]
+"""Parameters without an annotation, and the annotation that each is to have."""
 
 SCALARS: dict[str, Kind] = {"int": "int", "float": "float", "bool": "bool"}
 LISTS: dict[str, Kind] = {
@@ -77,6 +81,38 @@ class ParameterDeclaration:
     loc: Location
     length: int | None = None
     optional: bool = False
+
+
+def undeclared(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return the parameters of a function that have neither an annotation nor a number as default.
+
+    Methods have none: they are refused.
+    """
+    if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
+        return ()
+    given = list(inspect.signature(function).parameters.values())
+    if (given and given[0].name in OWNERS) or any(item.kind in _STARS for item in given):
+        return ()
+    return tuple(item.name for item in given if item.annotation is item.empty and not _told(item.default))
+
+
+_STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _told(default: object) -> str:
+    """Return the annotation that a default stands for."""
+    return type(default).__name__ if isinstance(default, bool | int | float) else ""
+
+
+def annotated(source: SourceFunction, kinds: Kinds) -> SourceFunction:
+    """Return the function with annotations: those that are given, and those that defaults stand for."""
+    arguments, known = source.node.args, dict(kinds)
+    signature = inspect.signature(source.function)
+    for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        text = known.get(item.arg) or _told(signature.parameters[item.arg].default)
+        if item.annotation is None and text:
+            item.annotation = ast.copy_location(ast.parse(text, mode="eval").body, item)
+    return source
 
 
 def declare(source: SourceFunction) -> tuple[tuple[ParameterDeclaration, ...], list[Diagnostic]]:

@@ -175,7 +175,7 @@ class Execution:
         row = combined(partial(numbers.binary, name), left, right)
         if row is not None:
             return row
-        if isinstance(left, list | tuple) or isinstance(right, list | tuple):
+        if isinstance(left, list | tuple | str) or isinstance(right, list | tuple | str):
             one, other = cast("Any", left), cast("Any", right)
             return one * other if name == "mul" else one + other
         return numbers.binary(name, left, right)

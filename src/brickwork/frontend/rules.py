@@ -10,6 +10,7 @@ import ast
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
+from brickwork.ir.nodes import FailureKind
 
 REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.FunctionDef: (
@@ -21,8 +22,7 @@ REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.AsyncFor: ("`async for` is not part of the language", "write a plain `for`"),
     ast.With: ("`with` is not part of the language", "do that outside the operator"),
     ast.AsyncWith: ("`async with` is not part of the language", "do that outside the operator"),
-    ast.Match: ("`match` is not part of the language", "write `if` and `elif`"),
-    ast.Raise: ("`raise` is not part of the language", 'write `assert condition, "message"`'),
+    ast.Match: ("`match` takes numbers, texts, and tuples that are written behind it", "write `if` and `elif`"),
     ast.Try: ("`try` is not part of the language", "test for the condition with `if`"),
     ast.TryStar: ("`try` is not part of the language", "test for the condition with `if`"),
     ast.Import: ("`import` is not part of the language", "import at the top of the file"),
@@ -47,6 +47,13 @@ REFUSED_EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
 
 class FailedAssertError(CompileError, AssertionError):
     """An assert of the host part that fails for every call with arguments of these types."""
+
+
+def certain_failure(kind: FailureKind) -> type[CompileError]:
+    """Return the class of what tells that the host part raises in every call with arguments of these types."""
+    if kind is FailureKind.ASSERTION:
+        return FailedAssertError
+    return type("CertainFailureError", (CompileError, kind.exception), {})
 
 
 class WrongRankError(CompileError, TypeError):

@@ -17,6 +17,7 @@ from typing import cast
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, Missing, constant_items, intrinsic, is_tensor, resolve
+from brickwork.frontend.match_statements import Matches
 from brickwork.frontend.rules import error
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.value_classes import is_value, snapshot
@@ -113,6 +114,8 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
         raise error("BW001", f"{what} is not written as a plain `def`", place, "write it with `def`, in a file")
     _without_bound(found, bound_values(function))
     Unshadowed(found).visit(found)
+    if any(isinstance(item, ast.Match) for item in all_nodes(found)):
+        Matches(found).visit(found)
     return SourceFunction(found, place.file, text, capture(function, found), function)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import BINARY, binary
-from brickwork.frontend.asserts import lower_assert
+from brickwork.frontend.asserts import lower_assert, lower_guard, lower_raise
 from brickwork.frontend.evaluation_order import kept, kept_place, settle
 from brickwork.frontend.expressions import (
     call_operand,
@@ -40,6 +40,7 @@ from brickwork.frontend.lowering_state import (
     describe,
 )
 from brickwork.frontend.parts import as_record, binary_operand, item_of, items_of, store_item
+from brickwork.frontend.raised import only_raise
 from brickwork.frontend.row_forms import is_sliced
 from brickwork.frontend.rows import combined, row_of, slab_of, store_row
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
@@ -107,6 +108,8 @@ def lower_statement(state: State, frame: Frame, node: ast.stmt) -> None:
             state.ended = True
         case ast.Assert():
             lower_assert(state, frame, node)
+        case ast.Raise():
+            lower_raise(state, frame, node)
         case ast.Pass():
             pass
         case ast.Expr():
@@ -474,6 +477,10 @@ def _value_of(state: State, frame: Frame, target: ast.Subscript) -> Record | Non
 
 
 def _if(state: State, frame: Frame, node: ast.If, loc: Location) -> None:
+    if (raised := only_raise(node.body)) is not None:
+        if lower_guard(state, frame, node, raised):
+            lower_statements(state, frame, node.orelse)
+        return
     test = condition(state, frame, node.test)
     if isinstance(test, Constant):
         lower_statements(state, frame, node.body if test.value else node.orelse)

@@ -9,16 +9,6 @@ from brickwork.codegen.builder import FailureSite
 from brickwork.codegen.convention import RECORD_SITE, RECORD_VALUES
 from brickwork.diagnostics.location import NOWHERE, chain
 from brickwork.ir.dtypes import BOOL, UINT64, DType
-from brickwork.ir.nodes import FailureKind
-
-_EXCEPTIONS: dict[FailureKind, type[Exception]] = {
-    FailureKind.ASSERTION: AssertionError,
-    FailureKind.INDEX: IndexError,
-    FailureKind.DIVISION: ZeroDivisionError,
-    FailureKind.VALUE: ValueError,
-    FailureKind.RUNTIME: RuntimeError,
-    FailureKind.MEMORY: MemoryError,
-}
 
 
 def exception_of(record: Sequence[int], failures: Sequence[FailureSite], operator: str) -> Exception:
@@ -27,7 +17,7 @@ def exception_of(record: Sequence[int], failures: Sequence[FailureSite], operato
     values = [_value(record[RECORD_VALUES + index], dtype) for index, dtype in enumerate(site.values)]
     message = site.failure.message.format(*values)
     place = "" if site.loc == NOWHERE else f", {chain(site.loc)}"
-    return _EXCEPTIONS[site.failure.kind](f"{message} ({operator}{place})")
+    return site.failure.kind.exception(f"{message} ({operator}{place})")
 
 
 def _value(word: int, dtype: DType) -> bool | int | float:

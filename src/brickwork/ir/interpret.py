@@ -34,7 +34,6 @@ from brickwork.ir.nodes import (
     Continue,
     Draw,
     Expression,
-    FailureKind,
     For,
     If,
     Kernel,
@@ -65,16 +64,6 @@ from brickwork.ir.race_detector import Access, Detector
 from brickwork.ir.scalar_semantics import Number, cast, function_of, narrow
 from brickwork.ir.walk import assigned_symbols, statements
 from brickwork.records import dataclass
-
-EXCEPTIONS: dict[FailureKind, type[Exception]] = {
-    FailureKind.ASSERTION: AssertionError,
-    FailureKind.INDEX: IndexError,
-    FailureKind.DIVISION: ZeroDivisionError,
-    FailureKind.VALUE: ValueError,
-    FailureKind.RUNTIME: RuntimeError,
-    FailureKind.MEMORY: MemoryError,
-}
-"""The Python exception of each kind of failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,7 +455,7 @@ def _check(node: Check) -> _Step:
     def run(state: _State) -> _Flow:
         if not condition(state):
             message = failure.message.format(*(value(state) for value in values))
-            raise EXCEPTIONS[failure.kind](f"{message} ({chain(node.loc)})")
+            raise failure.kind.exception(f"{message} ({chain(node.loc)})")
         return _NEXT
 
     return run

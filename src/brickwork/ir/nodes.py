@@ -10,6 +10,7 @@ Not in here: constructors that infer types (`build.py`), traversal (`walk.py`), 
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import Enum
@@ -354,6 +355,16 @@ class FailureKind(Enum):
     VALUE = "ValueError"
     RUNTIME = "RuntimeError"
     MEMORY = "MemoryError"
+    TYPE = "TypeError"
+    KEY = "KeyError"
+    OVERFLOW = "OverflowError"
+    ARITHMETIC = "ArithmeticError"
+    NOT_IMPLEMENTED = "NotImplementedError"
+
+    @property
+    def exception(self) -> type[Exception]:
+        """The class of the exception."""
+        return getattr(builtins, self.value)
 
 
 @dataclass(frozen=True, slots=True)

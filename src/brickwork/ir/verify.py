@@ -217,6 +217,7 @@ class _Verifier:
                 return False
             case Check():
                 self._check(node, defined)
+                return not (isinstance(node.condition, Constant) and not node.condition.value)
             case Rebind():
                 self._rebind(node)
             case Allocate():

@@ -175,7 +175,8 @@ def _instead(value: object, parameter: ParameterDeclaration) -> str:
         return ": pass torch.tensor(...) of it"
     if parameter.kind in {"int", "float", "bool"} and isinstance(value, torch.Tensor):
         return ": pass one of its elements, or annotate the parameter as torch.Tensor"
-    return ": pass int(...) of it" if parameter.kind == "int" and isinstance(value, float) else ""
+    takes_int = parameter.kind == "int" and isinstance(value, float)
+    return ": pass int(...) of it, or annotate the parameter as float" if takes_int else ""
 
 
 def _takes(value: object, parameter: ParameterDeclaration) -> bool:

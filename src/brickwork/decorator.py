@@ -1,0 +1,160 @@
+"""`@bw.op`: an operator of a function, at once or, where parameters have no annotation, at its first call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast, overload
+
+from brickwork.codegen.rounding import rounding_of
+from brickwork.frontend.parameters import NO_DEFAULT, Kinds, undeclared
+from brickwork.frontend.source import parse
+from brickwork.op import Op
+from brickwork.pytorch.first_call import kinds_of_call
+from brickwork.pytorch.schema import checked_name, own_name
+from brickwork.pytorch.stats import Stats
+from brickwork.pytorch.untraced import run_by_tracers
+from brickwork.runtime.traceback import OwnFramesHidden
+
+
+class UntypedOp(Op):
+    """An operator of which the first call says what its arguments are; from then on it is an `Op`.
+
+    Until then `torch.ops` has no such name.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], unknown: Sequence[str], **options: Any) -> None:
+        """Wait for a call; `unknown` are the parameters without an annotation."""
+        parse(function)
+        functools.update_wrapper(self, function)
+        self.name = name
+        self._unknown = tuple(unknown)
+        given = inspect.signature(function).parameters.values()
+        self._defaults = {item.name: NO_DEFAULT if item.default is item.empty else item.default for item in given}
+        self._make = functools.partial(Op.__init__, self, name, function, **options)
+        self._replacement: tuple[Any, ...] = ()
+
+    @run_by_tracers
+    def _settle_kinds(self, kinds: Kinds) -> None:
+        """Become an operator of arguments of these kinds."""
+        if type(self) is UntypedOp:
+            self._make(kinds=kinds)
+            object.__setattr__(self, "__class__", Op)
+            for function, setup in (self._replacement,) if self._replacement else ():
+                Op.backward(self, setup_context=setup)(function) if setup else Op.backward(self, function)
+
+    def _typed(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Op:
+        """Return the operator, made for the arguments of a call."""
+        self._settle_kinds(kinds_of_call(self.name, self._defaults, self._unknown, arguments, named))
+        return self
+
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
+        """Make the operator for these arguments, and call it."""
+        return Op.__call__(self._typed(arguments, named), *arguments, **named)
+
+    def python(self, /, *arguments: Any, **named: Any) -> Any:
+        """Run the function as Python, as `Op.python`."""
+        return Op.python(self._typed(arguments, named), *arguments, **named)
+
+    def explain(self, /, *arguments: Any, **named: Any) -> str:
+        """Say how each loop runs and why, as `Op.explain`."""
+        given = arguments[1:] if arguments and isinstance(arguments[0], str) else arguments
+        return Op.explain(self._typed(given, named), *arguments, **named)
+
+    def inspect(self, stage: Any, /, *arguments: Any, **named: Any) -> str:
+        """Return one stage of the compilation as text, as `Op.inspect`."""
+        return Op.inspect(self._typed(arguments, named), stage, *arguments, **named)
+
+    def warmup(self, /, *arguments: Any, **named: Any) -> None:
+        """Compile for arguments like these, as `Op.warmup`."""
+        Op.warmup(self._typed(arguments, named), *arguments, **named)
+
+    def check(self, /, *arguments: Any, **named: Any) -> None:
+        """Test the operator on these arguments, as `Op.check`."""
+        Op.check(self._typed(arguments, named), *arguments, **named)
+
+    def tune(self, /, *arguments: Any, **named: Any) -> Any:
+        """Measure a few schedules on these arguments, as `Op.tune`."""
+        return Op.tune(self._typed(arguments, named), *arguments, **named)
+
+    def stats(self) -> Stats:
+        """Return what was compiled for this operator: nothing yet."""
+        return Stats(self.name, ())
+
+    def backward(self, function: Any = None, /, *, setup_context: Any = None) -> Any:
+        """Replace the derived gradient, as `Op.backward`, once the operator is made."""
+
+        def replace(backward: Any) -> Any:
+            self._replacement = (backward, setup_context)
+            return backward
+
+        return replace if function is None else replace(function)
+
+    def __repr__(self) -> str:
+        """Return the operator's name."""
+        return f"<brickwork operator {self.name}, before its first call>"
+
+
+def _made(name: str, function: Callable[..., Any], **options: Any) -> Op:
+    """Return the operator of a function."""
+    unknown = undeclared(function)
+    return UntypedOp(name, function, unknown, **options) if unknown else Op(name, function, **options)
+
+
+@overload
+def op(name: Callable[..., Any], /) -> Op: ...
+@overload
+def op(
+    name: str | None = None,
+    /,
+    *,
+    fast_math: bool = False,
+    fused: bool = True,
+    order: str = "",
+    fuse: bool = True,
+    schedule: str = "",
+) -> Callable[[Callable[..., Any]], Op]: ...
+def op(
+    name: str | Callable[..., Any] | None = None,
+    /,
+    *,
+    fast_math: bool = False,
+    fused: bool = True,
+    order: str = "",
+    fuse: bool = True,
+    schedule: str = "",
+) -> Op | Callable[[Callable[..., Any]], Op]:
+    """Make a PyTorch operator of a Python function with loops: `@bw.op` or `@bw.op("ns::name")`.
+
+    Args:
+        name: The operator's name in `torch.ops`, `"ns::name"`. Without one: the function's name, in a namespace made of
+            its module's name.
+        fast_math: Allow what changes the last digits: reassociation, reciprocals, approximations, no signed zeros.
+        fused: Let a product and a sum become one operation, which rounds once. False forbids it: each operation rounds
+            by itself, as in Python, also in gradients, and Inductor calls the operator.
+        order: `"source"` sums products on GPUs as the source does; else matrix instructions may, in a fixed order.
+        fuse: Let Inductor make a pointwise operator a part of its own kernels, instead of calling it.
+        schedule: How processors run the loops, for experts: a verb a line, such as `bind(i, pool)`. Nests that it does
+            not name, gradients and GPUs keep what is chosen for them. `inspect("schedule", ...)` prints the schedule.
+
+    Returns:
+        The operator, which is called as the function is. Code is made at the first call with new argument types.
+        Where parameters have no annotation, the first call also says which of them are tensors, ints and so on.
+
+    Raises:
+        CompileError: The function breaks a rule of the language, or the schedule cannot be read; the message shows the
+            line and what to write instead. A schedule that is illegal is refused at the first call.
+    """
+    with OwnFramesHidden():
+        if callable(name):
+            return _made(own_name(name), name)
+        if name is not None and not isinstance(cast("object", name), str):
+            raise TypeError(f"bw.op takes a name or a function, not {name!r}")
+        chosen, rounding = checked_name(name) if name else None, rounding_of(order, fast_math=fast_math, fused=fused)
+
+    def decorate(function: Callable[..., Any]) -> Op:
+        with OwnFramesHidden():
+            return _made(chosen or own_name(function), function, rounding=rounding, fuse=fuse, schedule=schedule)
+
+    return decorate

@@ -1,0 +1,63 @@
+"""What the arguments of the first call are, of a function whose parameters have no annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import torch
+
+from brickwork.frontend.parameters import NO_DEFAULT, Kinds
+
+_TENSOR = "torch.Tensor"
+
+
+def kinds_of_call(
+    name: str,
+    defaults: Mapping[str, object],
+    unknown: Sequence[str],
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+) -> Kinds:
+    """Return the annotations that parameters are to have for the arguments of a call; Dynamo traces this.
+
+    `defaults` has all parameters in order, with NO_DEFAULT where there is none.
+    """
+    given: dict[str, Any] = {**defaults, **dict(zip(defaults, arguments, strict=False)), **named}
+    found: list[tuple[str, str]] = []
+    for parameter in unknown:
+        value = given[parameter]
+        if value is NO_DEFAULT:
+            raise TypeError(f"{name}() missing a required argument: '{parameter}'")
+        text = _kind(value)
+        if not text:
+            advice = "annotate it as torch.Tensor, int, float, bool, or a list of these, and pass such a value"
+            what = type(value).__name__
+            raise TypeError(f"{name}(): argument '{parameter}' is a {what}, and has no annotation: {advice}")
+        optional = defaults[parameter] is None and not text.startswith(("list[", "Optional["))
+        found.append((parameter, f"Optional[{text}]" if optional else text))
+    return tuple(found)
+
+
+def _kind(value: Any) -> str:
+    """Return the annotation for a value; empty for one that an operator does not take."""
+    if isinstance(value, torch.Tensor):
+        return _TENSOR
+    if value is None:
+        return f"Optional[{_TENSOR}]"
+    if isinstance(value, list | tuple):
+        kinds = {_kind(item) for item in cast("Sequence[Any]", value)} or {"float"}
+        if kinds == {"int", "float"}:
+            kinds = {"float"}
+        return f"list[{kinds.pop()}]" if len(kinds) == 1 and kinds <= {_TENSOR, "int", "float", "bool"} else ""
+    for kind, types in _NUMBERS.items():
+        if isinstance(value, types):
+            return kind
+    return "int" if hasattr(value, "__index__") else "float" if hasattr(value, "__float__") else ""
+
+
+_NUMBERS: dict[str, tuple[type[Any], ...]] = {
+    "bool": (bool, torch.SymBool),
+    "int": (int, torch.SymInt),
+    "float": (float, torch.SymFloat),
+}
