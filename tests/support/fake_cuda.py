@@ -18,6 +18,7 @@ import torch
 from brickwork.codegen.builder import FailureSite, Module
 from brickwork.codegen.convention import RECORD_FAILED, RECORD_OWNER, RECORD_WORDS, context_layout
 from brickwork.codegen.entry import emit_entry
+from brickwork.codegen.grid import grid_of
 from brickwork.codegen.llvm import compile_module, translate_module
 from brickwork.codegen.support import CUDA_CALLBACKS, CUDA_FUNCTIONS, CUDA_LOAD, FUNCTIONS, kernel_cell
 from brickwork.host import support
@@ -49,6 +50,29 @@ _SLOTS = {
 _ELEMENTS = {"float32": ctypes.c_float, "float64": ctypes.c_double, "int64": ctypes.c_int64, "int32": ctypes.c_int32}
 
 
+_CLUSTER_DIMENSION = 4
+"""CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION."""
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute of the dimensions of a cluster."""
+
+    _fields_ = (("kind", _INT), ("padding", ctypes.c_char * 4), ("sizes", _INT * 3), ("rest", ctypes.c_char * 52))
+
+
+class _Configuration(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", _INT * 3),
+        ("block", _INT * 3),
+        ("shared", _INT),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", _INT),
+    )
+
+
 @dataclass(frozen=True)
 class Launched:
     """A launch as the driver saw it."""
@@ -59,6 +83,7 @@ class Launched:
     stream: int
     context: int
     words: tuple[int, ...]
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 @dataclass
@@ -298,6 +323,7 @@ class CudaRig:
             "cuCtxPopCurrent_v2": make(self._pop, _INT, _POINTER),
             "cuMemsetD32Async": make(self._memset, _INT, _WORD, ctypes.c_uint32, _WORD, _WORD),
             "cuLaunchKernel": make(self._launch, _INT, _WORD, *(_INT,) * 7, _WORD, _POINTER, _POINTER),
+            "cuLaunchKernelEx": make(self._launch_configured, _INT, _POINTER, _WORD, _POINTER, _POINTER),
         }
 
     def _deterministic(self, settings: int) -> bool:
@@ -364,9 +390,19 @@ class CudaRig:
         ctypes.c_uint32.from_address(address).value = value
         return 0
 
-    def _launch(self, kernel: int, *rest: Any) -> int:
+    def _launch_configured(self, config: int, kernel: int, parameters: int, extra: int) -> int:
+        found = _Configuration.from_address(config)
+        attribute = found.attributes[0]
+        assert (found.count, attribute.kind) == (1, _CLUSTER_DIMENSION)
+        sizes = (*found.grid, *found.block, found.shared, found.stream, parameters, extra)
+        return self._launch(kernel, *sizes, cluster=tuple(attribute.sizes))
+
+    def _launch(self, kernel: int, *rest: Any, cluster: tuple[int, int, int] = (1, 1, 1)) -> int:
         x, y, z, *block, shared, stream, parameters, extra = rest
-        assert (shared, parameters, z) == (0, None, 1)
+        assert (parameters, z) == (None, 1)
+        assert x % cluster[0] == 0
+        tile = grid_of(self.gpu.kernels[kernel]).tile
+        assert shared == (0 if tile is None else tile.shared_bytes)
         if self.gpu.refused:
             return self.gpu.refused
         marks = (_WORD * 5).from_address(extra)
@@ -374,7 +410,7 @@ class CudaRig:
         size = _WORD.from_address(marks[3]).value
         words = tuple((_WORD * (size // 8)).from_address(marks[1]))
         node = self.gpu.kernels[kernel]
-        self.gpu.launches.append(Launched(node, (x, y, z), tuple(block), stream, self.gpu.contexts[-1], words))
+        self.gpu.launches.append(Launched(node, (x, y, z), tuple(block), stream, self.gpu.contexts[-1], words, cluster))
         self.execute(self.gpu.launches[-1])
         return 0
 

@@ -17,6 +17,7 @@ from brickwork.codegen.lane_values import Strided, Uniform, Varying
 from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.thread_iterations import register
 from brickwork.codegen.tile import Tile, tile_of
+from brickwork.codegen.tile_cluster import add_up, meet, part
 from brickwork.codegen.tile_places import SHARED, shared
 from brickwork.codegen.tile_products import Warp, warp_of
 from brickwork.codegen.tile_stages import barrier, sum_up
@@ -37,7 +38,9 @@ def emit_contraction(state: State, rows: For, emit_block: EmitBlock) -> None:
     warp = warp_of(state, tile, thread)
     sum_up(state, tile, thread, warp)
     _keep(state, tile, warp)
+    meet(state)
     _finish(state, tile, rows, thread, emit_block)
+    meet(state)
 
 
 # ---------------------------------------------------------------- after the sum
@@ -71,8 +74,13 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
     columns = tile.right.loop
     first, last = (emit_scalar(state, bound) for bound in (columns.start, columns.stop))
     each = tile.right.size // _LANES
-    with writer.count("0", str(tile.left.size * each // tile.threads)) as turn:
-        number = words.add(thread, words.mul(writer.emit(f"trunc i64 {turn} to i32"), tile.threads))
+    here, parts = part(state)
+    turns = writer.emit(
+        f"udiv i32 {writer.emit(f'add i32 {parts}, {tile.left.size * each // tile.threads - 1}')}, {parts}"
+    )
+    with writer.count("0", str(words.wide(turns))) as turn:
+        place = writer.emit(f"mul i32 {writer.emit(f'trunc i64 {turn} to i32')}, {parts}")
+        number = words.add(thread, words.mul(words.add(place, here), tile.threads))
         line, place = words.div(number, each), words.left(words.rem(number, each), 3)
         row, column = (
             writer.emit(f"add i64 {begin}, {words.wide(word)}") for begin, word in ((start, line), (first, place))
@@ -80,8 +88,10 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
         writer.learn(column, Known(multiple=_LANES))
         there = writer.emit(f"icmp slt i64 {row}, {stop}")
         there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp slt i64 {column}, {last}')}")
+        there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp ult i32 {line}, {tile.left.size}')}")
         with writer.when(there):
             address = shared(state, words.add(words.mul(line, tile.pitch), words.left(place, 2)))
+            add_up(state, address, _LANES)
             inner = state.inner()
             inner.values[rows.index] = Uniform(row, INT64)
             _columns(inner, tile, (column, last), address, emit_block)

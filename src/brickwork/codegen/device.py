@@ -27,6 +27,7 @@ from brickwork.codegen.thread_iterations import (
     step_number,
     table_steps,
 )
+from brickwork.codegen.tile_cluster import nest_number
 from brickwork.codegen.variables import bound_symbols, varying_symbols
 from brickwork.codegen.vectors import emit_lanes, lane_state
 from brickwork.diagnostics.location import NOWHERE, Location
@@ -54,6 +55,8 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         header += f' "nvvm.minctasm"="{grid.least_blocks}"'
     if grid.tile is not None:
         header += f' "{SHARED_BYTES}"="{grid.tile.shared_bytes}"'
+        # All that a thread can have: shared memory leaves no room for the third block that ptxas spills for.
+        header += "" if grid.least_blocks > 1 else ' "nvvm.maxnreg"="255"'
     lines = kernel_lines(module, name, _place(kernel)) if module.lines else None
     if lines is not None:
         header += f" {lines.header}"
@@ -224,7 +227,8 @@ def _emit_team(state: State, grid: Grid) -> None:
     rows, row = (writer.emit(f"zext i32 {register(state, name)} to i64") for name in ("ntid.y", "tid.y"))
     writer.learn(rows, Known(1, TEAMS))
     writer.learn(row, Known(0, TEAMS - 1))
-    first = writer.emit(f"mul i64 {block_number(state)}, {rows}")
+    number = block_number(state) if grid.tile is None else nest_number(state)
+    first = writer.emit(f"mul i64 {number}, {rows}")
     inner = begin_step(state, grid, writer.emit(f"add i64 {first}, {row}"))
     thread, size = (writer.emit(f"zext i32 {register(state, name)} to i64") for name in ("tid.x", "ntid.x"))
     writer.learn(thread, Known(0, grid.threads - 1))

@@ -119,6 +119,7 @@ def emit_launch(host: Host, cuda: Cuda, kernel: Kernel) -> None:
         host.state.module.globals[cell] = f"@{cell} = external global ptr"
         sizes = (geometry.x, geometry.y, geometry.block, geometry.teams)
         grid = (f"ptr @{cell}", *(f"i32 {size}" for size in sizes), f"i32 {geometry.shared}")
+        grid = (*grid, f"i32 {geometry.together}")
         parameters = (f"ptr {context}", f"i64 {_WORD * layout.length}", f"ptr {cuda.session}")
         _require_success(host, cuda, writer.call("i64", "@bw_cuda_launch", (*grid, *parameters)))
 

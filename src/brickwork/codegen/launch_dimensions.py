@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, MOST_THREADS, PARALLEL_THREADS, TEAMS, Form, Grid, grid_of
+from brickwork.codegen.tile import Tile
+from brickwork.codegen.tile_cluster import parts_of
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
@@ -41,6 +43,8 @@ class LaunchDimensions:
     teams: str = "1"
     shared: int = 0
     """Bytes of shared memory for each block, beside what the kernel declares."""
+    together: str = "1"
+    """Blocks of a cluster along x."""
 
 
 def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kernel) -> LaunchDimensions:
@@ -57,20 +61,23 @@ def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kerne
     if grid.form is Form.PARALLEL:
         blocks, block, teams = _divided(writer, total, grid.threads), str(grid.threads), "1"
     elif grid.tile is not None:
-        blocks, block, teams = total, str(grid.threads), "1"
+        return _of_tiles(scalar, writer, grid, grid.tile, total)
     else:
         blocks, block, teams = _teams(scalar, writer, kernel, total)
     x = writer.emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
     y = _divided(writer, blocks, MOST_BLOCKS)
-    return LaunchDimensions(
-        writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block, teams, shared_bytes(kernel)
-    )
+    return LaunchDimensions(writer.emit(f"trunc i64 {x} to i32"), writer.emit(f"trunc i64 {y} to i32"), block, teams)
 
 
-def shared_bytes(kernel: Kernel) -> int:
-    """Return the bytes of shared memory that a kernel's launch gives each block."""
-    tile = grid_of(kernel).tile
-    return 0 if tile is None else tile.shared_bytes
+def _of_tiles(scalar: Scalar, writer: FunctionWriter, grid: Grid, tile: Tile, total: str) -> LaunchDimensions:
+    """Return a block for each part of a tile; a cluster has all parts of one."""
+    emit = writer.emit
+    parts = scalar(parts_of(grid.loops, tile))
+    blocks = emit(f"mul i64 {total}, {parts}")
+    x = emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
+    sizes = (emit(f"trunc i64 {text} to i32") for text in (x, _divided(writer, blocks, MOST_BLOCKS), parts))
+    across, down, together = sizes
+    return LaunchDimensions(across, down, str(tile.threads), "1", tile.shared_bytes, together)
 
 
 def _table(scalar: Scalar, writer: FunctionWriter, grid: Grid) -> LaunchDimensions:

@@ -39,7 +39,7 @@ CUDA_FUNCTIONS = {
     "bw_cuda_inspect_key": ("i1", ("ptr", "i32")),
     "bw_cuda_key": ("i64", ("ptr", "i32", "ptr", "ptr", "ptr")),
     "bw_cuda_begin": ("i64", ("i32", "ptr")),
-    "bw_cuda_launch": ("i64", ("ptr", "i32", "i32", "i32", "i32", "i32", "ptr", "i64", "ptr")),
+    "bw_cuda_launch": ("i64", ("ptr", *("i32",) * 6, "ptr", "i64", "ptr")),
     "bw_cuda_end": ("void", ("ptr",)),
     "bw_cuda_deterministic": ("i1", ()),
     "bw_cuda_pending": ("i64", ()),

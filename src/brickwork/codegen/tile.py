@@ -12,7 +12,7 @@ from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import Apply, Block, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
-from brickwork.target.matrix import CHUNK_BYTES, PADDING, ROW_BYTES
+from brickwork.target.matrix import CHUNK_BYTES, GROUP_ROWS, PADDING, ROW_BYTES
 
 FEWEST_STAGES = 3
 """One that is multiplied, and two on their way."""
@@ -130,7 +130,7 @@ class Tile:
         """Rows and columns for a warp: fewer where what is computed, or split in parts, takes registers, too."""
         if self.groups:
             return 16, self.right.size
-        if self.left.size == 64:
+        if self.left.size <= GROUP_ROWS:
             return 32, 32
         light = not self.contraction.promotes and all(side.copied is not None for side in self.sides)
         return (64, 64) if light else (64, 32)

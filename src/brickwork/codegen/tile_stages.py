@@ -10,6 +10,7 @@ from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.tile import Tile
+from brickwork.codegen.tile_cluster import own_stages
 from brickwork.codegen.tile_groups import keep_products, multiply_together, show_to_groups, wait_for_products
 from brickwork.codegen.tile_products import Warp
 from brickwork.codegen.tile_staging import Computer, Copier, stager
@@ -35,12 +36,13 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class _Stages:
-    """The stages of a tile: the ranges of the loops of the sum, and how many stages there are (i32)."""
+    """The stages of a tile that a block takes, from `first` to before `total` (i32); `spans` are those of the sum."""
 
     state: State
     tile: Tile
     stagers: tuple[Copier | Computer, ...]
     spans: tuple[_Span, ...]
+    first: str
     total: str
 
     def begin(self, number: str, slot: str) -> None:
@@ -90,20 +92,22 @@ def sum_up(state: State, tile: Tile, thread: str, warp: Warp) -> None:
     (end,) = (span.stop for span in spans if span.loop is tile.depth)
     stagers = tuple(stager(state, tile, side, thread, end) for side in tile.sides)
     # Around no stage at all: what defines the sums there must not stand between products and the wait for them.
-    with writer.when(writer.emit(f"icmp sgt i32 {total}, 0")):
-        _run(_Stages(state, tile, stagers, spans, total), warp)
+    first, total = own_stages(state, total)
+    with writer.when(writer.emit(f"icmp sgt i32 {total}, {first}")):
+        _run(_Stages(state, tile, stagers, spans, first, total), warp)
     barrier(state)
 
 
 def _run(stages: _Stages, warp: Warp) -> None:
     state, tile, writer = stages.state, stages.tile, stages.state.writer
     with writer.count("0", str(tile.ahead)) as turn:
-        number = writer.emit(f"trunc i64 {turn} to i32")
-        slot = writer.emit(f"mul i32 {number}, {tile.stage_bytes}")
+        place = writer.emit(f"trunc i64 {turn} to i32")
+        slot = writer.emit(f"mul i32 {place}, {tile.stage_bytes}")
+        number = writer.emit(f"add i32 {stages.first}, {place}")
         stages.begin(number, slot)
         stages.end(number, slot)
     counter, here, there = (writer.alloca("i32") for _ in range(3))
-    for place, start in ((counter, 0), (here, 0), (there, tile.ahead * tile.stage_bytes)):
+    for place, start in ((counter, stages.first), (here, 0), (there, tile.ahead * tile.stage_bytes)):
         writer.store("i32", str(start), place)
     body, done = (writer.label(stem) for stem in ("stage", "summed"))
     writer.place(body)

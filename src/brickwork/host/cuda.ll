@@ -212,10 +212,11 @@ bad:
   ret i64 %error
 }
 
-; Launches the kernel of a cell with a context as its parameters and so many bytes of shared memory; Python loads it if the cell has none yet.
+; Launches the kernel of a cell with a context as its parameters and so many bytes of shared memory, `together` blocks
+; along x as a cluster; Python loads it if the cell has none yet.
 ; Returns 0, the driver's error, or -3 (it cannot be loaded).
-define i64 @bw_cuda_launch(ptr %cell, i32 %x, i32 %y, i32 %block, i32 %teams, i32 %shared, ptr %context,
-  i64 %bytes, ptr %session) {
+define i64 @bw_cuda_launch(ptr %cell, i32 %x, i32 %y, i32 %block, i32 %teams, i32 %shared, i32 %together,
+  ptr %context, i64 %bytes, ptr %session) {
   %bytes.at = alloca i64
   %extra = alloca [5 x ptr]
   store i64 %bytes, ptr %bytes.at
@@ -240,10 +241,39 @@ bad:
   ret i64 %r.load
 launch:
   %kernel = load ptr, ptr %cell
+  %single = icmp eq i32 %together, 1
+  br i1 %single, label %alone, label %cluster
+alone:
   %r = call i32 @cuLaunchKernel(ptr %kernel, i32 %x, i32 %y, i32 1, i32 %block, i32 %teams, i32 1, i32 %shared, ptr %stream,
     ptr null, ptr %extra)
   %error = zext i32 %r to i64
   ret i64 %error
+cluster:
+  ; CUlaunchAttribute CLUSTER_DIMENSION (4) and CUlaunchConfig, as cuda.h lays them out.
+  %attribute = alloca {i32, i32, i32, i32, i32, [52 x i8]}, align 8
+  store {i32, i32, i32, i32, i32, [52 x i8]} zeroinitializer, ptr %attribute
+  store i32 4, ptr %attribute
+  %wide = getelementptr i32, ptr %attribute, i64 2
+  store i32 %together, ptr %wide
+  %high = getelementptr i32, ptr %attribute, i64 3
+  store i32 1, ptr %high
+  %deep = getelementptr i32, ptr %attribute, i64 4
+  store i32 1, ptr %deep
+  %config = alloca {[3 x i32], [3 x i32], i32, ptr, ptr, i32}, align 8
+  %config.0 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} zeroinitializer, i32 %x, 0, 0
+  %config.1 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.0, i32 %y, 0, 1
+  %config.2 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.1, i32 1, 0, 2
+  %config.3 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.2, i32 %block, 1, 0
+  %config.4 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.3, i32 %teams, 1, 1
+  %config.5 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.4, i32 1, 1, 2
+  %config.6 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.5, i32 %shared, 2
+  %config.7 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.6, ptr %stream, 3
+  %config.8 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.7, ptr %attribute, 4
+  %config.9 = insertvalue {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.8, i32 1, 5
+  store {[3 x i32], [3 x i32], i32, ptr, ptr, i32} %config.9, ptr %config
+  %r.cluster = call i32 @cuLaunchKernelEx(ptr %config, ptr %kernel, ptr null, ptr %extra)
+  %error.cluster = zext i32 %r.cluster to i64
+  ret i64 %error.cluster
 }
 
 ; Makes the context current that was so before `bw_cuda_begin`.

@@ -60,6 +60,7 @@ DRIVER = (
     NativeFunction("cuCtxPopCurrent_v2", "i32", ("ptr",)),
     NativeFunction("cuMemsetD32Async", "i32", ("i64", "i32", "i64", "ptr")),
     NativeFunction("cuLaunchKernel", "i32", ("ptr", *("i32",) * 7, "ptr", "ptr", "ptr")),
+    NativeFunction("cuLaunchKernelEx", "i32", ("ptr", "ptr", "ptr", "ptr")),
 )
 """NVIDIA's driver (libcuda); a result of 0 means success."""
 

@@ -299,7 +299,8 @@ class For(Node):
 
     `claimed` is the user's word (`prange`) that iterations are independent. `role`, `width` (lanes) and `reductions`
     belong to the schedule, and so does `across`: of a parallel nest's innermost loop, how many threads of a block lie
-    along it (0 leaves that to its length), and of the depth of a contraction, how many stages there are at once.
+    along it (0 leaves that to its length), of the depth of a contraction, how many stages there are at once, and of a
+    BLOCK nest's innermost loop, how many blocks are wanted: where there are fewer, several may run an iteration.
     `unrolled` iterations of a loop in order are written out one after the other.
     """
 

@@ -265,7 +265,7 @@ class _Verifier:
         _require(lanes, "loops in order and those for blocks have no lanes", node.loc)
         across = node.role is Role.PARALLEL and node.across > 0 and node.across & (node.across - 1) == 0
         staged = node.role in {Role.CONTRACT, Role.CONTRACT_GROUPS}
-        among = across or staged or node.across == 0
+        among = across or staged or node.role is Role.BLOCK or node.across == 0
         _require(among, "threads lie along parallel loops, and are a power of two", node.loc)
         unrolled = node.unrolled == 1 or (node.role is Role.SEQUENTIAL and node.unrolled & (node.unrolled - 1) == 0)
         _require(node.unrolled >= 1 and unrolled, "loops in order are unrolled by powers of two", node.loc)

@@ -24,6 +24,7 @@ from brickwork.codegen.launch_dimensions import (
     UNKNOWN_STEPS,
     shared_loops,
 )
+from brickwork.codegen.tile_cluster import parts_of
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -72,7 +73,8 @@ MOST_LAUNCHES = 1000
 class LaunchFigures:
     """One launch: blocks, threads of a block, and what all threads ask for.
 
-    `form` says what threads take, and `atomic` names the tensors whose elements are updated atomically.
+    `form` says what threads take, `atomic` names the tensors whose elements are updated atomically, and so many blocks
+    as `parts` says add up the sums of each tile.
     """
 
     kernel: str
@@ -82,6 +84,7 @@ class LaunchFigures:
     flops: int | None
     form: Form = Form.SERIAL
     atomic: tuple[str, ...] = ()
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +286,9 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
             return LaunchFigures(kernel.name, blocks, grid.threads, *total, *what)
         case Form.PARALLEL:
             return LaunchFigures(kernel.name, -(-steps // grid.threads), grid.threads, *total, *what)
+        case Form.BLOCK if grid.tile is not None:
+            parts = int(_value(known, parts_of(grid.loops, grid.tile)) or 1)
+            return LaunchFigures(kernel.name, steps * parts, grid.threads, *total, *what, parts)
         case Form.BLOCK:
             threads = _threads(known, kernel, steps)
             teams = TEAMS if threads == WARP else 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from brickwork.target.matrix import MOST_PARTS
 from brickwork.target.target import Target
 
 _PTX = {
@@ -61,6 +62,7 @@ def cuda_target(capability: tuple[int, int]) -> Target:
         access_bytes=16,
         matrix=_matrix(known),
         rounds_bfloat=known >= (8, 0),
+        cluster=MOST_PARTS if known >= (9, 0) else 1,
         shared_bytes=_SHARED_KIB.get(known, _LESS_SHARED_KIB) * 1024,
     )
 

@@ -22,6 +22,12 @@ RASTER = 8
 """Rows of tiles whose blocks run together, so that a cache holds their factors."""
 LEAST_SIDE, LEAST_AREA, LEAST_TERMS = 8, 32 * 32, 32
 """Rows and columns, sums, and terms of a sum for which tiles are worth it."""
+PROCESSOR_THREADS = 2048
+"""Threads of a multiprocessor, by which `Target.threads` counts them."""
+MOST_PARTS = 8
+"""Blocks that add up a tile at most: all GPUs from capability 9.0 on have room for a cluster of eight."""
+LEAST_STAGES = 4
+"""Stages of a tile for each block that adds it up."""
 FULL = 0.9
 """Tiles for each multiprocessor that are enough."""
 PADDED = 1.25
@@ -37,7 +43,8 @@ class Form:
     """How a contraction is run: rows and columns of a tile, and whether rows of factors begin at chunks.
 
     `stages` are in shared memory at once, `grouped` so many where groups of warps multiply. It is for sums of `terms`
-    at least, of which a block has to have enough until its first products are there.
+    at least, of which a block has to have enough until its first products are there. One that is lower than groups of
+    warps are is for nests of no more rows.
     """
 
     height: int
@@ -47,11 +54,17 @@ class Form:
     grouped: int = 6
     terms: int = LEAST_TERMS
 
+    @property
+    def low(self) -> bool:
+        """Whether it is for nests of few rows, of which one factor is read once."""
+        return self.height < GROUP_ROWS
+
 
 FORMS = (
     Form(64, 64, chunked=False),
     Form(128, 128, chunked=False),
     Form(64, 64, chunked=True),
+    Form(32, 128, chunked=True, stages=5),
     Form(128, 64, chunked=True),
     Form(128, 128, chunked=True, grouped=3),
     Form(128, 128, chunked=True, terms=512),

@@ -54,5 +54,7 @@ class Target:
     """The instructions of a grid's machine that multiply matrices: `mma`, `wgmma`, or none."""
     rounds_bfloat: bool = False
     """Whether an instruction of a grid's machine rounds to bfloat16, subnormal numbers included."""
+    cluster: int = 1
+    """Blocks of a grid, a power of two, that run at once and may read what the others have in shared memory."""
     shared_bytes: int = 0
     """Bytes of shared memory that a block of a grid has at most."""

@@ -50,6 +50,7 @@ from brickwork.target.matrix import (
     LEAST_TERMS,
     PADDED,
     PADDED_TRIANGLES,
+    PROCESSOR_THREADS,
     RASTER,
     ROW_BYTES,
     Form,
@@ -124,12 +125,24 @@ class ContractionPlanner(GridPlanner):
             return
         size, form = found.contraction.dtype.size, self.form
         chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
-        groups, promotes = self.target.matrix == "wgmma" and any(chunked), found.contraction.promotes
-        width = form.width if groups and not promotes else min(form.width, form.height)
+        groups = self.target.matrix == "wgmma" and any(chunked) and not form.low
+        promotes = found.contraction.promotes
+        width = form.width if form.low or (groups and not promotes) else min(form.width, form.height)
         sides = found.rows, found.columns, found.depth.index
         stages = form.grouped if groups and not promotes else form.stages
         staged = ROW_BYTES // size
-        yield Contract(loop.index, *sides, form.height, width, staged, chunked=chunked, groups=groups, stages=stages)
+        blocks = self.target.threads // PROCESSOR_THREADS if self.target.cluster > 1 else 0
+        yield Contract(
+            loop.index,
+            *sides,
+            form.height,
+            width,
+            staged,
+            chunked=chunked,
+            groups=groups,
+            stages=stages,
+            blocks=blocks,
+        )
 
     @legality
     def contracted(self, loop: For) -> Nest | None:
@@ -235,6 +248,8 @@ def contraction_versions(
         nests = [nest for node in heads if (nest := planner.contracted(node)) is not None]
         if not nests or any(map(_is_unknown(block), nests)):
             return
+        if form.low and not any(nest.laid_out(side) for nest in nests for side in (0, 1)):
+            continue
         if schedule not in before:
             conditions = [part for nest in nests for part in _worth(nest, form, target)]
             yield f"contraction {form.height} x {form.width}", schedule, tuple(dict.fromkeys(conditions))
@@ -270,7 +285,10 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     rows, columns = nest.total(nest.rows), nest.total(nest.columns)
     if form.chunked:
         yield from nest.chunks()
-    yield build.apply("ge", rows, build.integer(LEAST_SIDE))
+    if form.low:
+        yield build.apply("le", rows, build.integer(form.height))
+    else:
+        yield build.apply("ge", rows, build.integer(LEAST_SIDE))
     yield build.apply("ge", columns, build.integer(LEAST_SIDE))
     yield build.apply("ge", build.mul(rows, columns), build.integer(LEAST_AREA))
     yield build.apply("ge", nest.terms, build.integer(form.terms))
@@ -282,11 +300,11 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
         padded = build.mul(fewest, build.integer(2 * least.height * least.width))
         most = build.mul(build.mul(rows, columns), build.integer(int(2 * PADDED_TRIANGLES)))
         yield build.apply("le", padded, most)
-    if (form.height, form.width) == (least.height, least.width):
+    if form.low or (form.height, form.width) == (least.height, least.width):
         return
     batch = nest.total([node.index for node in nest.band if node.index not in {*nest.rows, *nest.columns}])
     tiles = build.mul(_tiles(rows, form.height), _tiles(columns, form.width))
-    yield build.apply("ge", build.mul(batch, tiles), build.integer(int(FULL * target.threads / 2048)))
+    yield build.apply("ge", build.mul(batch, tiles), build.integer(int(FULL * target.threads / PROCESSOR_THREADS)))
     fewest = build.mul(_tiles(rows, least.height), _tiles(columns, least.width))
     computed = build.mul(tiles, build.integer(4 * form.height * form.width // (least.height * least.width)))
     yield build.apply("le", computed, build.mul(fewest, build.integer(int(4 * PADDED))))
@@ -318,6 +336,7 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
         stop=count,
         body=(*_raster(build.read(place), down, across), outer),
         role=Role.BLOCK,
+        across=directive.blocks,
         loc=loop.loc,
     )
     return (_nested([node for node in band if node.index not in names], result),)

@@ -119,7 +119,8 @@ class Contract:
     A tile has `height` iterations of the `rows`, taken as one loop, and `width` of the `columns`; of the loop `depth`
     so many iterations as `staged` are staged at once. On a processor a thread runs a tile, and `down` rows and `across`
     columns are summed up in registers. On a grid rows of the factors in `chunked` begin at chunks of 16 bytes,
-    groups of warps multiply, or each warp for itself, and so many `stages` are in shared memory at once.
+    groups of warps multiply, or each warp for itself, and so many `stages` are in shared memory at once. Where
+    tiles are fewer than half of the `blocks` that are wanted, several blocks add up parts of a tile's sums.
     """
 
     loop: Symbol
@@ -134,6 +135,7 @@ class Contract:
     chunked: tuple[bool, bool] = (False, False)
     groups: bool = False
     stages: int = 0
+    blocks: int = 0
 
     @property
     def notes(self) -> list[str]:
@@ -141,7 +143,14 @@ class Contract:
         flags = (*self.chunked, self.groups)
         return [note for note, flag in zip(CONTRACT_NOTES, flags, strict=True) if flag]
 
+    @property
+    def counts(self) -> list[str]:
+        """Stages, and the blocks that are wanted, in words."""
+        found = zip((self.stages, self.blocks), CONTRACT_COUNTS, strict=True)
+        return [f"{count} {name}" for count, name in found if count]
 
+
+CONTRACT_COUNTS = ("stages", "blocks")
 CONTRACT_NOTES = ("left in chunks", "right in chunks", "groups")
 
 
@@ -308,5 +317,5 @@ def spell(verb: Verb, name: Callable[[Symbol | Tensor], str]) -> str:
         case Contract(_, rows, columns, depth, height, width, staged, down, across) as verb:
             parts = [" x ".join(map(name, group)) for group in (rows, columns)]
             parts += [name(depth), f"{height} x {width} x {staged}" + (f" x {down} x {across}" if down else "")]
-            parts += [*verb.notes, *([f"{verb.stages} stages"] if verb.stages else [])]
+            parts += [*verb.notes, *verb.counts]
     return f"{type(verb).__name__.lower()}({', '.join(map(str, parts))})"

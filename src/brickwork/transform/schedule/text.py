@@ -21,6 +21,7 @@ from brickwork.ir.nodes import For, Kernel, Symbol, Tensor
 from brickwork.ir.walk import statements
 from brickwork.transform.schedule.schedule import (
     ATOMIC,
+    CONTRACT_COUNTS,
     CONTRACT_NOTES,
     Bind,
     Contract,
@@ -170,7 +171,7 @@ class _Reader:
             case "rfactor":
                 return self.rfactor(*self.of(2, 3))
             case _:
-                return self.contract(*self.of(4, 5 + len(CONTRACT_NOTES)))
+                return self.contract(*self.of(4, 4 + len(CONTRACT_NOTES) + len(CONTRACT_COUNTS)))
 
     def of(self, least: int, most: int) -> list[str]:
         """Return the arguments, if they are as many."""
@@ -213,11 +214,12 @@ class _Reader:
         groups = [tuple(map(self.loop, group.split(" x "))) for group in (rows, columns)]
         every = {*groups[0], *groups[1]}
         outermost = next(index for index in self.names.nodes if index in every)
-        counts = [note for note in notes if note.endswith(" stages")]
-        if len(more) not in {0, 2} or not {*notes} <= {*CONTRACT_NOTES, *counts[:1]}:
+        named = {note.partition(" ")[2]: note for note in notes}
+        counts = {name: note for name, note in named.items() if name in CONTRACT_COUNTS}
+        if len(more) not in {0, 2} or not {*notes} <= {*CONTRACT_NOTES, *counts.values()}:
             self.wrong()
-        stages = self.number(counts[0].removesuffix(" stages")) if counts else 0
+        stages, blocks = (self.number(counts[name].split()[0]) if name in counts else 0 for name in CONTRACT_COUNTS)
         down, across = more or (0, 0)
         left, right, together = (note in notes for note in CONTRACT_NOTES)
         sides = groups[0], groups[1], self.loop(depth)
-        return Contract(outermost, *sides, height, width, staged, down, across, (left, right), together, stages)
+        return Contract(outermost, *sides, height, width, staged, down, across, (left, right), together, stages, blocks)

@@ -1,0 +1,66 @@
+"""Tiles whose sums several blocks add up: how many, the launch as a cluster, and what `explain` says of it."""
+
+import pytest
+import torch
+
+from brickwork.codegen.grid import grid_of
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.host.layout import tensor_type
+from brickwork.ir.dtypes import DTYPES
+from brickwork.ir.signature import Signature
+from brickwork.pytorch.gate import ArgumentKind
+from brickwork.runtime.launches import followed
+from brickwork.target.cuda import cuda_target
+from brickwork.transform.pipeline import schedule_program
+from support import contractions
+from support.fake_cuda import CudaRig
+
+
+def launched(function, arguments, capability):
+    """Return the launches of a call, and what is said of them."""
+    kinds = (tensor_type(DTYPES[str(x.dtype).removeprefix("torch.")], x.shape, x.stride()) for x in arguments)
+    signature = Signature(tuple(kinds), device="cuda", narrow=True, aligned=True)
+    program, _ = schedule_program(lower(define(function), signature), cuda_target(capability))
+    rig = CudaRig([ArgumentKind.TENSOR] * len(arguments), lambda _: None)
+    rig.add(program)
+    assert rig.call(*arguments) is not None
+    return rig.gpu.launches, followed(program, [tuple(x.shape) for x in arguments]).launches
+
+
+def tensors(*shapes):
+    return [torch.empty(shape, dtype=torch.bfloat16) for shape in shapes]
+
+
+@pytest.mark.parametrize(
+    ("capability", "sizes", "tiles", "parts"),
+    [
+        ((9, 0), (256, 8192, 256), 16, 8),
+        ((9, 0), (256, 8192, 512), 32, 4),
+        ((9, 0), (256, 448, 256), 16, 1),
+        ((9, 0), (256, 1024, 256), 16, 4),
+        ((9, 0), (64, 1 << 16, 64), 1, 8),
+        ((9, 0), (1024, 8192, 1024), 128, 1),
+        ((9, 0), (257, 8191, 255), 20, 4),
+        ((12, 0), (256, 8192, 256), 16, 2),
+        ((8, 0), (256, 8192, 256), 16, 1),
+    ],
+)
+def test_few_tiles_with_long_sums_are_added_up_by_several_blocks(capability, sizes, tiles, parts):
+    rows, depth, columns = sizes
+    found, said = launched(contractions.product, tensors((rows, depth), (depth, columns)), capability)
+    assert [each.grid for each in found] == [(tiles * parts, 1, 1)]
+    assert [each.cluster for each in found] == [(parts, 1, 1)]
+    assert [(each.blocks, each.parts) for each in said] == [(tiles * parts, parts)]
+    assert all(grid_of(each.kernel).tile is not None for each in found)
+
+
+def test_ranges_that_lean_on_rows_are_not_divided():
+    found, _ = launched(contractions.below_diagonal, tensors((1, 4096, 4096), (1, 4096, 64)), (9, 0))
+    assert [each.cluster for each in found] == [(1, 1, 1)]
+    assert grid_of(found[0].kernel).tile is not None
+
+
+def test_stages_of_all_loops_of_a_sum_are_divided():
+    found, _ = launched(contractions.convolution, tensors((1, 512, 8, 8), (512, 512, 3, 3)), (9, 0))
+    assert [each.cluster for each in found] == [(8, 1, 1)]
