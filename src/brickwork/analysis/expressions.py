@@ -37,7 +37,7 @@ from brickwork.analysis.polynomial import (
     of_atom,
 )
 from brickwork.ir.dtypes import BOOL, INT64, Kind
-from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
+from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol, Tensor
 
 Environment: TypeAlias = "dict[Symbol, Polynomial | Formula | None]"
 
@@ -45,9 +45,15 @@ Environment: TypeAlias = "dict[Symbol, Polynomial | Formula | None]"
 class Values:
     """What is known of the atoms of one kernel, filled while expressions are evaluated."""
 
-    def __init__(self, scalars: Iterable[Symbol], assumed: Mapping[Atom, Interval]) -> None:
-        """Begin with the kernel's scalar arguments, and intervals that are taken for granted."""
+    def __init__(
+        self, scalars: Iterable[Symbol], assumed: Mapping[Atom, Interval], unchanged: frozenset[Tensor] = frozenset()
+    ) -> None:
+        """Begin with the kernel's scalar arguments, and intervals that are taken for granted.
+
+        The elements of the `unchanged` tensors are the same in the whole kernel.
+        """
         self.scalars = frozenset(scalars)
+        self.unchanged = unchanged
         self.definitions: dict[Atom, Formula] = {}
         self.intervals: dict[Atom, Interval] = dict(assumed)
         self.own: dict[Atom, Interval] = {}
@@ -61,6 +67,7 @@ class Values:
         self.loose: set[Atom] = set()
         self._replaced: dict[Atom, Polynomial] = {}
         self._made: dict[Hashable, Atom] = {}
+        self._loaded: dict[tuple[Tensor, tuple[Polynomial, ...]], Polynomial] = {}
         self._bounding: dict[Atom, Atom] = {}
         """The sizes that unknowns are as small as, but for a number."""
         self.quotients: dict[Atom, Quotient] = {}
@@ -168,11 +175,8 @@ class Values:
             case Size(tensor=tensor, axis=axis):
                 atom = SizeAtom(tensor, axis)
                 return self._replaced.get(atom, of_atom(atom))
-            case Load(tensor=tensor) if tensor.type.dtype.bits < 64:
-                signed = tensor.type.dtype.kind is Kind.INT
-                bits = tensor.type.dtype.bits
-                low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-                return self.unknown(depth, Interval(low, high), Interval(low, high))
+            case Load():
+                return self._load(expression, environment, depth)
             case Apply(dtype=dtype) if dtype is INT64:
                 operands = [self.integer(operand, environment, depth) for operand in expression.operands]
                 return self._apply(expression.operator.name, operands, depth)
@@ -191,6 +195,22 @@ class Values:
                 )
             case _:
                 return self.unknown(depth)
+
+    def _load(self, load: Load, environment: Environment, depth: int) -> Polynomial:
+        """Return the value of an element: of a tensor that stays the same, one unknown for the same indices."""
+        dtype = load.tensor.type.dtype
+        low, high = (
+            (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.kind is Kind.INT else (0, 2**dtype.bits - 1)
+        )
+        known = (Interval(low, high),) * 2 if dtype.bits < 64 else ()
+        if load.tensor not in self.unchanged:
+            return self.unknown(depth, *known)
+        indices = tuple(self.exact(self.integer(index, environment, depth)) for index in load.indices)
+        if (load.tensor, indices) not in self._loaded:
+            fixed = max(map(depth_of_polynomial, indices), default=0)
+            # Of what stands in no loop, conditions are told to the host, which reads no elements.
+            self._loaded[load.tensor, indices] = self.unknown(max(fixed, min(depth, 1)), *known)
+        return self._loaded[load.tensor, indices]
 
     def _read(self, symbol: Symbol, environment: Environment, depth: int) -> Polynomial:
         known = environment.get(symbol)

@@ -51,6 +51,7 @@ from brickwork.ir.nodes import (
     Load,
     Local,
     Node,
+    Rebind,
     Select,
     Statement,
     Store,
@@ -58,7 +59,8 @@ from brickwork.ir.nodes import (
     Tensor,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, children, walk
+from brickwork.ir.walk import assigned_symbols, children, statements, walk
+from brickwork.legality import legality
 
 MOST_TRIALS = 2
 """Trial runs of a `while` that may be inside of one another."""
@@ -96,11 +98,28 @@ def _small(values: Values, kind: type[SizeAtom | ScalarAtom], factors: Iterable[
     return {atom: Interval(low, limit) for atom in sorted(factors, key=order_of) if isinstance(atom, kind)}
 
 
+@legality
+def _unchanged(kernel: Kernel) -> frozenset[Tensor]:
+    """Return the tensors whose elements are the same in the whole kernel."""
+    if kernel.may_alias:
+        return frozenset()
+    changed: set[Tensor] = set()
+    for node in statements(kernel.body):
+        match node:
+            case Store(tensor=tensor):
+                changed.add(tensor)
+            case Rebind(targets=targets):
+                changed.update(targets)
+            case _:
+                pass
+    return frozenset(kernel.tensors) - changed
+
+
 class _Walker:
     """Walks the statements of a kernel once, with the polynomial of each variable and the conditions on the way."""
 
     def __init__(self, kernel: Kernel, assumed: Mapping[Atom, Interval]) -> None:
-        self.values = Values(kernel.scalars, assumed)
+        self.values = Values(kernel.scalars, assumed, _unchanged(kernel))
         self.environment: Environment = {}
         self.conditions: list[Formula] = []
         self.nest: list[Loop] = []

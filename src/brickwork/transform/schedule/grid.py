@@ -24,7 +24,6 @@ from brickwork.ir.nodes import (
     Expression,
     For,
     If,
-    Load,
     Random,
     Size,
     Store,
@@ -388,7 +387,7 @@ class GridPlanner(Planner):
         draws = any(isinstance(node, Random) for node in walk(loop.body))
         if (not self.wide and not draws) or not self.takes_lanes(loop, last or loop, across):
             return 1
-        elements = [node.tensor.type for node in walk(loop.body) if isinstance(node, Load | Store)]
+        elements = [item.tensor.type for item in self.inside(loop) if varies_with(item, loop.index)]
         widest = max((kind.dtype.size for kind in elements if kind.rank), default=4)
         width = min(self.target.access_bytes // widest, MOST_LANES)
         if draws:
@@ -404,9 +403,15 @@ class GridPlanner(Planner):
             if isinstance(node, While) or (isinstance(node, For) and not self.analysis.loops[node.index].reductions):
                 return False
         inside = self.inside(loop)
+        if any(self.sets_out_anywhere(access, loop) for access in inside):
+            return False
         along = (loop,) if across is None else (loop, across)
         cost = sum(min(self.access_cost(access, {node.index}) for node in along) for access in inside)
         return 2 * cost <= sum(2.0 if access.store else 1.0 for access in inside)
+
+    def sets_out_anywhere(self, access: Access, loop: For) -> bool:
+        """Whether neighbouring iterations begin a loop inside, along which an access goes, where elements say."""
+        return any(self.lengths.comes_from_data(inner) for inner, _ in setting_out(access, {loop.index}))
 
     def inside(self, loop: For) -> list[Access]:
         """Return the accesses of a loop."""

@@ -73,7 +73,15 @@ class Lengths:
 
     def comes_from_data(self, loop: For) -> bool:
         """Whether elements say where a loop begins or ends."""
-        return bool(effects((self.resolved(loop.start), self.resolved(loop.stop))).loads)
+        pending, seen = [loop.start, loop.stop], set[Symbol]()
+        while pending:
+            expression = pending.pop()
+            if effects(expression).loads:
+                return True
+            read = (read_symbols(expression) & self.values.keys()) - seen
+            pending += (self.values[symbol] for symbol in read)
+            seen |= read
+        return False
 
     def _known(self, total: _Sum) -> Expression | None:
         """Return a sum as an expression, if all that is added up is known before the block."""

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Expression, For, Symbol
+from brickwork.ir.nodes import Block, Expression, For, Size, Symbol
 from brickwork.ir.walk import read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
+from brickwork.transform.guard import conjunction
 from brickwork.transform.schedule.grid import SHORT, GridPlanner
 from brickwork.transform.schedule.lengths import Lengths, lengths_in
 from brickwork.transform.schedule.planner import access_cost, varies_with
@@ -76,7 +77,7 @@ def short_schedule(
     schedule = planned(planner.block(block))
     if not rows or schedule == plain:
         return None
-    return schedule, tuple(dict.fromkeys(_is_short(row, planner) for row in rows))
+    return schedule, tuple(dict.fromkeys(_condition(row, planner) for row in rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +89,28 @@ class _Row:
     around: Expression | None
 
 
-def _is_short(row: _Row, planner: ShortPlanner) -> Expression:
+def _condition(row: _Row, planner: ShortPlanner) -> Expression:
     """Return what must hold so that a row is for one thread: it is short, or there are threads enough in any case."""
-    if row.length is None:
-        return build.apply("ge", row.around or build.integer(0), build.integer(planner.target.threads // 2))
-    return build.apply("lt", row.length, build.integer(planner.limit(row.loop)))
+    ways: list[Expression] = []
+    if row.length is not None:
+        ways.append(build.apply("lt", row.length, build.integer(planner.limit(row.loop))))
+    if row.around is not None:
+        many = [build.apply("ge", row.around, build.integer(planner.target.threads // 2))]
+        if planner.lengths.comes_from_data(row.loop):
+            # Rows that are parts of an axis, as those of a sparse matrix are, have on average what it holds for each.
+            held = build.mul(row.around, build.integer(SHORT_APART))
+            many += [build.apply("lt", size, held) for size in dict.fromkeys(_divided(row.loop, planner))]
+        ways.append(conjunction(many))
+    return ways[0] if len(ways) == 1 else build.apply("logical_or", *ways)
+
+
+def _divided(row: For, planner: ShortPlanner) -> Iterator[Size]:
+    """Yield the sizes of the axes along which a row goes."""
+    for access in planner.inside(row):
+        atom = next(around.atom for around in access.loops if around.node.index == row.index)
+        for place, axis in enumerate(access.axes):
+            if not access.tensor.is_local and abs(axis.value.factor((atom,))) == 1:
+                yield Size(tensor=access.tensor, axis=place)
 
 
 def _shared(nest: For, plain: Schedule) -> list[For]:
@@ -102,10 +120,9 @@ def _shared(nest: For, plain: Schedule) -> list[For]:
 
 def _known(row: For, nest: For, lengths: Lengths, plain: Schedule) -> tuple[Expression | None, Expression | None]:
     """Return a row's most iterations and those of the loops around it, or one of them, or nothing."""
-    if (length := lengths.most(row)) is not None:
+    length = lengths.most(row)
+    if lengths.leans(row) if length is None else not lengths.comes_from_data(row):
         return length, None
-    if lengths.comes_from_data(row) or lengths.leans(row):
-        return None, None
     band = [node for node in (nest, *statements(nest.body)) if isinstance(node, For) and plain.blocks(node.index)]
     counts = [build.iterations(node.start, node.stop) for node in band]
-    return None, None if read_symbols(counts) & lengths.changing else build.product(counts)
+    return length, None if read_symbols(counts) & lengths.changing else build.product(counts)
