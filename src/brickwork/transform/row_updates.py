@@ -102,7 +102,7 @@ def _row_updates(loop: For, along: Symbol) -> list[Store]:
         return []
     inside, found = assigned_symbols(loop.body), list[Store]()
     for node in loop.body:
-        if isinstance(node, Store) and _is_sum(node) and _is_apart(node, loop.body):
+        if isinstance(node, Store) and _is_updated(node, loop.body):
             own = [axis for axis in node.indices if axis == build.read(loop.index)]
             others = read_symbols([axis for axis in node.indices if axis != build.read(loop.index)])
             if len(own) == 1 and not others & (inside | {loop.index, along}) and not effects(node.indices).loads:
@@ -111,8 +111,8 @@ def _row_updates(loop: For, along: Symbol) -> list[Store]:
 
 
 @legality
-def _is_apart(store: Store, block: Block) -> bool:
-    """Whether nothing but updates touches a tensor in a block."""
+def _is_updated(store: Store, block: Block) -> bool:
+    """Whether nothing but additions touches the tensor of a store in a block, which is one of them."""
     return not any(
         (isinstance(node, Load) and node.tensor == store.tensor)
         or (isinstance(node, Store) and node.tensor == store.tensor and not _is_sum(node))
@@ -176,7 +176,7 @@ def _sums(loop: For) -> list[tuple[For, Store]]:
         if not 0 < _items(inner) <= FEW:
             continue
         for store in inner.body:
-            if isinstance(store, Store) and _is_sum(store) and _is_apart(store, loop.body):
+            if isinstance(store, Store) and _is_updated(store, loop.body):
                 reads = read_symbols(store.indices)
                 alone = not effects(store.indices).loads and reads & changing == frozenset((inner.index,))
                 found += [(inner, store)] if alone else []

@@ -1,0 +1,162 @@
+"""A recurrence runs in chunks where each condition on its slopes holds, and in order where one does not."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
+from brickwork.ir.nodes import Assign, Symbol
+from brickwork.transform.scratch import names_of
+from brickwork.transform.slopes import with_slopes
+from support.lowering import memory
+from support.scheduling import kernel_of, loops_of
+from unit.transform.test_split_recurrences import is_cut, low_limits, pieces_of, results_of
+
+Tensor = torch.Tensor
+__all__ = ["low_limits"]
+
+
+def behind(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = x[c, t] + h * a[c, t]
+            out[c, t] = h
+
+
+def taken_away(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = h * a[c, t] - x[c, t]
+            out[c, t] = h
+
+
+def from_itself(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = h * 2.0 - h * a[c, t]
+            out[c, t] = h
+
+
+def in_parts(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 64.0
+        for t in range(x.shape[1]):
+            h = h / (1.0 + a[c, t] * a[c, t])
+            out[c, t] = h
+
+
+def begun_again(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = x[c, t] if a[c, t] > 0.0 else h * 2.0
+            out[c, t] = h
+
+
+def kept_or_begun(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        h = 1.0
+        for t in range(x.shape[1]):
+            h = h * 2.0 if a[c, t] > 0.0 else x[c, t]
+            out[c, t] = h
+
+
+CUT = [behind, taken_away, from_itself, in_parts, begun_again, kept_or_begun]
+
+
+def given(rows, long):
+    generator = torch.Generator().manual_seed(rows * long)
+    x = torch.randint(-3, 4, (rows, long), generator=generator).float()
+    return x, torch.randint(-1, 2, (rows, long), generator=generator).float()
+
+
+@pytest.mark.parametrize("function", CUT)
+def test_linear_recurrences_mean_what_the_source_says(function):
+    x, a = given(3, 13)
+    assert torch.equal(*results_of(function, x, a, torch.zeros(3, 13)))
+    assert is_cut(pieces_of(function, x, a, x))
+
+
+def by_a_middle_item(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for t in range(x.shape[1]):
+            y, parts = 0.0, [0.0] * 3
+            for n in range(3):
+                parts[n] = state[n] * a[c, t] + n
+            for n in range(3):
+                state[n] = parts[1] + parts[n]
+                y += state[n]
+            out[c, t] = y
+
+
+def into_a_middle_item(x: Tensor, a: Tensor, out: Tensor) -> None:
+    for c in range(x.shape[0]):
+        state = [1.0] * 3
+        for t in range(x.shape[1]):
+            y, parts = 0.0, [0.0] * 3
+            for n in range(3):
+                parts[n] = state[n]
+                parts[1] = state[n] * a[c, t] + n
+            for n in range(3):
+                state[n] = parts[n]
+                y += state[n]
+            out[c, t] = y
+
+
+@pytest.mark.parametrize("function", [by_a_middle_item, into_a_middle_item])
+def test_items_that_come_to_one_another_run_in_order(function):
+    x, a = given(3, 12)
+    assert torch.equal(*results_of(function, x, a, torch.ones(3, 12)))
+    assert not is_cut(pieces_of(function, x, a, x))
+
+
+def slopes_of(*states: Symbol, body):
+    """Return the slopes of a loop that gives states new values."""
+    loop = loops_of(kernel_of(plain, memory([1.0, 2.0])))["t"]
+    return with_slopes(replace(loop, body=body), frozenset(states), names_of((loop,), 90))
+
+
+def plain(x: Tensor) -> None:
+    for t in range(x.shape[0]):
+        x[t] = 1.0
+
+
+def test_a_float_grows_with_itself_in_another_precision():
+    single, double = Symbol("h", 50, FLOAT32), Symbol("z", 51, FLOAT64)
+    one = build.constant(1.0, FLOAT64)
+    there = Assign(symbol=double, value=build.add(build.cast(build.read(single), FLOAT64), one))
+    back = Assign(symbol=single, value=build.cast(build.read(double), FLOAT32))
+    found = slopes_of(single, body=(there, back))
+    assert found is not None
+    assert not found.variables
+
+
+def test_what_is_rounded_to_an_integer_or_counted_has_no_slope():
+    number, count = Symbol("h", 50, FLOAT32), Symbol("n", 51, INT64)
+    whole = Assign(symbol=count, value=build.cast(build.read(number), INT64))
+    assert slopes_of(number, body=(whole,)) is None
+    counted = Assign(symbol=number, value=build.cast(build.read(count), FLOAT32))
+    assert slopes_of(count, body=(counted,)) is None
+
+
+def test_the_slope_of_a_choice_is_that_of_what_is_chosen():
+    number, asked = Symbol("h", 50, FLOAT32), Symbol("p", 51, BOOL)
+    grown, other = build.mul(build.read(number), build.constant(2.0, FLOAT32)), build.constant(1.0, FLOAT32)
+    for pair in ((grown, other), (other, grown), (grown, grown)):
+        chosen = build.select(build.read(asked), *pair)
+        found = slopes_of(number, body=(Assign(symbol=number, value=chosen),))
+        assert found is not None
+        before, after = found.body
+        slope = found.variables[number]
+        assert isinstance(before, Assign)
+        assert before.symbol == slope
+        doubled = build.mul(build.read(slope), build.constant(2.0, FLOAT64))
+        expected = [doubled if each is grown else build.constant(0.0, FLOAT64) for each in pair]
+        assert before.value == build.select(build.read(asked), *expected)
+        assert after == Assign(symbol=number, value=chosen)
