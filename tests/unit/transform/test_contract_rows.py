@@ -35,6 +35,28 @@ def read_rows(a: Tensor, b: Tensor, p: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
+def read_masks(a: Tensor, b: Tensor, p: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            last = p[i]
+            s = 0.0
+            for k in range(N):
+                if k < last:
+                    s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def computed_masks(a: Tensor, b: Tensor, p: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            last = i * 2 - 1
+            s = 0.0
+            for k in range(N):
+                if k < last:
+                    s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
 def read_for_the_sum(a: Tensor, b: Tensor, p: Tensor, y: Tensor) -> None:
     for i in range(N):
         for j in range(N):
@@ -55,3 +77,5 @@ def test_rows_that_are_read_for_are_not_staged():
     assert is_staged(computed_rows)
     assert is_staged(read_for_the_sum)
     assert not is_staged(read_rows)
+    assert is_staged(computed_masks)
+    assert not is_staged(read_masks)

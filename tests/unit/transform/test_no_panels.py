@@ -185,7 +185,7 @@ def by_places_under_a_condition(a: Tensor, b: Tensor, y: Tensor) -> None:
             s = 0.0
             for k in range(n):
                 if j + k < 4:
-                    s += a[i, int(a[i, k]) % n] * b[k, j]
+                    s += a[i, int(a[i, k]) % 2] * b[k, j]
             y[i, j] = s
 
 

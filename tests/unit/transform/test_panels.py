@@ -444,3 +444,16 @@ def test_other_loops_are_no_run():
     assert in_a_row(start=1) is None
     assert in_a_row(stop=build.integer(4)) is None
     assert in_a_row(order=(J, I)) is None
+    sizes = build.size(WHOLE, 1), build.size(WHOLE, 2)
+    for stops, is_one in ((sizes, True), ((sizes[0], build.integer(4)), False), ((build.integer(2), sizes[1]), False)):
+        assert (in_all_axes(*stops) is not None) == is_one
+
+
+def in_all_axes(*stops):
+    """Return the element x[k, i, j] as it is read by the number of an iteration of k, i and j."""
+    indices = (Symbol("k", 8, INT64), I, J)
+    node = Load(tensor=WHOLE, indices=tuple(map(build.read, indices)), access=0, dtype=FLOAT32)
+    ends = zip(indices, (build.integer(3), *stops), strict=True)
+    loops = [For(index=index, start=build.integer(0), stop=stop, body=()) for index, stop in ends]
+    found = panel_loops._in_a_row(node, (loops, build.read(PLACE)))
+    return None if found == node else found

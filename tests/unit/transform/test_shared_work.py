@@ -9,13 +9,14 @@ import torch
 import brickwork as bw
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
-from brickwork.ir.build import apply, integer
+from brickwork.ir.build import apply, integer, read
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import run_program
 from brickwork.ir.nodes import Apply, Check, Constant, Continue, For, Load, Read, Size, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.transform.pipeline import SHARED, schedule_program
+from brickwork.transform.schedule.shared_work import _is_known, _is_quotient
 from brickwork.transform.verbs.varying import varying
 from brickwork.transform.without_continue import without_continue
 from support.lowering import argument_type, memory, nested
@@ -154,6 +155,19 @@ def test_what_is_no_group_is_computed_for_each(function):
     program, (launched, (scheduled,)) = pieces(function, *given)
     assert SHARED in [each.name for each in scheduled.versions]
     assert nested(run_program(launched, given)[0]) == nested(run_program(program, given)[0])
+
+
+def test_a_group_is_a_quotient_by_what_the_host_knows():
+    loop = loops_of(kernel_of(of_one_element, memory(rows(13, 9)), memory(rows(9, 9)), memory([4, 8], INT64)))["c"]
+    index, size = read(loop.index), next(node for node in walk(loop) if isinstance(node, Size))
+    element = next(node for node in walk(loop) if isinstance(node, Load))
+    assert _is_known(size, frozenset((loop.index,)))
+    assert not _is_known(element, frozenset())
+    assert not _is_known(apply("add", index, integer(1)), frozenset((loop.index,)))
+    names = ("floordiv", "mod", "mul")
+    assert [_is_quotient(apply(name, index, integer(4)), loop) for name in names] == [True, False, False]
+    assert not _is_quotient(apply("floordiv", apply("mul", index, integer(3)), integer(4)), loop)
+    assert not _is_quotient(apply("floordiv", index, integer(4)), replace(loop, start=integer(1)))
 
 
 @pytest.mark.parametrize("groups", [-2, 0, 9])

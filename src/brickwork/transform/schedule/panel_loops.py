@@ -421,11 +421,10 @@ class _Tile:
 
         Where the other factor has conditions, no term with an element may run at all, and so it may not be there.
         """
-        apart = any(each.masks for each in self.nest.contraction.factors if each is not factor)
+        (other,) = (each for each in self.nest.contraction.factors if each is not factor)
         for part in (*factor.masks, factor.value):
-            tests = (
-                [test for node in walk(part) if isinstance(node, Load) for test in self.within(node)] if apart else []
-            )
+            loads = [node for node in walk(part) if isinstance(node, Load)] if other.masks else []
+            tests = [test for node in loads for test in self.within(node)]
             if tests:
                 yield conjunction(tests)
             if part is not factor.value:
@@ -501,7 +500,7 @@ def _in_a_row(node: Node, run: tuple[Sequence[For], Expression]) -> Node:
     if len(loops) < 2 or not isinstance(node, Load) or not node.tensor.type.contiguous:
         return node
     axes = range(node.tensor.type.rank - len(loops), node.tensor.type.rank)
-    if axes[0] < 0 or node.indices[axes[0] :] != tuple(build.read(loop.index) for loop in loops):
+    if node.indices[axes[0] :] != tuple(build.read(loop.index) for loop in loops):
         return node
     if not all(build.is_constant(loop.start, 0) for loop in loops):
         return node

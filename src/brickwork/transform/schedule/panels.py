@@ -97,8 +97,7 @@ class PanelNest:
 def find_nest(loop: For, analysis: Analysis, *, other: bool = False) -> PanelNest | None:
     """Return the contraction of the nest that begins with a loop, if there is one; if `other`, with sides exchanged."""
     planner = Planner(analysis)
-    verdict = analysis.loops[loop.index]
-    if not verdict.independent or verdict.reductions:
+    if not analysis.loops[loop.index].independent:
         return None
     band = tuple(planner.rectangle(loop))
     body, asked = band[-1].body, list[Expression]()
@@ -109,10 +108,12 @@ def find_nest(loop: For, analysis: Analysis, *, other: bool = False) -> PanelNes
         return None
     ranges = {node.index: (node.start, build.sub(node.stop, build.integer(1))) for node in band}
     found = _with_fixed_sums(body, ranges)
-    groups = None if found is None else grouped(found[0], [node.index for node in band])
-    if found is None or groups is None:
+    if found is None:
         return None
     body, spans, limits = found
+    groups = grouped(body, [node.index for node in band])
+    if groups is None:
+        return None
     rows, columns = _sides(body, band, groups, exchanged=other)
     names = [frozenset(node.index for node in side) for side in (rows, columns)]
     contraction = find_contraction(body, names[0], names[1], dtypes=frozenset({FLOAT32, FLOAT64}))
@@ -208,7 +209,7 @@ def extreme(bound: Expression, ranges: Ranges, *, greatest: bool) -> Expression 
         way = _way(bound, symbol)
         if way is None:
             return None
-        chosen[symbol] = ranges[symbol][(way > 0) == greatest]
+        chosen[symbol] = ranges[symbol][(way == 1) == greatest]
     return substitute(bound, chosen)
 
 
