@@ -22,6 +22,8 @@ OPERATORS = {
         "looked_up",
         "convolution",
         "below_diagonal",
+        "causal_filter",
+        "filter_bank",
     )
 }
 
@@ -68,6 +70,27 @@ def test_masks_and_places_agree(sizes, dtype):
 def test_windows_agree(height, width, channels, filters, dtype):
     x, w = drawn(3, channels, height, width, dtype=dtype), drawn(filters, channels, 3, 3, dtype=dtype)
     agree(OPERATORS["convolution"](x, w), torch.conv2d(x.double(), w.double(), padding=1))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("batch", "length"), [(8, 40), (32, 200), (33, 131), (64, 128), (130, 72)])
+def test_factors_in_which_rows_and_terms_meet_agree(batch, length, dtype):
+    w, k = drawn(3, length, dtype=dtype), drawn(batch, 3, length, dtype=dtype)
+    place = torch.arange(length, device="cuda")
+    past = (length - 1 - place[:, None] + place).clamp(max=length - 1)
+    table = torch.tril(w.double()[:, past])
+    agree(OPERATORS["causal_filter"](w, k), torch.einsum("ctu,bcu->bct", table, k.double()))
+    x, bank = drawn(3 * length + 7, dtype=dtype), drawn(batch, length, dtype=dtype)
+    agree(OPERATORS["filter_bank"](x, bank), bank.double() @ x.double().unfold(0, length, 1).T)
+
+
+def test_numbers_beyond_the_terms_are_not_multiplied():
+    """A row's number that is not finite is staged for other rows, too."""
+    w, k = drawn(2, 100, dtype=torch.bfloat16), drawn(32, 2, 100, dtype=torch.bfloat16)
+    w[:, 3] = float("inf")
+    found = OPERATORS["causal_filter"](w, k)
+    assert found[..., :96].isfinite().all()
+    assert not found[..., 96:].isfinite().any()
 
 
 @pytest.mark.parametrize("dtype", TYPES)

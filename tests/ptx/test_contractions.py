@@ -58,6 +58,17 @@ def test_float32_is_three_products_whose_left_factor_is_split_in_registers():
     assert wgmma_of(ptx) == (0, 4)
 
 
+@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_factors_in_which_rows_and_terms_meet_assemble(capability, dtype, tmp_path):
+    target = cuda_target(capability)
+    given = torch.zeros(4, 64, dtype=dtype), torch.zeros(32, 4, 64, dtype=dtype)
+    ptx = ptx_of([program_for_gpu(contractions.causal_filter, *given)], target)
+    found = assemble(ptx, target, tmp_path)
+    assert {name: each for name, each in found.items() if each.spilled > SPILLED} == {}
+    assert ("mma" in ptx) is (capability >= (8, 0))
+
+
 @pytest.mark.parametrize("options", [{"order": "source"}, {"fused": False}])
 def test_order_and_rounding_of_the_source_need_no_matrix_instructions(options):
     given = [torch.empty(64, 64, dtype=torch.bfloat16, device="meta")] * 2

@@ -131,3 +131,32 @@ def below_diagonal(p: Tensor, v: Tensor) -> Tensor:
                     s += p[h, t, u] * v[h, u, d]
                 out[h, t, d] = s
     return out
+
+
+def causal_filter(w: Tensor, k: Tensor) -> Tensor:
+    """Return for each channel sums of a row of w, whose last number is for the present, with the past of k."""
+    B, C, T = k.shape
+    assert w.shape[0] == C
+    assert w.shape[1] == T
+    out = torch.empty_like(k)
+    for b in range(B):
+        for c in range(C):
+            for t in range(T):
+                s = 0.0
+                for u in range(t + 1):
+                    s += w[c, T - 1 - t + u] * k[b, c, u]
+                out[b, c, t] = s
+    return out
+
+
+def filter_bank(x: Tensor, w: Tensor) -> Tensor:
+    """Return the sums of each row of w with each part of x that is as long."""
+    F, Q = w.shape
+    out = torch.empty(F, x.shape[0] - Q + 1, dtype=x.dtype, device=x.device)
+    for f in range(F):
+        for i in range(x.shape[0] - Q + 1):
+            s = 0.0
+            for q in range(Q):
+                s += x[i + q] * w[f, q]
+            out[f, i] = s
+    return out

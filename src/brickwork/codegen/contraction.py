@@ -51,15 +51,20 @@ def _keep(state: State, tile: Tile, warp: Warp) -> None:
     words, writer = Words(state.writer), state.writer
     row = words.add(warp.row, words.right(warp.lane, 2))
     column = words.add(warp.column, words.left(words.both(warp.lane, 3), 1))
-    start = words.add(words.mul(row, tile.pitch), words.left(column, 2))
+    apart, along = (FLOAT32.size, tile.pitch) if tile.crossed else (tile.pitch, FLOAT32.size)
+    start = words.add(words.mul(row, apart), words.mul(column, along))
     for line, each in enumerate(warp.sums):
         for number, places in enumerate(each):
             for half in range(2):
+                at = words.add(start, (16 * line + 8 * half) * apart + 8 * number * along)
+                both = [writer.load("float", places[2 * half + item]) for item in range(2)]
+                if tile.crossed:
+                    for item, text in enumerate(both):
+                        writer.store("float", text, shared(state, words.add(at, item * along)), pointer=SHARED)
+                    continue
                 pair = "poison"
-                for item in range(2):
-                    text = writer.load("float", places[2 * half + item])
+                for item, text in enumerate(both):
                     pair = writer.emit(f"insertelement <2 x float> {pair}, float {text}, i32 {item}")
-                at = words.add(start, (16 * line + 8 * half) * tile.pitch + 8 * number * FLOAT32.size)
                 writer.store("<2 x float>", pair, shared(state, at), ", align 8", pointer=SHARED)
     barrier(state)
 
@@ -71,12 +76,12 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
     if team is not None:
         state = replace(state, team=replace(team, alone=True))
     start, stop = (emit_scalar(state, bound) for bound in (rows.start, rows.stop))
-    columns = tile.right.loop
+    columns = tile.columns.loop
     first, last = (emit_scalar(state, bound) for bound in (columns.start, columns.stop))
-    each = tile.right.size // _LANES
+    each = tile.columns.size // _LANES
     here, parts = part(state)
     turns = writer.emit(
-        f"udiv i32 {writer.emit(f'add i32 {parts}, {tile.left.size * each // tile.threads - 1}')}, {parts}"
+        f"udiv i32 {writer.emit(f'add i32 {parts}, {tile.rows.size * each // tile.threads - 1}')}, {parts}"
     )
     with writer.count("0", str(words.wide(turns))) as turn:
         place = writer.emit(f"mul i32 {writer.emit(f'trunc i64 {turn} to i32')}, {parts}")
@@ -88,7 +93,7 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
         writer.learn(column, Known(multiple=_LANES))
         there = writer.emit(f"icmp slt i64 {row}, {stop}")
         there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp slt i64 {column}, {last}')}")
-        there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp ult i32 {line}, {tile.left.size}')}")
+        there = writer.emit(f"and i1 {there}, {writer.emit(f'icmp ult i32 {line}, {tile.rows.size}')}")
         with writer.when(there):
             address = shared(state, words.add(words.mul(line, tile.pitch), words.left(place, 2)))
             add_up(state, address, _LANES)
@@ -143,7 +148,7 @@ def _one(state: State, tile: Tile, loop: For, emit_block: EmitBlock) -> None:
     again, finite, after = (writer.label(stem) for stem in ("again", "finite", "one"))
     writer.branch_if(writer.emit(f"icmp eq i32 {size}, 2139095040"), again, finite)
     writer.place(again)
-    emit_block(state.inner(), (*_heads(tile), *tile.right.loop.body))
+    emit_block(state.inner(), (*_heads(tile), *tile.columns.loop.body))
     writer.branch(after)
     writer.place(finite)
     emit_block(state.inner(), loop.body)
@@ -156,11 +161,11 @@ _SUM = Symbol("sum", -1, FLOAT32)
 
 def _may_differ(tile: Tile) -> bool:
     """Whether what is not finite may be another number than the order of the source gives."""
-    return tile.dtype is FLOAT32 or any(side.factor.masks for side in (tile.left, tile.right))
+    return tile.dtype is FLOAT32 or any(side.factor.masks or side.meets for side in tile.sides)
 
 
 def _heads(tile: Tile) -> Block:
-    return tuple(item for item in tile.left.loop.body if isinstance(item, Assign))
+    return tuple(item for item in tile.rows.loop.body if isinstance(item, Assign))
 
 
 def _after(tile: Tile) -> For:
@@ -173,4 +178,4 @@ def _after(tile: Tile) -> For:
     body = (*found.before, Assign(symbol=found.symbol, value=total), *found.after)
     # The sum differs between lanes, as what a loop accumulates does.
     kept = (Reduction(_SUM, OPERATORS["add"]),)
-    return replace(tile.right.loop, body=body, role=Role.VECTOR, width=_LANES, reductions=kept)
+    return replace(tile.columns.loop, body=body, role=Role.VECTOR, width=_LANES, reductions=kept)

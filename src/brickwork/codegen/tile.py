@@ -8,12 +8,17 @@ nor matrix loads meet in a bank. Numbers that an instruction takes in parts, and
 from __future__ import annotations
 
 from brickwork.analysis.contractions import Along, Contraction, Factor, find_contraction, reached
+from brickwork.analysis.meeting import meeting
 from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import Apply, Block, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.matrix import CHUNK_BYTES, GROUP_ROWS, PADDING, ROW_BYTES
 
+TILE_BYTES = 8 * ROW_BYTES
+"""Where a tile that groups read may begin: rows look alike after eight."""
+COPIES_APART = ROW_BYTES
+"""Bytes beside the numbers of two copies, half of which keeps both in banks of their own."""
 FEWEST_STAGES = 3
 """One that is multiplied, and two on their way."""
 
@@ -36,6 +41,8 @@ class Side:
     """In how many numbers of the tile's type a number is staged, the largest first."""
     turned: bool
     """Whether it is staged along the depth, though neighbours in memory go along its rows or columns."""
+    meets: int = 0
+    """Where rows and terms meet: how far what it goes with moves from row to row; its distinct numbers are staged."""
 
     @property
     def taken(self) -> int:
@@ -44,7 +51,9 @@ class Side:
 
     @property
     def part_bytes(self) -> int:
-        """Bytes of a part in a stage."""
+        """Bytes of a part in a stage; of distinct numbers two copies of 16 bits each, or one of 32, end at a tile."""
+        if self.meets:
+            return -(-(FLOAT32.size * self.size + 2 * ROW_BYTES + COPIES_APART) // TILE_BYTES) * TILE_BYTES
         return self.size * ROW_BYTES
 
     @property
@@ -85,6 +94,28 @@ class Tile:
     dtype: DType
     groups: bool
     """Whether groups of four warps multiply, and not each warp for itself."""
+    crossed: bool
+    """Whether instructions take columns as their rows, and rows as columns."""
+
+    @property
+    def rows(self) -> Side:
+        """The factor that goes with rows."""
+        return self.right if self.crossed else self.left
+
+    @property
+    def columns(self) -> Side:
+        """The factor that goes with columns."""
+        return self.left if self.crossed else self.right
+
+    @property
+    def in_registers(self) -> bool:
+        """Whether groups take the left factor from registers: it is split there, or its distinct numbers are staged."""
+        return self.dtype is FLOAT32 or bool(self.left.meets)
+
+    @property
+    def left_parts(self) -> int:
+        """In how many parts instructions take a number of the left factor."""
+        return self.left.taken if self.dtype is FLOAT32 else 1
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -103,7 +134,7 @@ class Tile:
         Neighbouring threads read neighbouring terms then. Both factors have the terms of a stage in this order.
         """
         deep = [side for side in self.sides if side.along is Along.DEPTH]
-        return bool(deep) and not any(side.chunked or side.is_stepped(self.depth.index) for side in deep)
+        return bool(deep) and not any(side.meets or side.chunked or side.is_stepped(self.depth.index) for side in deep)
 
     @property
     def bytes_each(self) -> int:
@@ -130,7 +161,7 @@ class Tile:
         """Rows and columns for a warp: fewer where what is computed, or split in parts, takes registers, too."""
         if self.groups:
             return 16, self.right.size
-        if self.left.size <= GROUP_ROWS:
+        if self.left.size <= GROUP_ROWS or self.right.size < GROUP_ROWS:
             return 32, 32
         light = not self.contraction.promotes and all(side.copied is not None for side in self.sides)
         return (64, 64) if light else (64, 32)
@@ -163,22 +194,23 @@ class Tile:
     @property
     def lags(self) -> bool:
         """Whether the products of a stage may go on while the next one begins: there is a stage for it."""
-        return self.groups and self.stages > FEWEST_STAGES and not self.contraction.promotes
+        return self.groups and self.stages > FEWEST_STAGES and not (self.contraction.promotes or self.in_registers)
 
     @property
     def blocks(self) -> int:
         """Blocks that a multiprocessor is to have room for at once."""
-        return 2 if self.groups and not self.lags and not self.contraction.promotes else 1
+        many = self.right.size > GROUP_ROWS if self.left.meets else self.lags
+        return 2 if self.groups and not (many or self.contraction.promotes) else 1
 
     @property
     def pitch(self) -> int:
         """Bytes of a row of results in shared memory."""
-        return (self.right.size + PADDING) * FLOAT32.size
+        return (self.columns.size + PADDING) * FLOAT32.size
 
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block."""
-        return max(self.stages * self.stage_bytes, self.left.size * self.pitch)
+        return max(self.stages * self.stage_bytes, self.rows.size * self.pitch)
 
 
 def tile_in(block: Block) -> Tile | None:
@@ -196,21 +228,43 @@ def tile_of(rows: For) -> Tile:
         raise TypeError("the loops of a tile hold a contraction")
     depth = next(loop for loop in found.sums if loop.role in {Role.CONTRACT, Role.CONTRACT_GROUPS})
     groups = depth.role is Role.CONTRACT_GROUPS
-    sides: list[Side] = []
-    offset = 0
-    for loop, factor in zip((rows, columns), found.factors, strict=True):
-        names = reached(body, frozenset({loop.index}))
-        along = factor.along(names)
-        copied = factor.element if loop.role is Role.CHUNKED_TILE else None
-        unit = depth.index if along is Along.DEPTH else loop.index
-        if copied not in {*factor.laid_out(unit)} or (copied and copied.tensor.type.dtype is not found.dtype):
-            copied = None
-        # Groups take columns from shared memory alone, and numbers of 32 bits along the depth.
-        prepared = groups and found.dtype is FLOAT32 and loop is columns
-        turned = prepared and along is Along.SIDE
-        parts = 1 if factor.exact or not prepared else 2
-        copied = None if turned or parts > 1 else copied
-        along = Along.DEPTH if turned else along
-        sides.append(Side(loop, factor, loop.width, along, offset, names, copied, parts, turned))
-        offset += parts * sides[-1].part_bytes
-    return Tile(sides[0], sides[1], depth, found, found.dtype, groups)
+    loops = (rows, columns)
+    names = [reached(body, frozenset({loop.index})) for loop in loops]
+    meets = [
+        meeting(factor, loop.index, each, depth.index)
+        for factor, loop, each in zip(found.factors, loops, names, strict=True)
+    ]
+    crossed = not meets[0] and (bool(meets[1]) or (groups and rows.width % GROUP_ROWS > 0))
+    first, second = (1, 0) if crossed else (0, 1)
+    left = _side(found, loops[first], found.factors[first], names[first], depth, meets[first])
+    right = _side(found, loops[second], found.factors[second], names[second], depth, after=left, alone=groups)
+    return Tile(left, right, depth, found, found.dtype, groups, crossed)
+
+
+def _side(
+    found: Contraction,
+    loop: For,
+    factor: Factor,
+    names: frozenset[Symbol],
+    depth: For,
+    meets: int = 0,
+    after: Side | None = None,
+    *,
+    alone: bool = False,
+) -> Side:
+    """Return a factor of a tile, staged after another; instructions may take it from shared memory `alone`."""
+    offset = 0 if after is None else after.offset + after.parts * after.part_bytes
+    if meets:
+        return Side(loop, factor, loop.width, Along.DEPTH, offset, names, None, 1, turned=False, meets=meets)
+    along = factor.along(names)
+    copied = factor.element if loop.role is Role.CHUNKED_TILE else None
+    unit = depth.index if along is Along.DEPTH else loop.index
+    if copied not in {*factor.laid_out(unit)} or (copied and copied.tensor.type.dtype is not found.dtype):
+        copied = None
+    # From there groups take numbers of 32 bits along the depth.
+    prepared = alone and found.dtype is FLOAT32
+    turned = prepared and along is Along.SIDE
+    parts = 1 if factor.exact or not prepared else 2
+    copied = None if turned or parts > 1 else copied
+    along = Along.DEPTH if turned else along
+    return Side(loop, factor, loop.width, along, offset, names, copied, parts, turned)

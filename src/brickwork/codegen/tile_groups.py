@@ -11,9 +11,9 @@ from brickwork.analysis.contractions import Along
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_places import MEMORY, SHARED
-from brickwork.codegen.tile_products import Fragment, Warp, pairs
+from brickwork.codegen.tile_products import Fragment, Read, Warp, pairs
 from brickwork.codegen.words import Word, Words
-from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32
+from brickwork.ir.dtypes import BFLOAT16, FLOAT16
 from brickwork.target.matrix import GROUP_ROWS, GROUP_TERMS, ROW_BYTES
 
 _SWIZZLED, _ROWS_APART = 1 << 62, (8 * ROW_BYTES >> 4) << 32
@@ -30,19 +30,20 @@ def multiply_together(state: State, tile: Tile, warp: Warp, slot: Word) -> list[
     writer, words = state.writer, Words(state.writer)
     start = writer.emit(f"add i32 {writer.once(f'ptrtoint {SHARED} {MEMORY} to i32')}, {slot}")
     group = words.mul(words.right(warp.row, 6), GROUP_ROWS * ROW_BYTES)
-    lefts = None if tile.dtype is FLOAT32 else _descriptors(state, tile, tile.left, words.add(start, group))
+    lefts = None if tile.in_registers else _descriptors(state, tile, tile.left, words.add(start, group))
     rights = _descriptors(state, tile, tile.right, start)
     sums = [] if tile.contraction.promotes else [writer.load("float", place) for place in _places(warp)]
     split: dict[int, list[Fragment]] = {}
+    read: Read = {}
     if lefts is not None:
         _call(state, _FENCE)
-    for one, other in pairs(len(lefts) if lefts else tile.left.taken, len(rights)):
+    for one, other in pairs(len(lefts) if lefts else tile.left_parts, len(rights)):
         for step in range(tile.staged // tile.terms_each):
             if lefts is not None:
                 left: Fragment = (_moved(state, lefts[one], step * _step(tile.left)),)
             else:
                 if step not in split:
-                    (split[step],) = warp.lefts(slot, step)
+                    (split[step],) = warp.lefts(slot, step, read)
                     _call(state, _FENCE)
                 left = split[step][one]
             sums = _instruction(state, tile, sums, left, _moved(state, rights[other], step * _step(tile.right)))
@@ -112,7 +113,7 @@ def _instruction(state: State, tile: Tile, sums: list[str], left: Fragment, righ
     first, last = count + len(sums), count + len(sums) + len(left)
     words = [f"${number}" for number in range(first, last)]
     factor = f"{{{', '.join(words)}}}" if len(words) > 1 else words[0]
-    turned = [] if kind == "tf32" else [int(side.along is Along.SIDE) for side in tile.sides]
+    turned = [] if kind == "tf32" else [int(side.along is Along.SIDE) for side in tile.sides[len(left) // 4 :]]
     flags = ", ".join(map(str, (int(bool(sums)), 1, 1, *turned)))
     name = f"wgmma.mma_async.sync.aligned.m64n{tile.right.size}k{tile.terms_each}.f32.{kind}.{kind}"
     registers = ", ".join(f"${number}" for number in range(count))

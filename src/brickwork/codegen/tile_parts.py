@@ -30,6 +30,16 @@ def packed_parts(writer: FunctionWriter, values: str, width: int, dtype: DType, 
     return [_packed(writer, values, width, dtype)]
 
 
+def packed_number(writer: FunctionWriter, value: str, dtype: DType) -> str:
+    """Return the bits of a float that a type has exactly."""
+    if dtype is FLOAT16:
+        return writer.emit(f"bitcast half {writer.emit(f'fptrunc float {value} to half')} to i16")
+    bits = writer.emit(f"bitcast float {value} to i32")
+    if dtype is FLOAT32:
+        return bits
+    return writer.emit(f"trunc i32 {writer.emit(f'lshr i32 {bits}, 16')} to i16")
+
+
 def _packed(writer: FunctionWriter, values: str, width: int, dtype: DType) -> str:
     """Return floats that a type of 16 bits has exactly as such, packed in four words."""
     kind = f"<{width} x float>"

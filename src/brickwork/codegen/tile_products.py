@@ -8,10 +8,12 @@ added to the sum by an ordinary addition. A factor that 16 bits have exactly has
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from brickwork.analysis.contractions import Along
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.tile import Side, Tile
+from brickwork.codegen.tile_meetings import first_word, further_word
 from brickwork.codegen.tile_parts import parts_of_word
 from brickwork.codegen.tile_places import SHARED, shared
 from brickwork.codegen.words import Word, Words
@@ -21,6 +23,8 @@ from brickwork.target.matrix import CHUNK_BYTES, ROW_BYTES
 
 Fragment = tuple[str, ...]
 """What a thread has of a small matrix: registers, as i32."""
+Read: TypeAlias = dict[int, "tuple[str, ...]"]
+"""The parts of words of a stage that were read, by how many places they lie from the first."""
 
 _FOUR_FLOATS = "{float, float, float, float}"
 _FOUR_WORDS = "{i32, i32, i32, i32}"
@@ -51,8 +55,9 @@ class Warp:
         sums = [[[writer.load("float", place) for place in each] for each in row] for row in self.sums]
         fresh = self.tile.contraction.promotes
         part = [[["0.0"] * 4 for _ in row] for row in sums] if fresh else sums
+        read: Read = {}
         for step in range(self.steps):
-            lefts, rights = self.lefts(slot, step), self._rights(slot, step)
+            lefts, rights = self.lefts(slot, step, read), self._rights(slot, step)
             for row, left in enumerate(lefts):
                 for column, right in enumerate(rights):
                     part[row][column] = self._product(left, right, part[row][column])
@@ -90,9 +95,11 @@ class Warp:
 
     # ------------------------------------------------------------ fragments
 
-    def lefts(self, slot: Word, step: int) -> list[list[Fragment]]:
-        """Return the parts of the fragments of 16 rows each, in a step."""
+    def lefts(self, slot: Word, step: int, read: Read) -> list[list[Fragment]]:
+        """Return the parts of the fragments of 16 rows each, in a step; some were `read` before."""
         tile, side = self.tile, self.tile.left
+        if side.meets:
+            return [self._met(slot, 16 * number, step, read) for number in range(tile.warp[0] // 16)]
         found: list[list[Fragment]] = []
         words, lane = Words(self.state.writer), self.lane
         for number in range(tile.warp[0] // 16):
@@ -114,6 +121,21 @@ class Warp:
                 )
             found.append(self._parts(side, fragment))
         return found
+
+    def _met(self, slot: Word, row: int, step: int, read: Read) -> list[Fragment]:
+        """Return the parts of a fragment of a factor whose distinct numbers are staged; diagonals share them."""
+        tile, side, words = self.tile, self.tile.left, Words(self.state.writer)
+        own = words.add(self.row, words.right(self.lane, 2))
+        first = first_word(self.state, tile, side, slot, own, words.both(self.lane, 3))
+        found: list[Fragment] = []
+        for item in range(4):
+            rows, along = row + 8 * (item & 1), 8 * step + 4 * (item >> 1)
+            place = along * (4 // tile.bytes_each) + side.meets * rows
+            if place not in read:
+                word = further_word(self.state, tile, side, first, rows, along)
+                read[place] = tuple(part for (part,) in self._parts(side, (word,)))
+            found.append(read[place])
+        return [*zip(*found, strict=True)]
 
     def _rights(self, slot: Word, step: int) -> list[list[Fragment]]:
         """Return the parts of the fragments of 8 columns each, in a step."""

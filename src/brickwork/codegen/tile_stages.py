@@ -12,6 +12,7 @@ from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.tile import Tile
 from brickwork.codegen.tile_cluster import own_stages
 from brickwork.codegen.tile_groups import keep_products, multiply_together, show_to_groups, wait_for_products
+from brickwork.codegen.tile_meetings import Meeter
 from brickwork.codegen.tile_products import Warp
 from brickwork.codegen.tile_staging import Computer, Copier, stager
 from brickwork.ir.dtypes import INT64
@@ -40,7 +41,7 @@ class _Stages:
 
     state: State
     tile: Tile
-    stagers: tuple[Copier | Computer, ...]
+    stagers: tuple[Copier | Computer | Meeter, ...]
     spans: tuple[_Span, ...]
     first: str
     total: str

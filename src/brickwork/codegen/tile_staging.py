@@ -14,6 +14,7 @@ from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.memory import element_addresses
 from brickwork.codegen.tile import Side, Tile
+from brickwork.codegen.tile_meetings import Meeter, meeter
 from brickwork.codegen.tile_parts import packed_parts
 from brickwork.codegen.tile_places import SHARED, Places
 from brickwork.codegen.tile_reads import Reads, reads_of
@@ -157,9 +158,11 @@ def waiting_kind(places: Places) -> str:
     return _CHUNK if places.side.parts == 1 else f"<{places.tile.chunk} x float>"
 
 
-def stager(state: State, tile: Tile, side: Side, thread: str, end: str) -> Copier | Computer:
+def stager(state: State, tile: Tile, side: Side, thread: str, end: str) -> Copier | Computer | Meeter:
     """Return what stages a factor."""
     places = Places(state, tile, side, thread, end)
+    if side.meets:
+        return meeter(places)
     if side.copied is not None:
         return Copier(places, side.copied)
     kind = waiting_kind(places)

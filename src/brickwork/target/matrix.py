@@ -32,6 +32,8 @@ FULL = 0.9
 """Tiles for each multiprocessor that are enough."""
 PADDED = 1.25
 """How many times as much as the smallest tiles a larger tile may compute, with what lies beyond the last rows."""
+SAVED = 0.75
+"""How many times as much as the smallest tile a thinner one may compute: else it has less to do with what it stages."""
 PADDED_TRIANGLES = 1.5
 """How many times as much as there is the smallest tiles may compute of float32 where ranges of the sum lean on rows.
 
@@ -59,6 +61,14 @@ class Form:
         """Whether it is for nests of few rows, of which one factor is read once."""
         return self.height < GROUP_ROWS
 
+
+MET = (
+    Form(128, 64, chunked=False, grouped=4),
+    Form(128, 32, chunked=True, grouped=4),
+    Form(128, 64, chunked=True, grouped=4),
+    Form(128, 128, chunked=True, grouped=3),
+)
+"""Forms of contractions with a factor in which rows and terms meet: `height` is along these rows."""
 
 FORMS = (
     Form(64, 64, chunked=False),

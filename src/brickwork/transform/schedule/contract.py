@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from brickwork.analysis.contractions import Along, Contraction, computed_from, find_contraction, grouped, reached
+from brickwork.analysis.meeting import meeting
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
@@ -48,11 +50,13 @@ from brickwork.target.matrix import (
     LEAST_AREA,
     LEAST_SIDE,
     LEAST_TERMS,
+    MET,
     PADDED,
     PADDED_TRIANGLES,
     PROCESSOR_THREADS,
     RASTER,
     ROW_BYTES,
+    SAVED,
     Form,
 )
 from brickwork.target.target import Target
@@ -75,8 +79,26 @@ class Nest:
     deepest: Expression
     """How many iterations the loop that is staged has at most."""
 
+    @property
+    def met(self) -> int | None:
+        """The side whose factor's distinct numbers are staged: rows (0) or columns (1) and terms meet in it."""
+        return next((side for side in (0, 1) if self._meets(side)), None)
+
+    def _meets(self, side: int) -> int:
+        factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
+        (own, *others) = (node for node in self.band if node.index in names)
+        sides = reached(self.contraction.before, frozenset(names))
+        plain = not others and build.is_constant(own.start, 0)
+        return meeting(factor, own.index, sides, self.depth.index) if plain else 0
+
+    def sizes(self, form: Form) -> tuple[int, int]:
+        """Return how many rows and columns a tile of a form has."""
+        return (form.width, form.height) if self.met == 1 else (form.height, form.width)
+
     def laid_out(self, side: int) -> list[Load]:
         """Return what a factor reads along memory, as chunks are staged."""
+        if side == self.met:
+            return []
         factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
         sides = reached(self.contraction.before, frozenset(names))
         if factor.along(sides) is Along.DEPTH:
@@ -125,9 +147,10 @@ class ContractionPlanner(GridPlanner):
             return
         size, form = found.contraction.dtype.size, self.form
         chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
-        groups = self.target.matrix == "wgmma" and any(chunked) and not form.low
-        promotes = found.contraction.promotes
-        width = form.width if form.low or (groups and not promotes) else min(form.width, form.height)
+        promotes, (height, width) = found.contraction.promotes, found.sizes(form)
+        groups = self.target.matrix == "wgmma" and (any(chunked) or found.met is not None) and not form.low
+        if found.met is None and not form.low:
+            width = width if groups and not promotes else min(width, height)
         sides = found.rows, found.columns, found.depth.index
         stages = form.grouped if groups and not promotes else form.stages
         staged = ROW_BYTES // size
@@ -135,7 +158,7 @@ class ContractionPlanner(GridPlanner):
         yield Contract(
             loop.index,
             *sides,
-            form.height,
+            height,
             width,
             staged,
             chunked=chunked,
@@ -241,7 +264,7 @@ def contraction_versions(
 ) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
     """Yield schedules of a kernel's body that run its contractions in tiles, with what must hold for each."""
     before: list[Schedule] = []
-    for form in FORMS if target.matrix else ():
+    for form in _forms(block, analysis, target):
         planner = ContractionPlanner(analysis, target, lengths_in(block), form=form)
         schedule = planned(planner.block(block))
         heads = [node for node in statements(block) if isinstance(node, For) and schedule.contraction(node.index)]
@@ -254,6 +277,15 @@ def contraction_versions(
             conditions = [part for nest in nests for part in _worth(nest, form, target)]
             yield f"contraction {form.height} x {form.width}", schedule, tuple(dict.fromkeys(conditions))
         before.append(schedule)
+
+
+def _forms(block: Block, analysis: Analysis, target: Target) -> tuple[Form, ...]:
+    """Return the forms for the contractions of a kernel's body, the best last."""
+    if not target.matrix:
+        return ()
+    planner = ContractionPlanner(analysis, target, lengths_in(block))
+    nests = (planner.contracted(node) for node in statements(block) if isinstance(node, For))
+    return MET if any(nest is not None and nest.met is not None for nest in nests) else FORMS
 
 
 def _longest(loop: For, band: Sequence[For]) -> Expression:
@@ -294,20 +326,24 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     yield build.apply("ge", nest.terms, build.integer(form.terms))
     if len(nest.contraction.sums) > 1:
         yield build.apply("ge", nest.deepest, build.integer(LEAST_TERMS))
-    least = FORMS[0]
-    fewest = build.mul(_tiles(rows, least.height), _tiles(columns, least.width))
-    if nest.contraction.dtype is FLOAT32 and nest.leans:
-        padded = build.mul(fewest, build.integer(2 * least.height * least.width))
+    least, size = (nest.sizes(each) for each in (FORMS[0] if nest.met is None else MET[0], form))
+    fewest = _computed(rows, columns, least)
+    if nest.contraction.dtype is FLOAT32 and nest.leans and nest.met is None:
         most = build.mul(build.mul(rows, columns), build.integer(int(2 * PADDED_TRIANGLES)))
-        yield build.apply("le", padded, most)
-    if form.low or (form.height, form.width) == (least.height, least.width):
+        yield build.apply("le", build.mul(fewest, build.integer(2)), most)
+    if form.low or size == least:
         return
     batch = nest.total([node.index for node in nest.band if node.index not in {*nest.rows, *nest.columns}])
-    tiles = build.mul(_tiles(rows, form.height), _tiles(columns, form.width))
+    tiles = build.mul(_tiles(rows, size[0]), _tiles(columns, size[1]))
     yield build.apply("ge", build.mul(batch, tiles), build.integer(int(FULL * target.threads / PROCESSOR_THREADS)))
-    fewest = build.mul(_tiles(rows, least.height), _tiles(columns, least.width))
-    computed = build.mul(tiles, build.integer(4 * form.height * form.width // (least.height * least.width)))
-    yield build.apply("le", computed, build.mul(fewest, build.integer(int(4 * PADDED))))
+    most = build.integer(int(4 * (PADDED if prod(size) >= prod(least) else SAVED)))
+    yield build.apply("le", build.mul(_computed(rows, columns, size), build.integer(4)), build.mul(fewest, most))
+
+
+def _computed(rows: Expression, columns: Expression, size: tuple[int, int]) -> Expression:
+    """Return how many sums tiles of a size have, with those beyond the last rows and columns."""
+    height, width = size
+    return build.product([_tiles(rows, height), _tiles(columns, width), build.integer(height * width)])
 
 
 def _tiles(total: Expression, size: int) -> Expression:

@@ -1,0 +1,141 @@
+"""The distinct numbers of a factor in which rows and terms meet: staged once, and read as fragments at any place.
+
+A tile of `size` rows and a stage of so many terms have `size + terms - 1` of them, which lie in shared memory in the
+order of terms. A fragment's words lie anywhere among them: of 16 bits there is a second copy, one number further, for
+words that begin at an odd place. Rows and terms that are not there have zeros, or what others have: products with the
+other factor's zeros, or in rows that are not kept.
+"""
+
+from __future__ import annotations
+
+from brickwork.codegen.emitter_state import State
+from brickwork.codegen.expressions import emit_expression, emit_scalar
+from brickwork.codegen.lane_values import Uniform
+from brickwork.codegen.tile import COPIES_APART, Side, Tile
+from brickwork.codegen.tile_parts import packed_number
+from brickwork.codegen.tile_places import SHARED, Places, shared
+from brickwork.codegen.words import Word, Words
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Expression
+from brickwork.records import dataclass
+
+
+def _copy_bytes(tile: Tile, side: Side) -> int:
+    """Return how far the second copy of numbers of 16 bits lies from the first."""
+    return (side.size + tile.staged) * tile.bytes_each + COPIES_APART // 2
+
+
+def _first(side: Side) -> int:
+    """Return the place of the number of the first row and the first term."""
+    return side.size - 1 if side.meets < 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Meeter:
+    """Reads the distinct numbers of a factor, which wait in `numbers` (addresses of registers) from begin to end."""
+
+    places: Places
+    numbers: tuple[str, ...]
+
+    def begin(self, _slot: Word, terms: State, first: str) -> None:
+        """Write what reads the numbers of the terms from `first` (i64) on; `terms` has the indices of outer sums."""
+        places, writer = self.places, self.places.state.writer
+        kind, rows = _kind(places.tile), writer.emit(f"sub i64 {places.stop}, {places.start}")
+        left = writer.emit(f"sub i64 {places.end}, {first}")
+        for number, kept in enumerate(self.numbers):
+            row, term = self._pair(number, left)
+            writer.store(kind, "0", kept)
+            there = writer.emit(f"and i1 {_less(places, row, rows)}, {_less(places, term, left)}")
+            there = writer.emit(f"and i1 {there}, {_less(places, term, str(places.tile.staged))}")
+            with writer.when(there):
+                inner = terms.inner()
+                inner.values[places.side.index] = Uniform(writer.emit(f"add i64 {places.start}, {row}"), INT64)
+                inner.values[places.tile.depth.index] = Uniform(writer.emit(f"add i64 {first}, {term}"), INT64)
+                self._read(inner, kept)
+
+    def end(self, slot: Word) -> None:
+        """Write what puts the numbers into shared memory."""
+        places, writer = self.places, self.places.state.writer
+        words, tile = Words(writer), places.tile
+        total = places.side.size + tile.staged - 1
+        for number, kept in enumerate(self.numbers):
+            place = words.add(places.thread, number * tile.threads)
+            with writer.when(writer.emit(f"icmp ult i32 {place}, {total}")):
+                text = writer.load(_kind(tile), kept)
+                at = words.add(slot, places.side.offset, words.mul(place, tile.bytes_each))
+                _store(places, text, at)
+            if tile.bytes_each > 2:
+                continue
+            before = writer.emit(f"sub i32 {place}, 1")
+            with writer.when(writer.emit(f"icmp ult i32 {before}, {total - 1}")):
+                text = writer.load(_kind(tile), kept)
+                begin = places.side.offset + _copy_bytes(tile, places.side)
+                _store(places, text, words.add(slot, begin, words.mul(before, tile.bytes_each)))
+
+    def _pair(self, number: int, left: str) -> tuple[str, str]:
+        """Return a row and a term that have a number, both from the first on, as i64: there is none if they are not."""
+        places, emit = self.places, self.places.state.writer.emit
+        words = Words(places.state.writer)
+        place = words.wide(words.add(places.thread, number * places.tile.threads))
+        if places.side.meets < 0:
+            apart = emit(f"sub i64 {place}, {_first(places.side)}")
+            term = emit(f"call i64 @llvm.smax.i64(i64 {apart}, i64 0)")
+            return emit(f"sub i64 {term}, {apart}"), term
+        most = emit(f"call i64 @llvm.smin.i64(i64 {left}, i64 {places.tile.staged})")
+        term = emit(f"call i64 @llvm.smin.i64(i64 {place}, i64 {emit(f'sub i64 {most}, 1')})")
+        return emit(f"sub i64 {place}, {term}"), term
+
+    def _read(self, state: State, kept: str) -> None:
+        """Read a number where the masks hold."""
+        places, factor = self.places, self.places.side.factor
+        for item in places.needed((factor.value, *factor.masks)):
+            state.values[item.symbol] = emit_expression(state, item.value)
+        self._under(state, factor.masks, kept)
+
+    def _under(self, state: State, masks: tuple[Expression, ...], kept: str) -> None:
+        places, writer = self.places, state.writer
+        if not masks:
+            text = emit_scalar(state, places.side.factor.value)
+            writer.store(_kind(places.tile), packed_number(writer, text, places.tile.dtype), kept)
+            return
+        with writer.when(emit_scalar(state, masks[0])):
+            self._under(state.inner(), masks[1:], kept)
+
+
+def meeter(places: Places) -> Meeter:
+    """Return what stages a factor in which rows and terms meet."""
+    tile, total = places.tile, places.side.size + places.tile.staged - 1
+    count = -(-total // tile.threads)
+    return Meeter(places, tuple(places.state.writer.alloca(_kind(tile)) for _ in range(count)))
+
+
+def first_word(state: State, tile: Tile, side: Side, slot: Word, row: Word, lane: Word) -> str:
+    """Return the address of a lane's word of the first terms: `row` is its row, and `lane` its place along terms."""
+    words, each = Words(state.writer), 4 // tile.bytes_each
+    term = words.add(words.mul(lane, each), _first(side))
+    place = words.add(term, row) if side.meets > 0 else state.writer.emit(f"sub i32 {term}, {row}")
+    at = words.add(slot, side.offset)
+    if each == 1:
+        return shared(state, words.add(at, words.left(place, 2)))
+    odd = words.mul(words.both(place, 1), _copy_bytes(tile, side))
+    return shared(state, words.add(at, words.left(words.right(place, 1), 2), odd))
+
+
+def further_word(state: State, tile: Tile, side: Side, first: str, rows: int, words: int) -> str:
+    """Return the word that lies so many rows (an even number) and words along terms from the first one."""
+    far = 4 * words + side.meets * rows * tile.bytes_each
+    address = state.writer.emit(f"getelementptr i8, {SHARED} {first}, i32 {far}")
+    return state.writer.load("i32", address, pointer=SHARED)
+
+
+def _kind(tile: Tile) -> str:
+    return f"i{8 * tile.bytes_each}"
+
+
+def _less(places: Places, text: str, than: str) -> str:
+    return places.state.writer.emit(f"icmp slt i64 {text}, {than}")
+
+
+def _store(places: Places, text: str, at: Word) -> None:
+    state, tile = places.state, places.tile
+    state.writer.store(_kind(tile), text, shared(state, at), pointer=SHARED)
