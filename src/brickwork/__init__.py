@@ -16,7 +16,7 @@ from brickwork.diagnostics.errors import (
     InternalError,
     RaceError,
 )
-from brickwork.language.loops import indices, ndrange, prange
+from brickwork.language.loops import bounded, indices, ndrange, prange
 from brickwork.language.random import rand, randint, randn
 from brickwork.op import Op
 from brickwork.pytorch.devices import check_errors
@@ -42,6 +42,7 @@ __all__ = [
     "TritonOp",
     "Vector",
     "bench",
+    "bounded",
     "check_errors",
     "config",
     "cuda_op",

@@ -325,12 +325,6 @@ def same_rows(x: torch.Tensor):
         h[i][0] = x[i]
 
 
-def grown(x: torch.Tensor):
-    h = [0.0]
-    for i in range(x.shape[0]):
-        h.append(x[i])
-
-
 def of_unknown_length(x: torch.Tensor):
     for i in range(x.shape[0]):
         h = [0.0] * int(x[i])
@@ -406,7 +400,6 @@ REFUSED = [
     (of_two_branches, "`h` stands for one list or another here"),
     (ragged, "the rows of a list differ in length"),
     (same_rows, "all rows of this list are one and the same list"),
-    (grown, "`h.append`: lists are of a fixed length here"),
     (of_unknown_length, "the length of a list depends on what the loops compute"),
     (returned, "`h` is a list, and operators return tensors"),
     (with_other_names, "`a` gets another list here, but is not the only name of the one that it stands for"),

@@ -77,9 +77,9 @@ CATALOGUE: dict[str, Rule] = {
         " into the result would reach the argument only sometimes. Store into the argument, or into a `.clone()`.",
     ),
     "BW011": Rule(
-        "a list that changes its length",
-        "Lists inside an operator are of a fixed length, so that their items can be kept in registers. What grows"
-        " belongs into a tensor that is allocated with room for it.",
+        "a list that cannot be changed so",
+        "Lists that an operator makes grow by `append`, `insert`, `extend` and `+=`, and shrink by `pop` and `clear`."
+        " Lists that are arguments stay as they are, and other methods are loops to be written out.",
     ),
     "BW012": Rule(
         "a `return` inside a loop",

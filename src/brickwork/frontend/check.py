@@ -15,6 +15,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, called_formula, helper, intrinsic, is_tensor, resolve
 from brickwork.frontend.inner_functions import with_inner
+from brickwork.frontend.list_forms import GROWING
 from brickwork.frontend.loop_heads import PARTS, is_iterable
 from brickwork.frontend.parameters import classify
 from brickwork.frontend.raised import is_raised, not_raised
@@ -191,6 +192,8 @@ def _is_list(method: ast.Attribute, lists: frozenset[str], given: frozenset[str]
     """Return whether a method is one of a list: of one that is made here, or of a parameter."""
     if isinstance(method.value, ast.Name) and method.value.id in given and method.attr in _METHODS:
         return True
+    if isinstance(method.value, ast.Name) and method.attr in GROWING - {"remove", "sort"}:
+        return False
     return method.attr != "copy" and root(method.value) in lists
 
 
@@ -205,18 +208,11 @@ def _list_method(source: SourceFunction, node: ast.Call, method: ast.Attribute) 
     """Return the refusal of a method of a list."""
     name, what = ast.unparse(method.value), method.attr
     loc = source.location(node)
-    if what not in _CHANGING - {"sort", "reverse"}:
-        message = f"`{name}.{what}` of a list is not part of the language"
-        return Diagnostic(code="BW011", message=message, loc=loc, help="write the loop that does it")
-    advice = "allocate a tensor before the loop, such as `torch.empty(n)`, and store into its elements"
-    if what == "append" and node.args:
-        item = ast.unparse(node.args[0])
-        advice = (
-            f"before the loop write `{name} = torch.empty(n)` and `count = 0`, with room for `n` items; here"
-            f" `{name}[count] = {item}` and `count += 1`"
-        )
-    message = f"`{name}.{what}`: lists are of a fixed length here"
-    return Diagnostic(code="BW011", message=message, loc=loc, help=advice)
+    if what in GROWING and root(method.value) in {*_list_parameters(source.node)}:
+        advice = f"add the items to a list of your own, which begins as a copy: `own = {name}[:]`"
+        return Diagnostic(code="BW011", message=f"`{name}.{what}`: an argument is not changed", loc=loc, help=advice)
+    message = f"`{name}.{what}` of a list is not part of the language"
+    return Diagnostic(code="BW011", message=message, loc=loc, help="write the loop that does it")
 
 
 def _in_heads(node: ast.AST) -> Iterator[ast.AST]:

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 
 from brickwork.frontend.arithmetic import COMPARE, compare
 from brickwork.frontend.captured_operands import NOT_IMPLEMENTED
+from brickwork.frontend.evaluation_order import settle
+from brickwork.frontend.grown_lists import item_at, length
 from brickwork.frontend.indexing import load, scalar
 from brickwork.frontend.lowering_state import Frame, State, describe, truth
 from brickwork.frontend.parts import items_of, special
+from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Record, Value, View, is_none
+from brickwork.frontend.typing import ElementType, Grown, Items, Opaque, Operand, Record, Value, View, is_none
 from brickwork.frontend.value_classes import MIRRORED, is_compared_by_parts, is_ordered_by_parts
-from brickwork.ir.build import apply, constant, logical_not, select
+from brickwork.ir.build import apply, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL
-from brickwork.ir.nodes import Expression
+from brickwork.ir.nodes import Assign, Expression
 
 
 def link(state: State, frame: Frame, node: ast.expr, operator: ast.cmpop, sides: tuple[Operand, Operand]) -> Value:
@@ -52,6 +55,9 @@ def _contained(state: State, frame: Frame, node: ast.expr, sides: tuple[Operand,
         found = truth(scalar(state, own, loc), loc)
         return Value(found if present else logical_not(found, loc))
     items = items_of(state, frame, items, node)
+    if isinstance(items, Grown):
+        among = _among(state, frame, node, item, items)
+        return Value(among if present else logical_not(among, loc))
     if not isinstance(items, Items):
         raise error("BW003", f"`in` takes a tuple, not {describe(items)}", loc, "compare with ==, or write a loop")
     wanted = load(state, item, loc) if isinstance(item, View) and item.is_element else item
@@ -60,6 +66,22 @@ def _contained(state: State, frame: Frame, node: ast.expr, sides: tuple[Operand,
         equal = link(state, frame, node, ast.Eq(), (wanted, one)).expression
         found = apply("logical_or", found, equal, loc=loc)
     return Value(found if present else logical_not(found, loc))
+
+
+def _among(state: State, frame: Frame, node: ast.expr, wanted: Operand, items: Grown) -> Expression:
+    """Return whether something is an item of a list that grows."""
+    loc = frame.loc(node)
+    wanted = settle(state, wanted, loc)
+    found = state.symbol("found", BOOL)
+    state.emit(Assign(symbol=found, value=constant(False, BOOL, loc), loc=loc))
+
+    def body(turn: Expression) -> None:
+        equal = link(state, frame, node, ast.Eq(), (wanted, item_at(state, items, turn, loc))).expression
+        either = apply("logical_or", read(found, loc), equal, loc=loc)
+        state.emit(Assign(symbol=found, value=either, loc=loc))
+
+    emit_loop(state, length(state, items, loc), body, loc)
+    return state.pin(read(found, loc), "found")
 
 
 def _of_records(state: State, frame: Frame, node: ast.expr, name: str, sides: tuple[Operand, Operand]) -> Expression:

@@ -19,7 +19,7 @@ from brickwork.frontend.syntax import dotted
 from brickwork.ir.dtypes import DTYPES, DType
 from brickwork.language.math import FORMULAS, METHODS, POWER_MODULO
 
-LANGUAGE = frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint", "require"})
+LANGUAGE = frozenset({"prange", "ndrange", "indices", "rand", "randn", "randint", "require", "bounded"})
 """brickwork's own functions."""
 DRAWS = frozenset({"brickwork.rand", "brickwork.randn", "brickwork.randint"})
 """The random ones among them."""

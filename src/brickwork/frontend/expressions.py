@@ -17,9 +17,10 @@ from brickwork.frontend.comparisons import link
 from brickwork.frontend.environment import MISSING, constant_items, helper, intrinsic, resolve
 from brickwork.frontend.evaluation_order import kept, kept_place
 from brickwork.frontend.given_numbers import as_given
+from brickwork.frontend.grown_lists import call_grown, is_filled, item_at, length, place_of
 from brickwork.frontend.indexing import advice_for, attribute, index, load, method, scalar
-from brickwork.frontend.list_forms import is_list
-from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, dimensions, truth
+from brickwork.frontend.list_forms import GROWING, is_list
+from brickwork.frontend.lowering_state import Arguments, Frame, Growth, ListDemanded, State, describe, dimensions, truth
 from brickwork.frontend.merging import Branch, is_speculative, may_repeat, merge, merge_operands
 from brickwork.frontend.parts import (
     as_record,
@@ -39,6 +40,7 @@ from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS,
 from brickwork.frontend.tuple_indexing import looked_up, pick
 from brickwork.frontend.typing import (
     Absent,
+    Grown,
     Items,
     Nothing,
     Opaque,
@@ -119,6 +121,8 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
     found = operand(state, frame, node)
     if isinstance(found, Record):
         return truth_of(state, frame, found, node)
+    if isinstance(found, Grown):
+        return is_filled(state, found, loc)
     if isinstance(found, View) and found.rank and found.tensor not in state.lists:
         name = found.tensor.name
         advice = f"index it; whether an optional one is there asks `{name} is not None`"
@@ -190,6 +194,10 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
         if not owner.is_tuple or method_of(owner.kind, "__getitem__") is not None:
             return item_of(state, frame, owner, node, indices)
         owner = Items(owner.parts)
+    if isinstance(owner, Grown):
+        if len(indices) != 1:
+            raise error("BW103", "a list takes one index", loc, "write `w[i][j]`")
+        return item_at(state, owner, place_of(state, owner, indices[0], loc), loc)
     if isinstance(owner, Items):
         if len(indices) != 1:
             raise error("BW103", "a tuple takes one index", loc, "write `w[i][j]`")
@@ -453,6 +461,11 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         owner = operand(state, frame, node.func.value)
         if isinstance(owner, Record):
             return _call_of(state, frame, owner, node.func.attr, node)
+        if isinstance(owner, Items) and owner.site is not None and node.func.attr in GROWING:
+            state.growth.setdefault(owner.site, Growth())
+            raise ListDemanded
+        if isinstance(owner, Grown):
+            return _call_grown(state, frame, owner, node.func.attr, node)
         formula = METHODS.get(node.func.attr)
         if formula is not None and (isinstance(owner, Value) or (isinstance(owner, View) and owner.is_element)):
             return call_formula(state, frame, formula, (scalar(state, owner, loc),), node)
@@ -479,6 +492,8 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     summed = parts_of(arguments[0]) if name == "builtins.sum" and arguments else ()
     if name and any(isinstance(item, Record) for item in (*arguments, *summed)):
         return call_on_values(state, frame, name, Arguments(arguments, keywords, node))
+    if name == "builtins.len" and len(arguments) == 1 and isinstance(arguments[0], Grown):
+        return Value(length(state, arguments[0], loc), weak=True)
     if helper(found) is None:
         if not name:
             raise _not_a_function(state, frame, node.func, loc)
@@ -491,9 +506,17 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     return state.inline(state, source, Arguments(arguments, keywords, node), frame)
 
 
+def _call_grown(state: State, frame: Frame, owner: Grown, name: str, node: ast.Call) -> Operand | None:
+    """Return the call of a method of a list that grows."""
+    if name != "extend" or len(node.args) != 1:
+        return call_grown(state, owner, name, operands(state, frame, node.args), node, frame.loc(node))
+    state.extend(state, frame, owner, node.args[0])
+    return None
+
+
 def is_rows(found: Operand) -> bool:
     """Return whether an operand is a tensor with axes left, or a slice."""
-    return isinstance(found, Row) or (isinstance(found, View) and found.rank > 0)
+    return isinstance(found, Row | Grown) or (isinstance(found, View) and found.rank > 0)
 
 
 def _reduced(state: State, frame: Frame, node: ast.Call, function: ast.Attribute, owner: Operand) -> Operand:

@@ -15,6 +15,7 @@ from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.asserts import lower_guard
 from brickwork.frontend.definition import Definition
+from brickwork.frontend.element_stores import store
 from brickwork.frontend.environment import ALLOCATIONS, MISSING, NEW_METHODS, intrinsic, resolve
 from brickwork.frontend.expressions import condition, operand
 from brickwork.frontend.given_numbers import refuse_overflow
@@ -26,7 +27,7 @@ from brickwork.frontend.lowering_state import Frame, LoopLevel, State, Variable,
 from brickwork.frontend.raised import only_raise
 from brickwork.frontend.results import miscounted_results, repeated_result
 from brickwork.frontend.rules import certain_failure, error, other_device
-from brickwork.frontend.statements import assign_target, lower_statement, store
+from brickwork.frontend.statements import assign_target, lower_statement
 from brickwork.frontend.typing import ElementType, Items, Opaque, Operand, Value, View
 from brickwork.ir.build import apply, cast, integer, read
 from brickwork.ir.dtypes import INT64, DType, value_dtype

@@ -15,13 +15,14 @@ from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.evaluation_order import settle
 from brickwork.frontend.expressions import operand, operands
+from brickwork.frontend.grown_lists import item_at, length
 from brickwork.frontend.indexing import advice_for, scalar, size_of
 from brickwork.frontend.lowering_state import Frame, State, describe
 from brickwork.frontend.parts import items_of
 from brickwork.frontend.rows import item_of_row
 from brickwork.frontend.rules import error
 from brickwork.frontend.tuple_indexing import choose
-from brickwork.frontend.typing import Items, Operand, Row, Value, View
+from brickwork.frontend.typing import Grown, Items, Operand, Row, Value, View
 from brickwork.ir.build import add, apply, cast, integer, mul, select, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Constant, Expression, FailureKind
@@ -45,6 +46,14 @@ class Elements:
     """A tensor along its first axis: elements of one of rank 1, else rows."""
 
     view: View
+
+
+@dataclass(frozen=True, slots=True)
+class GrownItems:
+    """A list that grows, as long as it is when the loop begins."""
+
+    items: Grown
+    count: Expression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +92,7 @@ class Backward:
     inner: Iterable
 
 
-Iterable: TypeAlias = Range | Elements | Rows | Listed | Enumerated | Zipped | Backward
+Iterable: TypeAlias = Range | Elements | Rows | GrownItems | Listed | Enumerated | Zipped | Backward
 
 
 def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
@@ -118,6 +127,9 @@ def iterable(state: State, frame: Frame, node: ast.expr) -> Iterable:
     found = items_of(state, frame, operand(state, frame, node), node)
     if isinstance(found, Row):
         return Rows(found)
+    if isinstance(found, Grown):
+        count = state.pin(length(state, found, loc), "length")
+        return GrownItems(found, count)
     found = settle(state, found, loc)
     if isinstance(found, Items):
         return Listed(found.items)
@@ -171,7 +183,7 @@ def _backward(inner: Iterable, loc: Location) -> Iterable:
             return inner.inner
         case Enumerated() | Zipped():
             raise error("BW008", "`reversed` takes a range, a tensor or a tuple", loc, "reverse what is inside")
-        case Elements() | Rows():
+        case Elements() | Rows() | GrownItems():
             return Backward(inner)
 
 
@@ -227,6 +239,8 @@ def trips(found: Iterable, loc: Location) -> Expression:
             return size_of(found.view, 0, loc).expression
         case Rows():
             return found.row.sizes[0]
+        case GrownItems():
+            return found.count
         case Listed():
             return integer(len(found.items), loc)
         case Enumerated() | Backward():
@@ -252,6 +266,8 @@ def item(state: State, found: Iterable, position: Expression, loc: Location) -> 
             return Value(value, weak=True)
         case Elements():
             return View(found.view.tensor, (*found.view.indices, position), indexed=True)
+        case GrownItems():
+            return item_at(state, found.items, position, loc)
         case Rows():
             return item_of_row(found.row, position)
         case Listed():

@@ -6,6 +6,44 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from brickwork.frontend.environment import intrinsic, resolve
+from brickwork.frontend.syntax import all_nodes
+
+GROWING = frozenset({"append", "pop", "extend", "insert", "clear", "remove", "reverse", "sort"})
+"""The methods of lists that change them as a whole."""
+
+
+def grown_names(function: ast.AST) -> frozenset[str]:
+    """Return the names on which such a method is called, or that get more items by `+=`."""
+    found: set[str] = set()
+    for node in all_nodes(function):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if attr in GROWING:
+                found.add(name)
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List() | ast.ListComp()):
+                found.add(name)
+            case _:
+                pass
+    pairs = [(one, other.id) for one, other in _assignments(function) if isinstance(other, ast.Name)] if found else []
+    while more := {name for pair in pairs if found & {*pair} for name in pair} - found:
+        found |= more
+    return frozenset(found)
+
+
+def is_filtered(node: ast.expr) -> bool:
+    """Return whether a list has as many items as pass a test, or as several loops give."""
+    return isinstance(node, ast.ListComp) and (
+        len(node.generators) > 1 or any(clause.ifs for clause in node.generators)
+    )
+
+
+def is_bounded(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> bool:
+    """Return whether an expression is `bw.bounded(n)`."""
+    return isinstance(node, ast.Call) and intrinsic(resolve(node.func, captured, local)) == "brickwork.bounded"
+
+
+def is_sorted(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> bool:
+    """Return whether an expression is `sorted(...)`."""
+    return isinstance(node, ast.Call) and intrinsic(resolve(node.func, captured, local)) == "builtins.sorted"
 
 
 def is_list(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> bool:
@@ -14,7 +52,7 @@ def is_list(node: ast.expr, captured: Mapping[str, object], local: frozenset[str
         return True
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return is_list(node.left, captured, local) or is_list(node.right, captured, local)
-    if wrapped(node, captured, local) is not None:
+    if wrapped(node, captured, local) is not None or is_bounded(node, captured, local):
         return True
     return copied(node, captured, local) is not None
 
@@ -65,7 +103,7 @@ def list_names(
     for target, source in _assignments(function):
         if is_list(source, captured, local):
             made.add(target)
-            if _has_run_time_length(source):
+            if _has_run_time_length(source) or is_bounded(source, captured, local):
                 sized.add(target)
             inner = copied(source, captured, local)
             if isinstance(inner, ast.Name):
@@ -82,7 +120,7 @@ def list_names(
         found |= more
 
 
-def _assignments(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+def _assignments(function: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:

@@ -8,14 +8,16 @@ stands for any of these lists, which is asked for here.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.grown_lists import copy_items
 from brickwork.frontend.indexing import list_name, load, size_of
-from brickwork.frontend.lowering_state import Binding, Frame, ListDemanded, State, Together
+from brickwork.frontend.lowering_state import Binding, Frame, Growth, ListDemanded, State, Together
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.typing import Items, Operand, Value, View, parts_of
+from brickwork.frontend.typing import Grown, Items, Operand, Value, View, parts_of
 from brickwork.ir.build import apply, cast, read
 from brickwork.ir.dtypes import value_dtype
 from brickwork.ir.effects import effects
@@ -215,3 +217,39 @@ def settle_names(state: State, found: Operand) -> None:
         state.fresh.discard(found.tensor)
     for item in parts_of(found):
         settle_names(state, item)
+
+
+# ---------------------------------------------------------------- lists that grow
+
+
+def grown_of(frame: Frame, node: ast.expr) -> Grown | None:
+    """Return the list that grows of which a name stands."""
+    found = frame.bindings.get(node.id) if isinstance(node, ast.Name) else None
+    return found if isinstance(found, Grown) else None
+
+
+def moves_grown(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> bool:
+    """Give a name that stands for a list, in a loop or a branch, the items of another one; return whether it is so."""
+    before = bound_before(state, frame, name)
+    if not isinstance(before, Grown | Items) or before == found:
+        return False
+    if not frame.branches and not _is_outer(state, frame, name):
+        return False
+    pair = [item for item in (before, found) if isinstance(item, Items) and item.site is not None]
+    if pair and any(isinstance(item, Grown) for item in (before, found)):
+        for site in (item.site for item in pair if item.site is not None):
+            state.growth.setdefault(site, Growth())
+        raise ListDemanded
+    if not isinstance(before, Grown) or not isinstance(found, Grown):
+        return False
+    holders = [(each, key) for each in state.frames for key, item in each.bindings.items() if item == found]
+    others = [key for each in state.frames for key, item in each.bindings.items() if item == before and key != name]
+    if others or any(each is not frame for each, _ in holders):
+        raise unsupported(f"`{name}` gets a list that has other names", loc, "copy the items: `a = b[:]`")
+    copy_items(state, before, found, loc)
+    for each, key in holders:
+        each.bindings.pop(key)
+        state.moved[key] = loc
+    state.moved.pop(name, None)
+    frame.bindings[name] = before
+    return True

@@ -16,6 +16,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.evaluation_order import kept
 from brickwork.frontend.expressions import operand, operands, value
+from brickwork.frontend.grown_forms import grows, make_grown
 from brickwork.frontend.indexing import load, scalar, size_of
 from brickwork.frontend.iterables import Iterable, Listed, is_listed, item, iterable, trips
 from brickwork.frontend.list_forms import copied, is_list, repeated, wrapped
@@ -42,6 +43,9 @@ def make_list(state: State, frame: Frame, node: ast.expr, name: str, assign: Ass
     loc = frame.loc(node)
     inner = wrapped(node, frame.source.captured, frame.local)
     key = (*frame.path, place(inner or node)), "list"
+    if grows(state, frame, inner or node, name, key):
+        with state.in_kernel():
+            return make_grown(state, frame, inner or node, name, key, assign)
     parts = _Parts(state, frame)
     if key not in state.arrays:
         made = node if inner is None and state.values.kinds else inner

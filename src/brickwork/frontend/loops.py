@@ -16,9 +16,12 @@ from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.expressions import operands, value
 from brickwork.frontend.indexing import load
 from brickwork.frontend.iterables import (
+    Elements,
     Enumerated,
     Iterable,
+    Listed,
     Range,
+    Rows,
     Zipped,
     is_listed,
     item,
@@ -26,12 +29,13 @@ from brickwork.frontend.iterables import (
     range_of,
     trips,
 )
+from brickwork.frontend.list_forms import grown_names
 from brickwork.frontend.loop_heads import jumps
 from brickwork.frontend.lowering_state import Binding, Frame, Key, LoopLevel, State, Variable, describe
 from brickwork.frontend.parts import items_of
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.tensor_rebinding import restore
-from brickwork.frontend.typing import Items, Operand, Value, View
+from brickwork.frontend.typing import Grown, Items, Operand, Value, View
 from brickwork.ir.build import cast, constant, integer, logical_not, read, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Constant, Expression, For, If, Size, Statement, Symbol
@@ -68,6 +72,7 @@ def lower_for(state: State, frame: Frame, node: ast.For, *, assign: AssignTarget
     """Lower a `for` with its `else`."""
     loc = frame.loc(node)
     head = head_of(state, frame, node.iter)
+    _refuse_growth(frame, node, head)
     broken = breaks(node.body)
     several = len(head.axes) > 1 or _is_unrolled(head.axes, loc)
     flag = new_flag(state, loc) if broken and (several or node.orelse) else None
@@ -87,6 +92,25 @@ def lower_for(state: State, frame: Frame, node: ast.For, *, assign: AssignTarget
     exits = lower_loop(state, frame, loop, lambda: body(state, frame, node.body), assign)
     if node.orelse:
         lower_else(state, frame, Else(node.orelse, flag, exits, position, loc), body)
+
+
+def _refuse_growth(frame: Frame, node: ast.For, head: Head) -> None:
+    """Refuse to change a list while a loop runs over it."""
+    inner = [item for item in head.axes if not isinstance(item, Range | Elements | Rows | Listed)]
+    if not inner:
+        return
+    held = {item.id for item in ast.walk(node.iter) if isinstance(item, ast.Name)}
+    lists = {name for name in held if isinstance(frame.bindings.get(name), Grown)}
+    stored = {item.id for part in node.body for item in stored_in(part)}
+    changed = sorted(lists & (stored | {name for part in node.body for name in grown_names(part)}))
+    if changed:
+        message = f"`{changed[0]}` changes while a loop runs over it"
+        raise unsupported(message, frame.loc(node.iter), f"write `while {changed[0]}:` and take items out with `pop`")
+
+
+def stored_in(node: ast.AST) -> list[ast.Name]:
+    """Return the names that are assigned in a statement."""
+    return [item for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
 
 
 def new_flag(state: State, loc: Location) -> Symbol:
@@ -226,12 +250,14 @@ def _one_loop(
             state.nonnegative.add(counter)
         count = sub(axis.stop, axis.start, loc)
         level = LoopLevel(sub(counter, axis.start, loc), count, loop.regular, dict(frame.bindings), frame.path)
+        state.ranges[counter] = axis.start, axis.stop
         if isinstance(axis.start, Constant) and isinstance(axis.stop, Constant):
             state.limits[counter] = int(axis.start.value), int(axis.stop.value) - 1
         head = For(index=index, start=axis.start, stop=axis.stop, body=(), loc=loc)
         return head, lambda: Value(counter, weak=True), level
     count = state.fix(trips(axis, loc), "turns")
     state.nonnegative.add(counter)
+    state.ranges[counter] = integer(0, loc), count
     level = LoopLevel(counter, count, loop.regular, dict(frame.bindings), frame.path)
     head = For(index=index, start=integer(0, loc), stop=count, body=(), loc=loc)
     return head, lambda: item(state, axis, counter, loc), level

@@ -16,10 +16,12 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.fixed_rates import with_rates
 from brickwork.frontend.given_numbers import given_names, taken_out
+from brickwork.frontend.grown_forms import extend
+from brickwork.frontend.grown_lists import allocate_grown
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
 from brickwork.frontend.lists import make_list
-from brickwork.frontend.lowering_state import Frame, Key, ListDemanded, State, ValueDemanded, Variable, several_names
+from brickwork.frontend.lowering_state import Frame, Known, ListDemanded, State, ValueDemanded, Variable, several_names
 from brickwork.frontend.parameters import ParameterDeclaration, argument_type
 from brickwork.frontend.random_sites import draw_sites
 from brickwork.frontend.reductions import reduce
@@ -29,7 +31,7 @@ from brickwork.frontend.source import rebound_names
 from brickwork.frontend.statements import assign_target
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.tensor_rebinding import Draft, give_places
-from brickwork.frontend.typing import Absent, Items, Operand, Value, ValueType, View
+from brickwork.frontend.typing import Absent, Items, Operand, Value, View
 from brickwork.frontend.wanted_ranks import refuse_unpacked, wrong_ranks
 from brickwork.ir.build import read
 from brickwork.ir.dtypes import BOOL, INT64, DType
@@ -98,12 +100,10 @@ def _lowered(definition: Definition, signature: Signature) -> Program:
     if definition.host == "python":
         message = f"the host part of `{definition.name}` is not compiled: {definition.reason}"
         raise error("BW901", message, definition.loc, "move torch calls and slices out of the operator")
-    types: dict[Key, ValueType] = {}
-    arrays: set[Key] = set()
-    kept: set[Key] = set()
+    known = Known()
     for _ in range(PASSES):
         try:
-            program, changed = _lower_once(definition, signature, types, arrays, kept)
+            program, changed = _lower_once(definition, signature, known)
         except (ListDemanded, ValueDemanded):
             continue
         if not changed:
@@ -130,12 +130,10 @@ def _refuse_hidden_stores(definition: Definition, program: Program) -> None:
             raise error("BW002", message, node.loc or definition.loc, advice)
 
 
-def _lower_once(
-    definition: Definition, signature: Signature, types: dict[Key, ValueType], arrays: set[Key], kept: set[Key]
-) -> tuple[Program, bool]:
+def _lower_once(definition: Definition, signature: Signature, known: Known) -> tuple[Program, bool]:
     """Return the program, and whether the type of a variable has grown meanwhile: then it has to be lowered again."""
     key = Symbol("key", 0, INT64)
-    state = _begin(definition, signature, types, arrays, kept, key)
+    state = _begin(definition, signature, known, key)
     source = definition.source
     frame = Frame(
         source,
@@ -158,6 +156,7 @@ def _lower_once(
     lower_host(state, frame, host, source.node.body)
     if state.wrong:
         raise CompileError(in_order(state.wrong))
+    host.block += allocate_grown(state, host.facts)
     if len(host.results) != definition.results:
         raise error("BW009", "not every path returns", definition.loc, "end the function with one `return`")
     give_places(state, Draft(host.block, host.kernel, host.facts, host.results), definition.loc)
@@ -168,14 +167,7 @@ def _lower_once(
     return _program(host, parameters), state.changed
 
 
-def _begin(
-    definition: Definition,
-    signature: Signature,
-    types: dict[Key, ValueType],
-    arrays: set[Key],
-    kept: set[Key],
-    key: Symbol,
-) -> State:
+def _begin(definition: Definition, signature: Signature, known: Known, key: Symbol) -> State:
     """Return the state in which a pass begins, with what the passes before found out of types and lists."""
     return State(
         random_key=key,
@@ -186,9 +178,11 @@ def _begin(
         assign_target=assign_target,
         reduce=partial(reduce, assign=assign_target),
         make_list=partial(make_list, assign=assign_target),
-        types=types,
-        arrays=arrays,
-        kept=kept,
+        extend=partial(extend, assign=assign_target),
+        types=known.types,
+        arrays=known.arrays,
+        kept=known.kept,
+        growth=known.growth,
         in_place=signature.device == "cpu",
         sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )

@@ -26,6 +26,7 @@ from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import (
     Absent,
     ElementType,
+    Grown,
     Items,
     Nothing,
     Opaque,
@@ -110,6 +111,8 @@ class Frame:
     """How many `if`s of this function are around the statement that is being lowered."""
     changing: frozenset[str] = frozenset()
     """Names whose values may change from turn to turn, as the text says."""
+    growing: frozenset[str] | None = None
+    """Names of lists that grow; None where that was not asked yet."""
     given: frozenset[str] = frozenset()
     """Names that no lifted statement assigns, of the operator's own function."""
 
@@ -181,6 +184,25 @@ class ValueDemanded(Exception):  # noqa: N818  # it is no error: the lowering be
 
 
 @dataclass(slots=True)
+class Growth:
+    """What the passes before found out of a list that grows: the form of its items, and the most that it may hold."""
+
+    form: Operand | None = None
+    most: int | None = None
+    """None where shapes and arguments say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What outlives a pass: see the fields of `State` of these names."""
+
+    types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
+    arrays: set[Key] = field(default_factory=set[Key])
+    kept: set[Key] = field(default_factory=set[Key])
+    growth: dict[Key, Growth] = field(default_factory=dict["Key", "Growth"])
+
+
+@dataclass(slots=True)
 class State:
     """The state of one pass of lowering; see the module for what outlives a pass."""
 
@@ -192,11 +214,26 @@ class State:
     assign_target: Callable[[State, Frame, ast.expr, Operand, Location], None]
     reduce: Callable[[State, Frame, ast.Call, str], Operand]
     make_list: Callable[[State, Frame, ast.expr, str], Operand]
+    extend: Callable[[State, Frame, Grown, ast.expr], None]
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     arrays: set[Key] = field(default_factory=set[Key])
     """Lists that are arrays though their items are few."""
     kept: set[Key] = field(default_factory=set[Key])
     """Names that are read after a loop that certainly has given them a value."""
+    growth: dict[Key, Growth] = field(default_factory=dict["Key", "Growth"])
+    """Lists that grow, by where they are made."""
+    bounds: dict[Key, list[Expression | None]] = field(default_factory=dict["Key", "list[Expression | None]"])
+    """How often each place may add an item to a list that grows; None where that is not known."""
+    pending: list[tuple[Tensor, Key, Location]] = field(default_factory=list["tuple[Tensor, Key, Location]"])
+    """Arrays of such lists that the host allocates, once their length is known."""
+    bounded: set[Key] = field(default_factory=set[Key])
+    """Lists that grow whose room the source says."""
+    inner: set[Key] = field(default_factory=set[Key])
+    """Lists that grow and are made in loops."""
+    ranges: dict[Expression, tuple[Expression, Expression]] = field(
+        default_factory=dict["Expression", "tuple[Expression, Expression]"]
+    )
+    """The first value of each loop index, and the one after the last."""
     given: set[Key] = field(default_factory=set[Key])
     """Names to which loops so far have certainly given a value."""
     lists: dict[Tensor, ListArray] = field(default_factory=dict["Tensor", "ListArray"])
@@ -455,6 +492,8 @@ def describe(operand: Operand | None) -> str:
             return "None"
         case Opaque():
             return "a device" if operand.what == "device" else operand.what
+        case Grown():
+            return "a list"
         case Row():
             return f"a part of a tensor, with {dimensions(len(operand.sizes))}"
         case Record():

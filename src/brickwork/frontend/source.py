@@ -325,9 +325,28 @@ class Unshadowed(ast.NodeTransformer):
         match node:
             case ast.Call(func=ast.Name(id="tuple" | "list"), args=[ast.GeneratorExp() as made], keywords=[]):
                 node.args = [ast.copy_location(ast.ListComp(elt=made.elt, generators=made.generators), made)]
+            case ast.Call(func=ast.Name(id="list"), args=[ast.Call(func=ast.Name(id="range"))], keywords=[]):
+                node.args = [self._listed(node.args[0])]
             case _:
                 pass
         return node
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        """Leave `list(range(n))` in the head of a loop as it is."""
+        head, node.iter = node.iter, ast.Constant(None)
+        self.generic_visit(node)
+        node.iter = head.args[0] if isinstance(head, ast.Call) and _is_listed_range(head) else self.visit(head)
+        return node
+
+    def _listed(self, node: ast.expr) -> ast.expr:
+        """Return `[i for i in range(n)]`."""
+        name, number = "item", 1
+        while name in self._taken:
+            number += 1
+            name = f"item_{number}"
+        self._taken.add(name)
+        target, read = (ast.copy_location(ast.Name(name, context), node) for context in (ast.Store(), ast.Load()))
+        return ast.copy_location(ast.ListComp(read, [ast.comprehension(target, node, [], 0)]), node)
 
     def _renamed(self, node: ast.GeneratorExp | ast.ListComp) -> ast.expr:
         bound = {item.id for part in node.generators for item in all_nodes(part.target) if isinstance(item, ast.Name)}
@@ -345,6 +364,14 @@ class Unshadowed(ast.NodeTransformer):
                     item.id = fresh
         self.generic_visit(node)
         return node
+
+
+def _is_listed_range(node: ast.Call) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="list"), args=[ast.Call(func=ast.Name(id="range"))], keywords=[]):
+            return True
+        case _:
+            return False
 
 
 def _outer_names(node: ast.AST) -> Iterator[str]:

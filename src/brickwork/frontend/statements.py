@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -11,6 +10,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import BINARY, binary
 from brickwork.frontend.asserts import lower_assert, lower_guard, lower_raise
+from brickwork.frontend.element_stores import element_of, store
 from brickwork.frontend.evaluation_order import kept, kept_place, settle
 from brickwork.frontend.expressions import (
     call_operand,
@@ -21,10 +21,11 @@ from brickwork.frontend.expressions import (
     slice_operands,
     value,
 )
-from brickwork.frontend.given_numbers import as_given, refuse_overflow
+from brickwork.frontend.given_numbers import as_given
+from brickwork.frontend.grown_lists import item_at, place_of, store_at
 from brickwork.frontend.indexing import advice_for, index, load, scalar
 from brickwork.frontend.list_forms import is_list
-from brickwork.frontend.list_rebinding import is_array, moves, rebind, settle_names, store_rows
+from brickwork.frontend.list_rebinding import grown_of, is_array, moves, moves_grown, rebind, settle_names, store_rows
 from brickwork.frontend.loop_heads import returns
 from brickwork.frontend.loops import Else, breaks, enter, keep_assigned, leave, lower_else, lower_for, new_flag
 from brickwork.frontend.lowering_state import (
@@ -46,6 +47,7 @@ from brickwork.frontend.rows import combined, row_of, slab_of, store_row
 from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
 from brickwork.frontend.tensor_rebinding import is_whole, restore
 from brickwork.frontend.typing import (
+    Grown,
     Items,
     Operand,
     Record,
@@ -57,8 +59,8 @@ from brickwork.frontend.typing import (
     numbers_of,
     parts_of,
 )
-from brickwork.ir.build import add, cast, integer, read
-from brickwork.ir.dtypes import BOOL, INT64, value_dtype
+from brickwork.ir.build import add, integer, read
+from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (
     Assign,
     Break,
@@ -68,7 +70,6 @@ from brickwork.ir.nodes import (
     Expression,
     If,
     Statement,
-    Store,
     While,
 )
 from brickwork.ir.walk import walk
@@ -163,6 +164,8 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
     match target:
         case ast.Name():
             _assign_name(state, frame, target.id, found, loc)
+        case ast.Subscript() if (grown := grown_of(frame, target.value)) is not None:
+            _store_grown(state, frame, grown, target, found)
         case ast.Subscript() if (owner := _value_of(state, frame, target)) is not None:
             position = len(state.block)
             indices = index_operands(state, frame, target)
@@ -261,6 +264,8 @@ def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Loc
         key = (frame.path, name)
         state.assign(key, found, loc)
         frame.bindings[name] = Variable(key)
+        return
+    if isinstance(found, Grown | Items) and moves_grown(state, frame, name, found, loc):
         return
     if moves(state, frame, name, found):
         rebind(state, frame, [(name, found)], loc)
@@ -386,48 +391,17 @@ def _owner(state: State, frame: Frame, node: ast.expr) -> Operand:
     return operand(state, frame, node)
 
 
-def _element(view: View, loc: Location) -> View:
-    """Return the element that is stored into."""
-    if view.rank:
-        given = f"{len(view.indices)} {'index' if len(view.indices) == 1 else 'indices'}"
-        message = f"`{view.tensor.name}` has {view.tensor.type.rank} dimensions, but is stored into with {given}"
-        raise error("BW102", message, loc, "store into one element; write a loop for a whole row")
-    return view
-
-
-def store(state: State, view: View, stored: Value, loc: Location) -> None:
-    """Write an element."""
-    if view.tensor in state.lists:
-        state.widen(state.lists[view.tensor].key, stored.type, view.tensor.name, loc)
-    element = view.tensor.type.dtype
-    if stored.given and view.tensor not in state.lists:
-        refuse_overflow(state, stored, element, loc)
-    dtype = value_dtype(element)
-    converted = cast(stored.expression, dtype, loc)
-    if stored.dtype.is_float and dtype.is_integer and isinstance(stored.expression, Constant):
-        converted = _with_fraction(stored.expression, converted, loc)
-    state.emit(
-        Store(
-            tensor=view.tensor,
-            indices=view.indices,
-            value=converted,
-            access=state.access(),
-            loc=loc,
-        )
-    )
-
-
-def _with_fraction(literal: Constant, converted: Expression, loc: Location) -> Expression:
-    """Return the conversion of a literal to an integer: one that drops a fraction stays, so that it can be told."""
-    if math.isfinite(literal.value) and literal.value != int(literal.value):
-        return Cast(operand=literal, dtype=converted.dtype, loc=loc)
-    return converted
-
-
 def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -> None:
     if isinstance(node.target, ast.Name):
+        if isinstance(node.op, ast.Add) and (grown := grown_of(frame, node.target)) is not None:
+            state.extend(state, frame, grown, node.value)
+            return
         before = state.lookup(frame, node.target.id, loc)
         _assign_name(state, frame, node.target.id, _combine(state, frame, node, before), loc)
+    elif isinstance(node.target, ast.Subscript) and (grown := grown_of(frame, node.target.value)) is not None:
+        position = place_of(state, grown, value(state, frame, node.target.slice), loc)
+        before = item_at(state, grown, position, loc)
+        store_at(state, grown, position, _combine(state, frame, node, before), loc)
     elif isinstance(node.target, ast.Subscript) and (owner := _value_of(state, frame, node.target)) is not None:
         indices = [settle(state, item, loc) for item in index_operands(state, frame, node.target)]
         before = item_of(state, frame, owner, node.target, indices)
@@ -437,7 +411,7 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
         if isinstance(view, Slab):
             store_row(state, view, _combine(state, frame, node, row_of(state, view, loc)), store, loc)
             return
-        view = _element(view, loc)
+        view = element_of(view, loc)
         element, position = load(state, view, frame.loc(node.target)), len(state.block)
         combined = scalar(state, _combine(state, frame, node, element), loc)
         store(state, kept_place(state, view, position), combined, loc)
@@ -460,6 +434,14 @@ def _combine(state: State, frame: Frame, node: ast.AugAssign, before: Operand) -
         return combined(state, sides, lambda pair: binary(state, name, pair[0], pair[1], loc), loc)
     right = scalar(state, increment, frame.loc(node.value))
     return binary(state, name, scalar(state, sides[0], loc), right, loc)
+
+
+def _store_grown(state: State, frame: Frame, grown: Grown, target: ast.Subscript, found: Operand) -> None:
+    """Lower `h[i] = x` of a list that grows."""
+    position, loc = len(state.block), frame.loc(target)
+    at = value(state, frame, target.slice)
+    found = kept(state, found, position, loc)
+    store_at(state, grown, place_of(state, grown, at, loc), found, loc)
 
 
 def _loaded(state: State, found: Operand, loc: Location) -> Operand:

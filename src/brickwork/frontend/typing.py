@@ -84,6 +84,21 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
+class Grown:
+    """A list that grows: an array for each number of an item, and a variable for the length.
+
+    `form` is that of an item; None where no item is known yet.
+    """
+
+    name: str
+    site: Site
+    tensors: tuple[Tensor, ...]
+    form: Operand | None
+    depth: int
+    """How many loops are around the place where it is made."""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """A value with parts: an instance of a class, and what each of its attributes is."""
 
@@ -161,7 +176,7 @@ class Absent:
     name: str
 
 
-Operand: TypeAlias = Value | View | Items | Record | Row | ElementType | Opaque | Nothing | Absent
+Operand: TypeAlias = Value | View | Items | Grown | Record | Row | ElementType | Opaque | Nothing | Absent
 
 PART = Opaque("a number")
 """What stands for a number in the form of an operand."""
@@ -194,6 +209,11 @@ def numbers_of(found: Operand) -> Iterator[Value]:
 def form_of(found: Operand) -> Operand:
     """Return an operand without its numbers: two of one form differ in numbers alone."""
     return PART if isinstance(found, Value) else with_parts(found, form_of, keep_sites=False)
+
+
+def count_of(form: Operand) -> int:
+    """Return how many numbers an operand of this form has."""
+    return 1 if form == PART else sum(map(count_of, parts_of(form)))
 
 
 def with_numbers(found: Operand, numbers: Iterator[Value], *, keep_sites: bool = True) -> Operand:

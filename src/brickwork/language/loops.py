@@ -6,8 +6,8 @@ The compiler knows these functions by identity; their meaning is the order of it
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from typing import Any, Protocol, SupportsIndex, TypeAlias, overload
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 
 Axis: TypeAlias = SupportsIndex | tuple[SupportsIndex, SupportsIndex]
 """How far an axis goes: `n`, or `(start, stop)`."""
@@ -20,6 +20,43 @@ class HasShape(Protocol):
     def shape(self) -> tuple[int, ...]:
         """The extents."""
         ...
+
+
+Item = TypeVar("Item")
+
+
+class _Bounded(list[Item]):
+    """A list of at most so many items."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def append(self, item: Item) -> None:
+        """Add an item, if there is room."""
+        if len(self) >= self._most:
+            raise IndexError(f"a list of at most {self._most} items is full")
+        super().append(item)
+
+    def insert(self, index: SupportsIndex, item: Item) -> None:
+        """Put an item before another, if there is room."""
+        if len(self) >= self._most:
+            raise IndexError(f"a list of at most {self._most} items is full")
+        super().insert(index, item)
+
+    def extend(self, items: Iterable[Item]) -> None:
+        """Add items, as far as there is room."""
+        for item in items:
+            self.append(item)
+
+
+def bounded(most: SupportsIndex, /) -> list[Any]:
+    """Return an empty list that may hold so many items: `stack = bw.bounded(64)`. One more is an IndexError.
+
+    In an operator a list that grows has room for as many items as its loops can add; this says it where a `while` adds
+    them.
+    """
+    return _Bounded(most.__index__())
 
 
 @overload

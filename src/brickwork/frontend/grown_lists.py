@@ -1,0 +1,354 @@
+"""Lists that grow while loops run: an array with room for the most items that there can be, and a length.
+
+The room is what the loops around each `append` can add, as shapes and arguments say it; what `bw.bounded(n)` says; and
+a fixed number where a `while` adds items. Adding to a full list is a failed check. In a loop a list of known room is a
+`Local`; any other is scratch memory that the host allocates, once the whole function has been lowered.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from brickwork.diagnostics.location import Location
+from brickwork.frontend.arithmetic import is_nonnegative
+from brickwork.frontend.indexing import load, scalar
+from brickwork.frontend.loop_bounds import most_turns
+from brickwork.frontend.lowering_state import Growth, Key, ListArray, ListDemanded, State, describe
+from brickwork.frontend.plain_loops import emit_loop
+from brickwork.frontend.rules import error, unsupported
+from brickwork.frontend.typing import (
+    PART,
+    Grown,
+    Items,
+    Operand,
+    Record,
+    Site,
+    Value,
+    View,
+    count_of,
+    form_of,
+    numbers_of,
+    with_numbers,
+    with_parts,
+)
+from brickwork.ir.build import add, apply, cast, integer, read, select, size, sub
+from brickwork.ir.dtypes import BOOL, INT64
+from brickwork.ir.nodes import (
+    Allocate,
+    Constant,
+    Expression,
+    FailureKind,
+    Local,
+    Size,
+    Statement,
+    Store,
+    Tensor,
+    TensorType,
+)
+
+IN_LOOP = 256
+"""Room of a list in a loop that a `while` fills: 2 KiB a number, which a GPU reserves for each thread that may run."""
+OUTSIDE = 8192
+"""Room of a list outside of loops that a `while` fills: as much as a list in a loop may take, 64 KiB."""
+
+
+def new_list(state: State, name: str, site: Site, loc: Location, most: Expression | None = None) -> Grown:
+    """Return an empty list; `most` is the room that the source says."""
+    known = state.growth.get(site)
+    if known is None:
+        known = state.growth[site] = Growth()
+        state.changed = True
+    state.bounds.setdefault(site, [])
+    state.inner |= {site} if state.loops else set()
+    if most is not None:
+        _say_room(state, site, most, loc)
+    count = 0 if known.form is None else count_of(known.form)
+    tensors = [_array(state, name, (site[0], f"{site[1]}[{number}]"), site, loc) for number in range(count)]
+    state.assign(_length_key(site, name), Value(integer(0, loc), weak=True), loc)
+    return Grown(name, site, tuple(tensors), known.form, len(state.loops))
+
+
+def _say_room(state: State, site: Site, most: Expression, loc: Location) -> None:
+    if not isinstance(most, Constant) and not state.is_host(most):
+        message = "the room of a list depends on what the loops compute"
+        raise unsupported(message, loc, "say it by shapes and arguments")
+    state.bounds[site] = [most]
+    state.bounded.add(site)
+
+
+def _array(state: State, name: str, key: Key, site: Site, loc: Location) -> Tensor:
+    """Make the array for one number of an item."""
+    kind = state.types[key]
+    layout = TensorType(kind.dtype, 1, contiguous=True, unit_axis=0)
+    most = state.growth[site].most
+    if most is not None and state.loops:
+        state.numbers += 1
+        tensor = Tensor(name, state.numbers, layout, (max(most, 1),))
+        state.emit(Local(tensor=tensor, loc=loc))
+    else:
+        if any(level.claimed for level in state.loops):
+            message = "a list whose room is known only at run time, inside `prange`"
+            raise unsupported(message, loc, "use a tensor with a row for each iteration")
+        tensor = state.tensor(name, layout)
+        state.pending.append((tensor, site, loc))
+    state.lists[tensor] = ListArray(key, kind, (size(tensor, 0, loc),))
+    return tensor
+
+
+def allocate_grown(state: State, facts: list[Expression]) -> list[Statement]:
+    """Settle how much room each list needs; return the allocations of those that the host makes."""
+    room: dict[Key, Expression] = {}
+    for site, bounds in state.bounds.items():
+        total: Expression = integer(0)
+        known = [item for item in bounds if item is not None]
+        for item in known:
+            total = add(total, item)
+        if len(known) < len(bounds):
+            total = integer(IN_LOOP if site in state.inner else OUTSIDE)
+        room[site] = total
+        most = int(total.value) if isinstance(total, Constant) else None
+        if most != state.growth[site].most:
+            state.growth[site].most = most
+            state.changed = True
+    made: list[Statement] = []
+    for tensor, site, loc in state.pending:
+        made.append(Allocate(tensor=tensor, sizes=(room[site],), loc=loc))
+        facts.append(apply("eq", Size(tensor=tensor, axis=0, loc=loc), room[site], loc=loc))
+    return made
+
+
+# ---------------------------------------------------------------- the length
+
+
+def _length_key(site: Site, name: str) -> Key:
+    return site[0], f"len({name})"
+
+
+def length(state: State, found: Grown, loc: Location) -> Expression:
+    """Return how many items there are now."""
+    result = read(state.variable(_length_key(found.site, found.name)), loc)
+    state.nonnegative.add(result)
+    return result
+
+
+def _set_length(state: State, found: Grown, value: Expression, loc: Location) -> None:
+    state.assign(_length_key(found.site, found.name), Value(value, weak=True), loc)
+
+
+def is_filled(state: State, found: Grown, loc: Location) -> Expression:
+    """Return whether there are items."""
+    return apply("gt", length(state, found, loc), integer(0, loc), loc=loc)
+
+
+# ---------------------------------------------------------------- items
+
+
+def item_at(state: State, found: Grown, position: Expression, loc: Location) -> Operand:
+    """Return the item at a position that is in range."""
+    if found.form is None:
+        return Value(integer(0, loc), weak=True)  # Nothing has been added yet, as far as this pass has come.
+    loads = [load(state, View(tensor, (position,), indexed=True), loc) for tensor in found.tensors]
+    return with_numbers(found.form, iter(loads), keep_sites=False)
+
+
+def place_of(state: State, found: Grown, at: Operand, loc: Location) -> Expression:
+    """Return an index that is checked, counted from the start."""
+    value = scalar(state, at, loc)
+    if not value.dtype.is_integer and value.dtype is not BOOL:
+        raise error("BW103", f"an index of `{found.name}` is {value.type}", loc, "write int(...) around it")
+    position, count = state.fix(cast(value.expression, INT64, loc), "index"), length(state, found, loc)
+    natural = is_nonnegative(state, position)
+    inside = apply("lt", position, count, loc=loc)
+    if not natural:
+        least = apply("ge", position, apply("neg", count, loc=loc), loc=loc)
+        inside = apply("logical_and", inside, least, loc=loc)
+    message = f"index {{0}} is out of range for list '{found.name}' of length {{1}}"
+    state.check(inside, FailureKind.INDEX, message, (position, count), loc)
+    if natural:
+        return position
+    negative = apply("lt", position, integer(0, loc), loc=loc)
+    result = state.pin(select(negative, add(position, count, loc), position, loc), "index")
+    state.nonnegative.add(result)
+    return result
+
+
+def store_at(state: State, found: Grown, position: Expression, stored: Operand, loc: Location) -> None:
+    """Store an item at a position that is in range."""
+    stored = _item(state, stored, loc)
+    _note_form(state, found, stored, loc)
+    for tensor, value in zip(found.tensors, numbers_of(stored), strict=True):
+        key = state.lists[tensor].key
+        state.widen(key, value.type, found.name, loc)
+        expression = cast(value.expression, tensor.type.dtype, loc)
+        state.emit(Store(tensor=tensor, indices=(position,), value=expression, access=state.access(), loc=loc))
+
+
+def _item(state: State, found: Operand, loc: Location) -> Operand:
+    """Return an item with its elements read and its numbers fixed."""
+    if isinstance(found, View) and found.is_element:
+        found = load(state, found, loc)
+    if isinstance(found, Value):
+        return replace(found, expression=state.fix(found.expression))
+    if not isinstance(found, Items | Record):
+        advice = "add numbers, tuples of them or values with parts"
+        raise unsupported(f"{describe(found)} as an item of a list that grows", loc, advice)
+    return with_parts(found, lambda part: _item(state, part, loc), keep_sites=False)
+
+
+def _note_form(state: State, found: Grown, stored: Operand, loc: Location) -> None:
+    """Take the form of the first item for that of all; begin again where the list was made without it."""
+    form, growth = form_of(stored), state.growth[found.site]
+    if growth.form is None:
+        growth.form = form
+        for number, value in enumerate(numbers_of(stored)):
+            state.widen((found.site[0], f"{found.site[1]}[{number}]"), value.type, found.name, loc)
+        raise ListDemanded
+    if growth.form != form:
+        what = "numbers" if growth.form == PART else "items of another form"
+        advice = "add items of one form"
+        raise error("BW101", f"`{found.name}` holds {what}, and gets {describe(stored)}", loc, advice)
+
+
+# ---------------------------------------------------------------- methods
+
+
+def append(state: State, found: Grown, added: Operand, loc: Location) -> None:
+    """Add an item."""
+    added = _item(state, added, loc)
+    _note_form(state, found, added, loc)
+    if found.site not in state.bounded:
+        state.bounds[found.site].append(most_turns(state, found.depth, loc))
+    count = state.pin(length(state, found, loc), "place")
+    _check_room(state, found, count, loc)
+    store_at(state, found, count, added, loc)
+    _set_length(state, found, add(count, integer(1, loc), loc), loc)
+
+
+def _check_room(state: State, found: Grown, count: Expression, loc: Location) -> None:
+    if not found.tensors:
+        return
+    room = size(found.tensors[0], 0, loc)
+    advice = "" if found.site in state.bounded else f"; `{found.name} = bw.bounded(n)` makes room for n"
+    message = f"list '{found.name}' is full: it has room for {{0}} items{advice}"
+    state.check(apply("lt", count, room, loc=loc), FailureKind.INDEX, message, (room,), loc)
+
+
+def pop(state: State, found: Grown, at: Operand | None, loc: Location) -> Operand:
+    """Take an item out, the last one or the one at an index."""
+    filled = is_filled(state, found, loc)
+    state.check(filled, FailureKind.INDEX, f"pop from empty list '{found.name}'", (), loc)
+    last = state.pin(sub(length(state, found, loc), integer(1, loc), loc), "last")
+    state.nonnegative.add(last)
+    place = last if at is None else place_of(state, found, at, loc)
+    item = _pinned(state, item_at(state, found, place, loc))
+    if at is not None:
+        _close(state, found, place, last, loc)
+    _set_length(state, found, last, loc)
+    return item
+
+
+def _pinned(state: State, found: Operand) -> Operand:
+    if isinstance(found, Value):
+        return Value(state.pin(found.expression, "item"), found.weak)
+    return with_parts(found, lambda part: _pinned(state, part), keep_sites=False)
+
+
+def _close(state: State, found: Grown, place: Expression, last: Expression, loc: Location) -> None:
+    """Move the items behind a place one to the front."""
+
+    def body(turn: Expression) -> None:
+        here = add(place, turn, loc)
+        state.nonnegative.add(here)
+        store_at(state, found, here, item_at(state, found, add(here, integer(1, loc), loc), loc), loc)
+
+    if found.tensors:
+        emit_loop(state, sub(last, place, loc), body, loc)
+
+
+def insert(state: State, found: Grown, at: Operand, added: Operand, loc: Location) -> None:
+    """Put an item before the one at an index; beyond the ends counts as the ends."""
+    added = _item(state, added, loc)
+    _note_form(state, found, added, loc)
+    count = state.pin(length(state, found, loc), "length")
+    state.nonnegative.add(count)
+    wanted = state.fix(cast(scalar(state, at, loc).expression, INT64, loc), "index")
+    zero = integer(0, loc)
+    from_end = apply("maximum", add(wanted, count, loc), zero, loc=loc)
+    place = select(apply("lt", wanted, zero, loc=loc), from_end, apply("minimum", wanted, count, loc=loc), loc)
+    place = state.pin(place, "place")
+    state.nonnegative.add(place)
+    append(state, found, added, loc)
+
+    def body(turn: Expression) -> None:
+        here = sub(sub(count, integer(1, loc), loc), turn, loc)
+        state.nonnegative.add(here)
+        store_at(state, found, add(here, integer(1, loc), loc), item_at(state, found, here, loc), loc)
+
+    emit_loop(state, sub(count, place, loc), body, loc)
+    store_at(state, found, place, added, loc)
+
+
+def clear(state: State, found: Grown, loc: Location) -> None:
+    """Take all items out."""
+    _set_length(state, found, integer(0, loc), loc)
+
+
+def copy_items(state: State, target: Grown, source: Grown, loc: Location) -> None:
+    """Let a list have the items of another one."""
+    count = state.pin(length(state, source, loc), "length")
+    state.nonnegative.add(count)
+    if source.form is not None:
+        example = item_at(state, source, integer(0, loc), loc)
+        _note_form(state, target, example, loc)
+        for one, other in zip(target.tensors, source.tensors, strict=True):
+            state.widen(state.lists[one].key, state.types[state.lists[other].key], target.name, loc)
+        if target.site not in state.bounded:
+            state.bounds[target.site].append(None)
+        room = size(target.tensors[0], 0, loc)
+        message = f"list '{target.name}' has room for {{0}} items, and gets {{1}}"
+        state.check(apply("le", count, room, loc=loc), FailureKind.INDEX, message, (room, count), loc)
+        emit_loop(state, count, lambda turn: store_at(state, target, turn, item_at(state, source, turn, loc), loc), loc)
+    _set_length(state, target, count, loc)
+
+
+def reverse(state: State, found: Grown, loc: Location) -> None:
+    """Turn the order of the items round."""
+    count = state.pin(length(state, found, loc), "length")
+
+    def body(turn: Expression) -> None:
+        other = sub(sub(count, integer(1, loc), loc), turn, loc)
+        state.nonnegative.add(other)
+        first, last = (_pinned(state, item_at(state, found, place, loc)) for place in (turn, other))
+        store_at(state, found, turn, last, loc)
+        store_at(state, found, other, first, loc)
+
+    emit_loop(state, apply("floordiv", count, integer(2, loc), loc=loc), body, loc)
+
+
+CALLS = {"append": 1, "insert": 2, "clear": 0, "reverse": 0}
+"""The methods that give nothing, and how many arguments they take."""
+
+
+def call_grown(
+    state: State, found: Grown, name: str, arguments: Sequence[Operand], node: ast.Call, loc: Location
+) -> Operand | None:
+    """Return the call of a method of a list that grows."""
+    if node.keywords or (name in CALLS and len(arguments) != CALLS[name]) or (name == "pop" and len(arguments) > 1):
+        raise error("BW004", f"`{found.name}.{name}` does not take these arguments", loc, "pass them as Python's does")
+    match name:
+        case "append":
+            append(state, found, arguments[0], loc)
+        case "insert":
+            insert(state, found, arguments[0], arguments[1], loc)
+        case "clear":
+            clear(state, found, loc)
+        case "reverse":
+            reverse(state, found, loc)
+        case "pop":
+            return pop(state, found, arguments[0] if arguments else None, loc)
+        case _:
+            message = f"`{found.name}.{name}` of a list is not part of the language"
+            raise error("BW011", message, loc, "write the loop that does it")
+    return None
