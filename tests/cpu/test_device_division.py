@@ -5,6 +5,8 @@ import random
 import pytest
 import torch
 
+from brickwork.ir.build import cast
+from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import Role
 from cpu.test_device_kernels import narrow
 from support.emulated import Emulated
@@ -104,3 +106,35 @@ def test_neighbours_that_wrap(size, width, narrowed, down):
         result = x.clone()
         assert Emulated(narrow(whole) if narrowed else whole)([result, tile], (start,)) is None
         assert result.tolist() == [(start - n if down else start + n) % size for n in range(200)]
+
+
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("divisor", [1, 2, 3, 8, 1000, BIG, 2**33 + 1, 2**62])
+def test_literals_that_are_positive(divisor, width):
+    whole = scheduled(_kernel(divisor), {"i": (Role.PARALLEL, width)})
+    assert _run(whole, 7) == ([number // divisor for number in NUMBERS], [number % divisor for number in NUMBERS])
+
+
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64])
+def test_bits_of_small_integers(dtype, width):
+    """What is computed of a few bits takes 32, whatever is shifted by."""
+    limits = torch.iinfo(dtype)
+    numbers = [limits.min, limits.max, 0, 1, 100, limits.min // 3, limits.max // 3, 77]
+    shifts = [0, 1, 4, 7, 31, 32, 40, 63, 64, 70]
+    pairs = [(number, shift) for number in numbers for shift in shifts]
+    x, by = torch.tensor([one for one, _ in pairs], dtype=dtype), torch.tensor([other for _, other in pairs])
+    out, real = torch.zeros(4, len(pairs), dtype=torch.int64), torch.zeros(2, len(pairs))
+    given, amount, to, wide = (named(*each) for each in zip(("x", "by", "to", "wide"), range(4), (x, by, out, real)))
+    i = symbol("i")
+    moved, steady = op("shift_right", load(given, i), load(amount, i)), op("shift_right", load(given, i), 4)
+    values = [moved, op("bit_and", moved, 15), op("sub", op("bit_and", steady, 15), 8), op("mul", steady, 3)]
+    body = [store(to, (row, i), value) for row, value in enumerate(values)]
+    body += [store(wide, (row, i), cast(values[place], FLOAT32)) for row, place in enumerate((0, 2))]
+    whole = kernel((given, amount, to, wide), loop(i, 0, extent(given), *body))
+    assert Emulated(scheduled(whole, {"i": (Role.PARALLEL, width)}))([x, by, out, real]) is None
+    found = [number >> shift for number, shift in pairs]
+    few = [(number >> 4 & 15) - 8 for number, _ in pairs]
+    products = [(number >> 4) * 3 for number, _ in pairs]
+    assert out.tolist() == [found, [number & 15 for number in found], few, products]
+    assert torch.equal(real, torch.tensor([found, few]).float())

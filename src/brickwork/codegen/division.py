@@ -23,6 +23,8 @@ _SHIFT, _SHIFT_BITS = "0x4338000000000000", 0x4338000000000000
 def floor_division(writer: FunctionWriter, left: str, right: str) -> tuple[str, str]:
     """Return floor quotient and modulo of two i64, as i64."""
     first, second = writer.known(left), writer.known(right)
+    if second.low == second.high > 0:
+        return _by_literal(writer, left, second.low)
     natural, given = second.low >= 0, right
     if natural:
         right = writer.emit(f"call i64 @llvm.umax.i64(i64 {right}, i64 1)")
@@ -38,6 +40,21 @@ def floor_division(writer: FunctionWriter, left: str, right: str) -> tuple[str, 
     if natural:
         writer.learn(quotient, Known(min(first.low, 0), max(first.high, 0)))
         writer.learn(remainder, Known(0, second.high - 1))
+    return quotient, remainder
+
+
+def _by_literal(writer: FunctionWriter, left: str, right: int) -> tuple[str, str]:
+    """Divide by a number that is at least 1: LLVM makes a product of it, if it is no power of two."""
+    known = writer.known(left)
+    if right & (right - 1) == 0:
+        quotient = writer.emit(f"ashr i64 {left}, {right.bit_length() - 1}")
+        remainder = writer.emit(f"and i64 {left}, {right - 1}")
+    elif _fits(known) and right <= _MOST:
+        quotient, remainder = _in_words(writer, left, str(right), "", natural=True)
+    else:
+        quotient, remainder = by_natural(writer, left, str(right))
+    writer.learn(quotient, Known(known.low // right, known.high // right))
+    writer.learn(remainder, Known(0, right - 1))
     return quotient, remainder
 
 

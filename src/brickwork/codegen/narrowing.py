@@ -16,16 +16,22 @@ from math import gcd
 from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known, Module
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
+_BITS = 64
 _LARGEST_MULTIPLE = 1 << 20
 _MOST_FOLDED = 1 << 20
 """Constants up to this keep offsets into narrow tensors within 32 bits, wherever in a sum they are added."""
 _BINARY = re.compile(
-    r"(add|sub|mul|sdiv|udiv|srem|urem|shl|ashr|and) (?:nsw |nuw |exact )*(i64|<\d+ x i64>) (.+), (\S+)$"
+    r"(add|sub|mul|sdiv|udiv|srem|urem|shl|ashr|and) (?:nsw |nuw |exact )*(i64|<\d+ x i64>) (.+), "
+    r"(splat \(i64 -?\d+\)|[^\s>]+)$"
 )
 _COMPARE = re.compile(r"icmp (\w+) i64 (\S+), (\S+)$")
 _SELECT = re.compile(r"select i1 (\S+), i64 (\S+), i64 (\S+)$")
 _EXTREME = re.compile(r"call i64 @llvm\.([su])(min|max)\.i64\(i64 (\S+), i64 (\S+)\)$")
 _EXTEND = re.compile(r"(zext|sext) (i1|i8|i16|i32) (\S+) to i64$")
+_FLOAT = re.compile(r"sitofp (i64|<\d+ x i64>) (\S+) to (.+)$")
+_LANES_EXTEND = re.compile(r"(zext|sext) <\d+ x (i8|i16|i32)> (\S+) to <\d+ x i64>$")
+_LANES_LEAST = re.compile(r"call <\d+ x i64> @llvm\.umin\.v\d+i64\(<\d+ x i64> \S+, <\d+ x i64> splat \(i64 (\d+)\)\)$")
+_SPLAT = re.compile(r"splat \(i64 (-?\d+)\)$")
 _SIMPLE = {"add", "sub", "mul"}
 
 
@@ -54,6 +60,8 @@ class NarrowingWriter(FunctionWriter):
         """Return what is known of an i64."""
         if _is_number(text):
             return _exactly(int(text))
+        if match := _SPLAT.match(text):
+            return _exactly(int(match[1]))
         return self._known.get(text, ANYTHING)
 
     @contextmanager
@@ -115,25 +123,34 @@ class NarrowingWriter(FunctionWriter):
             return self._extreme(text, *match.groups())
         if match := _EXTEND.match(text):
             return self._extend(text, *match.groups())
+        if match := _FLOAT.match(text):
+            return self._float(text, *match.groups())
+        if match := _LANES_EXTEND.match(text):
+            return self._extend(text, *match.groups())
+        if match := _LANES_LEAST.match(text):
+            return self._noted(super().emit(text), Known(0, int(match[1])))
         return super().emit(text)
 
     def _binary(self, text: str, operation: str, kind: str, left: str, right: str) -> str:
         if kind != "i64":
-            if self._modular and operation in _SIMPLE:
-                return self._modular_lanes(operation, kind, left, right)
-            return super().emit(text)
+            return self._lanes(text, operation, kind, left, right)
         if self.is_folding and operation in _SIMPLE and (folded := self._folded(operation, left, right)):
             return folded
         first, second = self.known(left), self.known(right)
         result = self._nearer(operation, left, right, _result(operation, first, second))
         if operation in _SIMPLE and (self._modular or (_fits(first, second) and _fits(result))):
             return self._extended(f"{operation} i32 {self.word(left)}, {self.word(right)}", result)
+        if operation == "and" and _is_mask(second):
+            return self._extended(f"and i32 {self.word(left)}, {self.word(right)}", result)
         if not (_fits(first, second, result)):
             return self._noted(super().emit(text), result)
         if operation in {"sdiv", "udiv", "srem", "urem"}:
             return self._division(text, operation, left, right, result)
         if operation == "and":
             return self._extended(f"and i32 {self.word(left)}, {self.word(right)}", result)
+        if operation == "ashr" and second.low >= 0:
+            amount = super().emit(f"call i32 @llvm.umin.i32(i32 {self.word(right)}, i32 31)")
+            return self._extended(f"ashr i32 {self.word(left)}, {amount}", result)
         return self._noted(super().emit(text), result)
 
     def _nearer(self, operation: str, left: str, right: str, found: Known) -> Known:
@@ -182,18 +199,36 @@ class NarrowingWriter(FunctionWriter):
             return self._noted(super().emit(text), result)
         return self._extended(f"{operation} i32 {self.word(left)}, {self.word(right)}", result)
 
-    def _modular_lanes(self, operation: str, kind: str, left: str, right: str) -> str:
-        narrow = kind.replace("i64", "i32")
-        words = [self._lane_words(kind, narrow, text) for text in (left, right)]
-        name = super().emit(f"{operation} {narrow} {words[0]}, {words[1]}")
+    def _lanes(self, text: str, operation: str, kind: str, left: str, right: str) -> str:
+        """Write an operation on lanes in 32 bits if that is enough."""
+        first, second = self.known(left), self.known(right)
+        result, narrow = _result(operation, first, second), kind.replace("i64", "i32")
+        summed = operation in _SIMPLE and (self._modular or _fits(first, second, result))
+        shifted = operation == "ashr" and _fits(first, result) and 0 <= second.low <= second.high < _BITS
+        if not (summed or shifted or (operation == "and" and _is_mask(second))):
+            return super().emit(text)
+        one, other = (self._lane_words(kind, narrow, each) for each in (left, right))
+        if shifted:
+            suffix = f"v{narrow[1:].split()[0]}i32"
+            other = super().emit(f"call {narrow} @llvm.umin.{suffix}({narrow} {other}, {narrow} splat (i32 31))")
+        name = super().emit(f"{operation} {narrow} {one}, {other}")
         wide = super().emit(f"sext {narrow} {name} to {kind}")
         self._words[wide] = name
-        return wide
+        return self._noted(wide, result if _fits(result) else Known(_LEAST, _MOST))
 
     def _lane_words(self, kind: str, narrow: str, text: str) -> str:
         if text in self._words:
             return self._words[text]
+        if match := _SPLAT.match(text):
+            return f"splat (i32 {self.word(match[1])})"
         return super().emit(f"trunc {kind} {text} to {narrow}")
+
+    def _float(self, text: str, kind: str, operand: str, result: str) -> str:
+        if not _fits(self.known(operand)):
+            return super().emit(text)
+        narrow = kind.replace("i64", "i32")
+        word = self.word(operand) if kind == "i64" else self._lane_words(kind, narrow, operand)
+        return super().emit(f"sitofp {narrow} {word} to {result}")
 
     def _compare(self, text: str, predicate: str, left: str, right: str) -> str:
         first, second = self.known(left), self.known(right)
@@ -246,6 +281,11 @@ def _is_number(text: str) -> bool:
     return text.lstrip("-").isdigit()
 
 
+def _is_mask(known: Known) -> bool:
+    """Whether a number has no bits but the lower ones of 31."""
+    return 0 <= known.low == known.high <= _MOST
+
+
 def _exactly(value: int) -> Known:
     multiple = value & -value if value else _LARGEST_MULTIPLE
     return Known(value, value, min(multiple, _LARGEST_MULTIPLE))
@@ -276,6 +316,9 @@ def _result(operation: str, left: Known, right: Known) -> Known:
             low, high, multiple = 0, max(min(left.high, right.high - 1), 0), gcd(left.multiple, right.multiple)
         case "and" if right.low == right.high >= 0:
             low, high, multiple = 0, right.high, max(right.multiple, left.multiple)
+        case "ashr" if 0 <= right.low <= right.high < _BITS:
+            corners = [end >> bits for end in (left.low, left.high) for bits in (right.low, right.high)]
+            low, high = min(corners), max(corners)
         case _:
             pass
     if low < ANYTHING.low or high > ANYTHING.high:

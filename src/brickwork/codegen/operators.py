@@ -271,7 +271,7 @@ def _shift(state: State, name: str, dtype: DType, operands: tuple[str, str], wid
 
 def _divide(state: State, name: str, dtype: DType, operands: tuple[str, str], width: int) -> str:
     part, bits, kind = name == "mod", exponent(operands[1]), vector_type("i64", width)
-    if bits is not None and not state.target.grid:
+    if bits is not None and (width > 1 or not state.target.grid):
         amount = _literal(INT64, 2**bits - 1 if part else bits, width)
         operation = "and" if part else "lshr" if dtype is UINT64 else "ashr"
         return state.writer.emit(f"{operation} {kind} {operands[0]}, {amount}")
