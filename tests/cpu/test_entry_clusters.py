@@ -64,3 +64,18 @@ def test_ranges_that_lean_on_rows_are_not_divided():
 def test_stages_of_all_loops_of_a_sum_are_divided():
     found, _ = launched(contractions.convolution, tensors((1, 512, 8, 8), (512, 512, 3, 3)), (9, 0))
     assert [each.cluster for each in found] == [(8, 1, 1)]
+
+
+@pytest.mark.parametrize(("rows", "height"), [(1, 32), (32, 32), (33, 64)])
+def test_few_rows_have_low_tiles(rows, height):
+    found, _ = launched(contractions.product, tensors((rows, 4096), (4096, 4096)), (9, 0))
+    tile = grid_of(found[0].kernel).tile
+    assert tile is not None
+    assert tile.left.size == height
+
+
+def test_few_rows_that_are_no_chunks_have_no_low_tiles():
+    found, _ = launched(contractions.product, tensors((16, 4097), (4097, 4097)), (9, 0))
+    tile = grid_of(found[0].kernel).tile
+    assert tile is not None
+    assert tile.left.size == 64

@@ -428,7 +428,8 @@ def _of_tile(index: Symbol, schedule: Schedule) -> str | None:
                 return f"in tiles of {size} {side}, whose factor is {staged}"
         if index == item.depth:
             unit = "groups of four warps (wgmma)" if item.groups else "warps (mma.sync)"
-            return f"by matrix instructions of {unit}, {item.staged} terms at a time in {item.stages} stages"
+            parts = ", in parts by the blocks of a cluster where tiles are few" if item.blocks else ""
+            return f"by matrix instructions of {unit}, {item.staged} terms at a time in {item.stages} stages{parts}"
     return None
 
 
