@@ -110,10 +110,10 @@ def grid_of(kernel: Kernel) -> Grid:
     """Return the form of a device kernel."""
     if len(kernel.body) == 1 and isinstance(loop := kernel.body[0], For):
         if loop.role is Role.PARALLEL:
-            loops = _nest(loop)
+            loops = nest_of(loop)
             return Grid(Form.PARALLEL, loops, loops[-1].body)
         if loop.role is Role.BLOCK:
-            loops = _nest(loop)
+            loops = nest_of(loop)
             return Grid(Form.BLOCK, loops, loops[-1].body, tile_in(loops[-1].body))
     return Grid(Form.SERIAL, (), kernel.body)
 
@@ -126,7 +126,8 @@ def _stores(node: Node) -> bool:
     return isinstance(node, Store) and not node.tensor.is_local and node.combine is None
 
 
-def _nest(loop: For) -> tuple[For, ...]:
+def nest_of(loop: For) -> tuple[For, ...]:
+    """Return the loops that run as one range with a loop, outermost first: those of its role right inside of it."""
     loops = [loop]
     while loops[-1].width == 1 and len(loops[-1].body) == 1:
         inner = loops[-1].body[0]

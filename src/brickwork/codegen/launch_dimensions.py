@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from brickwork.codegen.builder import FunctionWriter
-from brickwork.codegen.grid import MOST_BLOCKS, MOST_ROWS, MOST_THREADS, PARALLEL_THREADS, TEAMS, Form, Grid, grid_of
+from brickwork.codegen.grid import (
+    MOST_BLOCKS,
+    MOST_ROWS,
+    MOST_THREADS,
+    PARALLEL_THREADS,
+    TEAMS,
+    Form,
+    Grid,
+    grid_of,
+    nest_of,
+)
 from brickwork.codegen.tile import Tile
 from brickwork.codegen.tile_cluster import parts_of
 from brickwork.ir import build
@@ -220,9 +230,10 @@ def _shared_loops(
                 yield from _shared_loops((*prelude, *body), lengths, ranges, each, again=True)
             case For(role=Role.THREAD):
                 several = each if again and statement.reductions else 1
-                step = statement.width * several
-                length = lengths.most(statement) or known.iterations(statement)
-                if length is None and (most := around.iterations(statement)) is not None:
+                nest = nest_of(statement)
+                step = nest[-1].width * several
+                length = _product(lengths.most(loop) or known.iterations(loop) for loop in nest)
+                if length is None and (most := _product(map(around.iterations, nest))) is not None:
                     length = build.apply("minimum", most, build.integer(UNKNOWN_STEPS * step))
                 yield SharedLoop(length, step)
             case For(body=body):
@@ -230,3 +241,10 @@ def _shared_loops(
                 yield from _shared_loops(body, lengths, inside, each, again=True)
             case _:
                 pass
+
+
+def _product(lengths: Iterable[Expression | None]) -> Expression | None:
+    """Return the iterations of a nest; None where those of a loop are not known."""
+    found = [*lengths]
+    known = [length for length in found if length is not None]
+    return build.product(known) if len(known) == len(found) else None

@@ -16,9 +16,11 @@ from itertools import chain
 from brickwork.codegen.builder import ANYTHING, FunctionWriter, Known
 from brickwork.codegen.emitter_state import Frame, Slot, State, Team
 from brickwork.codegen.expressions import emit_scalar
+from brickwork.codegen.grid import nest_of
 from brickwork.codegen.joins import Group, identity, joined
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.loops import EmitBlock
+from brickwork.codegen.odometer import Odometer
 from brickwork.codegen.shuffles import shuffled
 from brickwork.codegen.thread_iterations import one_by_one
 from brickwork.codegen.variables import private_symbols, statement_count
@@ -107,25 +109,78 @@ def emit_work_sharing(state: State, team: Team, loop: For, emit_block: EmitBlock
     if not loop.body:
         barrier(state, team)
         return
-    writer = state.writer
-    start, stop = emit_scalar(state, loop.start), emit_scalar(state, loop.stop)
+    levels = nest_of(loop)
+    last = replace(levels[-1], reductions=loop.reductions)
     single = _private(replace(state.inner(), team=replace(team, alone=True)), loop)
-    wide = lane_state(single, loop) if loop.width > 1 else single
-    for each in (single, wide) if loop.width > 1 else (single,):
+    wide = lane_state(single, last) if last.width > 1 else single
+    for each in (single, wide) if last.width > 1 else (single,):
         _begin_reductions(each, loop)
     apart = _meets_others(state, team, loop)
     if apart:
         barrier(state, team)
-    place = _emit_steps(wide, team, loop, (start, stop), emit_block)
-    if loop.width > 1 and not _whole(writer, start, stop, loop.width):
-        # Fewer than lanes are left, and for one thread at most.
-        one_by_one(single, loop, (place, stop), replace(writer.known(place), multiple=1), emit_block)
-    totals = [_joined(state, single, wide, loop, group) for group in joined_together(loop.reductions)]
+    if len(levels) > 1:
+        _emit_nest((single, wide), team, (*levels[:-1], last), emit_block)
+    else:
+        _emit_loop((single, wide), team, last, emit_block)
+    totals = [_joined(state, single, wide, last, group) for group in joined_together(loop.reductions)]
     _finish(state, team, loop, totals, apart=apart)
     # The barrier that warps join their results at parts the loop from what follows, too; and the one before the loop
     # keeps results in shared memory until all have read them. Where there is none, this one does.
     if (team.repeated and not apart) if loop.reductions else apart:
         barrier(state, team)
+
+
+def _emit_loop(states: tuple[State, State], team: Team, loop: For, emit_block: EmitBlock) -> None:
+    """Emit a thread's iterations of a loop; the states are those of one iteration, and of one in each lane."""
+    single, wide = states
+    writer = single.writer
+    start, stop = emit_scalar(single, loop.start), emit_scalar(single, loop.stop)
+    place = _emit_steps(wide, team, loop, (start, stop), emit_block)
+    if loop.width > 1 and not _whole(writer, start, stop, loop.width):
+        # Fewer than lanes are left, and for one thread at most.
+        one_by_one(single, loop, (place, stop), replace(writer.known(place), multiple=1), emit_block)
+
+
+def _emit_nest(states: tuple[State, State], team: Team, levels: tuple[For, ...], emit_block: EmitBlock) -> None:
+    """Emit a thread's iterations of a nest, whose steps are counted level by level; the states as for one loop."""
+    (single, wide), last = states, levels[-1]
+    writer = single.writer
+    odometer = Odometer.begin(single, team, levels)
+    for many in dict.fromkeys((_at_once(last), 1)):
+        head, body, rest = (writer.label(stem) for stem in ("share", "steps", "rest"))
+        writer.place(head)
+        places = [odometer.read()]
+        while len(places) < many:
+            places.append(odometer.after(places[-1]))
+        writer.branch_if(odometer.is_inside(places[-1]), body, rest)
+        writer.place(body)
+        for each in places:
+            latch = writer.label("next")
+            here, alone = (odometer.at(state, each) for state in (wide, single))
+            index = odometer.index(len(levels) - 1, each)
+            if last.width > 1 and not odometer.is_whole(last):
+                _emit_end(here, alone, last, (index, odometer.stops[-1]), latch, emit_block)
+            else:
+                _emit_body(here, last, index, latch, emit_block)
+            writer.place(latch)
+        odometer.write(odometer.after(places[-1]))
+        writer.branch(head)
+        writer.place(rest)
+
+
+def _emit_end(
+    wide: State, single: State, loop: For, bounds: tuple[str, str], latch: str, emit_block: EmitBlock
+) -> None:
+    """Emit a step of lanes, or one by one the iterations of which fewer are left in a row."""
+    writer, (index, stop) = wide.writer, bounds
+    full, few = writer.label("full"), writer.label("few")
+    end = writer.emit(f"add i64 {index}, {loop.width}")
+    writer.branch_if(writer.emit(f"icmp sle i64 {end}, {stop}"), full, few)
+    writer.place(few)
+    one_by_one(single, loop, bounds, replace(writer.known(index), multiple=1), emit_block)
+    writer.branch(latch)
+    writer.place(full)
+    emit_lanes(wide, loop, index, latch, emit_block)
 
 
 def _emit_steps(state: State, team: Team, loop: For, bounds: tuple[str, str], emit_block: EmitBlock) -> str:

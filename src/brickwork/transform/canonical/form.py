@@ -1,14 +1,15 @@
 """The passes that bring kernels to canonical form, in order, with the reason for the order.
 
 1. coalesce: temporaries of simultaneous assignments go, so that a statement assigns what the user assigned.
-2. propagate_copies: what repeats a variable or a literal becomes that; loops then start where the literal says.
-3. count: loops that count become loops with an index, and variables that count along become sums with it. Inner
+2. without_carried_copies: sums over several loops are one variable's.
+3. propagate_copies: what repeats a variable or a literal becomes that; loops then start where the literal says.
+4. count: loops that count become loops with an index, and variables that count along become sums with it. Inner
    loops come first: what they add in all is what an iteration of the loop around them adds.
-4. propagate_copies again: the sums begin with what the variables began with.
-5. without_dead_assignments: what nothing reads any more.
-6. without_sure_checks: loops are known then.
-7. fold_indices, after which nests are perfect that can be.
-8. name_sizes, for what is scheduled: the same, and steps that are sizes.
+5. propagate_copies again: the sums begin with what the variables began with.
+6. without_dead_assignments: what nothing reads any more.
+7. without_sure_checks: loops are known then.
+8. fold_indices, after which nests are perfect that can be.
+9. name_sizes, for what is scheduled: the same, and steps that are sizes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import replace
 
 from brickwork.ir.nodes import Assign, Kernel, Launch, Node, Program
 from brickwork.ir.walk import rewrite, statements
+from brickwork.transform.canonical.carried_copies import without_carried_copies
 from brickwork.transform.canonical.coalesce import coalesce
 from brickwork.transform.canonical.copies import propagate_copies
 from brickwork.transform.canonical.counting import count
@@ -43,7 +45,7 @@ def canonical_kernel(kernel: Kernel, names: Names) -> Kernel:
     """Return a kernel in canonical form."""
     body = kernel.body
     if any(isinstance(node, Assign) for node in statements(body)):
-        body = propagate_copies(coalesce(body))
+        body = propagate_copies(without_carried_copies(coalesce(body)))
         body = without_dead_assignments(propagate_copies(count(body, names)))
     body = fold_indices(without_sure_checks(body))
     return kernel if body == kernel.body else with_body(kernel, body, kernel.facts)

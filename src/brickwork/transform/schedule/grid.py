@@ -30,7 +30,8 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import statements, walk
+from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.rectangle import is_rectangle
@@ -146,6 +147,9 @@ class GridPlanner(Planner):
         if shares and not self.meets_again(band, chosen):
             yield from (Bind(node.index, Level.BLOCK) for node in band)
             for node in chosen:
+                for around in self.nest_to(node, band[-1])[:-1]:
+                    adds = bool(self.analysis.loops[around.index].reductions)
+                    yield Rfactor(around.index, Level.THREAD) if adds else Bind(around.index, Level.THREAD)
                 yield from self.shared(node, self.width(node))
             yield from self.split(band[-1])
             return
@@ -331,10 +335,27 @@ class GridPlanner(Planner):
 
     def fills_blocks(self, last: For, chosen: Sequence[For]) -> bool:
         """Whether loops inside of a band can be shared out among the threads of a block."""
-        counts = [self.count(node) for node in chosen]
-        if all(count is not None and count < SHORT for count in counts):
+        nests = [self.nest_to(node, last) for node in chosen]
+        counts = [[self.count(node) for node in nest] for nest in nests]
+        if all(None not in nest and prod(count or 0 for count in nest) < SHORT for nest in counts):
             return False
-        return runs_in_lockstep(last.body, frozenset(node.index for node in chosen))
+        return runs_in_lockstep(last.body, frozenset(node.index for nest in nests for node in nest))
+
+    @legality
+    def nest_to(self, last: For, around: For) -> list[For]:
+        """Return the loops in `around` that a block shares out as one range with `last`, outermost first."""
+        nest = [last]
+        sums = self.analysis.loops[last.index].reductions
+        for loop in reversed([*_loops_to(around.body, last)]):
+            verdict = self.analysis.loops[loop.index]
+            if loop.body != (nest[0],) or not verdict.independent:
+                break
+            if verdict.reductions != sums or any(item.along is not None for item in sums):
+                break
+            if any(read_symbols((node.start, node.stop)) & {loop.index} for node in nest):
+                break
+            nest.insert(0, loop)
+        return nest
 
     def meets_again(self, band: Sequence[For], chosen: Sequence[For]) -> bool:
         """Whether all that is read along the loops inside a band of several is read by other iterations of it again.
@@ -460,6 +481,13 @@ def lane_conditions(block: Block, analysis: Analysis, schedule: Schedule) -> tup
                 rest = build.apply("mod", Size(tensor=access.tensor, axis=kind.rank - 1), build.integer(width))
                 found[build.apply("eq", rest, build.integer(0))] = None
     return tuple(found)
+
+
+def _loops_to(block: Block, last: For) -> Iterator[For]:
+    """Yield the loops of a block that another one stands in, outermost first."""
+    for loop in (node for node in statements(block) if isinstance(node, For) and node.index != last.index):
+        if any(isinstance(node, For) and node.index == last.index for node in statements(loop.body)):
+            yield loop
 
 
 def _last(loop: For, index: Symbol) -> For:

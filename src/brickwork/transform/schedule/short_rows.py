@@ -70,7 +70,7 @@ def short_schedule(
     """
     lengths = lengths_in(block)
     nests = [node for node in outermost(block, plain) if plain.blocks(node.index)]
-    found = [_Row(node, *_known(node, nest, lengths, plain)) for nest in nests for node in _shared(nest, plain)]
+    found = [_row(loops, nest, lengths, plain) for nest in nests for loops in _shared(nest.body, plain)]
     rows = [row for row in dict.fromkeys(found) if row.length is not None or row.around is not None]
     short = frozenset(row.loop.index for row in rows)
     planner = ShortPlanner(analysis, target, lengths, flat=wide, wide=wide, short=short)
@@ -82,7 +82,10 @@ def short_schedule(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A loop that a block shares out, its most iterations, and those of the loops around it, as far as known before."""
+    """What a block shares out, one loop or several as one range, of which `loop` is the innermost.
+
+    Known before are its most iterations, and those of the loops around it, or one of them.
+    """
 
     loop: For
     length: Expression | None
@@ -113,16 +116,25 @@ def _divided(row: For, planner: ShortPlanner) -> Iterator[Size]:
                 yield Size(tensor=access.tensor, axis=place)
 
 
-def _shared(nest: For, plain: Schedule) -> list[For]:
-    """Return the loops inside of a nest that a block shares out."""
-    return [node for node in statements(nest.body) if isinstance(node, For) and plain.threads(node.index)]
+def _shared(block: Block, plain: Schedule) -> Iterator[tuple[For, ...]]:
+    """Yield the loops in a block that threads share out, outermost first: several of them are one range."""
+    inside = set[Symbol]()
+    for loop in (node for node in statements(block) if isinstance(node, For) and plain.threads(node.index)):
+        if loop.index not in inside:
+            levels = [loop]
+            while isinstance(inner := levels[-1].body[0], For) and plain.threads(inner.index):
+                levels.append(inner)
+            inside |= {level.index for level in levels}
+            yield tuple(levels)
 
 
-def _known(row: For, nest: For, lengths: Lengths, plain: Schedule) -> tuple[Expression | None, Expression | None]:
-    """Return a row's most iterations and those of the loops around it, or one of them, or nothing."""
-    length = lengths.most(row)
-    if lengths.leans(row) if length is None else not lengths.comes_from_data(row):
-        return length, None
+def _row(levels: Sequence[For], nest: For, lengths: Lengths, plain: Schedule) -> _Row:
+    """Return what is known of a row."""
+    most = [length for level in levels if (length := lengths.most(level)) is not None]
+    length = build.product(most) if len(most) == len(levels) else None
+    data = any(map(lengths.comes_from_data, levels))
+    if any(map(lengths.leans, levels)) if length is None else not data:
+        return _Row(levels[-1], length, None)
     band = [node for node in (nest, *statements(nest.body)) if isinstance(node, For) and plain.blocks(node.index)]
     counts = [build.iterations(node.start, node.stop) for node in band]
-    return length, None if read_symbols(counts) & lengths.changing else build.product(counts)
+    return _Row(levels[-1], length, None if read_symbols(counts) & lengths.changing else build.product(counts))
