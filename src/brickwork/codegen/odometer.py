@@ -20,8 +20,6 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import For
 from brickwork.records import dataclass
 
-STEPS_AHEAD = 8
-"""Steps that a thread looks ahead at most, by each of which it gets no more places further than there are threads."""
 Places = tuple[str, ...]
 """A step's place in each loop, in steps from its start, as i64; outermost first."""
 
@@ -39,18 +37,20 @@ class Odometer:
     strides: Places
     """Places between two steps of a thread."""
     slots: Places
-    most: int
-    """Most threads that count together."""
+    ahead: int
+    """Most places that a thread looks ahead: each of its steps is at most as many as there are threads."""
 
     @classmethod
-    def begin(cls, state: State, team: Team, levels: tuple[For, ...]) -> Odometer:
-        """Write what a thread computes before its first step."""
+    def begin(cls, state: State, team: Team, levels: tuple[For, ...], steps: int) -> Odometer:
+        """Write what a thread computes before its first step; so many `steps` are asked for at once at most."""
         writer = state.writer
         starts = tuple(emit_scalar(state, loop.start) for loop in levels)
         stops = tuple(emit_scalar(state, loop.stop) for loop in levels)
         counts = _none_if_empty(writer, [_count(writer, *each) for each in zip(levels, starts, stops, strict=True)])
         slots = tuple(writer.alloca("i64") for _ in levels)
-        made = cls(writer, levels, starts, stops, counts, _places(writer, team.size, counts), slots, team.most)
+        made = cls(
+            writer, levels, starts, stops, counts, _places(writer, team.size, counts), slots, team.most * (steps + 1)
+        )
         made.write(_places(writer, team.thread, counts))
         return made
 
@@ -110,7 +110,7 @@ class Odometer:
     def _learn(self, places: Sequence[str]) -> None:
         for level, (place, count) in enumerate(zip(places, self.counts, strict=True)):
             high = self.writer.known(count).high
-            beyond = min(high + STEPS_AHEAD * self.most, ANYTHING.high)
+            beyond = min(high + self.ahead, ANYTHING.high)
             self.writer.learn(place, Known(0, max(high - 1, 0) if level else beyond))
 
 

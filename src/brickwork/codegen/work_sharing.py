@@ -145,7 +145,7 @@ def _emit_nest(states: tuple[State, State], team: Team, levels: tuple[For, ...],
     """Emit a thread's iterations of a nest, whose steps are counted level by level; the states as for one loop."""
     (single, wide), last = states, levels[-1]
     writer = single.writer
-    odometer = Odometer.begin(single, team, levels)
+    odometer = Odometer.begin(single, team, levels, UNROLLED)
     for many in dict.fromkeys((_at_once(last), 1)):
         head, body, rest = (writer.label(stem) for stem in ("share", "steps", "rest"))
         writer.place(head)

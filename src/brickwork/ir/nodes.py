@@ -260,7 +260,8 @@ class Role(Enum):
     PARALLEL = "parallel"  # iterations are shared out among threads
     VECTOR = "vector"  # each lane of a SIMD vector runs an iteration
     BLOCK = "block"  # each iteration is run by a block of threads, in lockstep and with the same values
-    THREAD = "thread"  # inside BLOCK: iterations are shared out among the block's threads; a barrier follows
+    THREAD = "thread"  # inside BLOCK: iterations, of several such nested loops together, are shared out among the
+    # block's threads; a barrier follows
     TILE = "tile"  # inside BLOCK: rows, or columns, of a tile of a contraction, `width` at most
     CHUNKED_TILE = (
         "chunked_tile"  # the same; rows of what its factor reads along memory begin at multiples of 16 staged bytes

@@ -80,7 +80,7 @@ class Detector:
     def leave(self) -> None:
         """End the innermost watched loop."""
         left = self._watches.pop()
-        if left.loop.role in _SHARED:
+        if left.loop.role in _SHARED and not any(watch.loop.role in _SHARED for watch in self._watches):
             for watch in self._watches:
                 watch.steps.clear()
 

@@ -280,7 +280,7 @@ class _Verifier:
         self.indices.append(node.index)
         around, self.in_block = (
             self.in_block,
-            node.role is Role.BLOCK or (self.in_block and node.role is not Role.THREAD),
+            node.role is Role.BLOCK or (self.in_block and (node.role is not Role.THREAD or _is_level(node))),
         )
         tensors, constant = set(self.tensors), set(self.constant)
         if node.role is Role.THREAD:
@@ -349,6 +349,16 @@ class _Verifier:
             self.expression(fact, scalars, BOOL)
         self.block(kernel.body, scalars)
         self.tensors = before
+
+
+def _is_level(loop: For) -> bool:
+    """Whether a loop that threads share out is one range with the only loop in it."""
+    match loop.body:
+        case (For(role=Role.THREAD) as inner,):
+            apart = loop.index not in read_symbols((inner.start, inner.stop))
+            return apart and loop.width == 1 and inner.reductions == loop.reductions
+        case _:
+            return False
 
 
 def _runs(loop: For) -> bool:

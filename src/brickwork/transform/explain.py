@@ -17,7 +17,6 @@ from brickwork.diagnostics.location import Location
 from brickwork.ir import build
 from brickwork.ir.nodes import (
     Apply,
-    Assign,
     Block,
     Constant,
     Expression,
@@ -180,9 +179,7 @@ class _Blocks:
 
 def _blocks(scheduled: ScheduledKernel) -> _Blocks:
     inside = [node for block in scheduled.persistent for node in statements(block)]
-    # The indices of nested loops that are shared out as one are assigned.
     shared = {node.index for node in inside if isinstance(node, For) and node.role is Role.THREAD}
-    shared |= {node.symbol for node in inside if isinstance(node, Assign)}
     return _Blocks(frozenset(block.index for block in scheduled.persistent), frozenset(shared))
 
 

@@ -48,7 +48,6 @@ from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lockstep import with_barriers
 from brickwork.transform.schedule.planner import trip_count
-from brickwork.transform.split_reductions import count_of
 
 Symbols = frozenset[Symbol]
 FEW_TERMS = 1 << 16
@@ -165,7 +164,7 @@ class _Finder:
     def loop(self, loop: For | While, after: Symbols, ranges: Ranges) -> Statement:
         """Return a loop in order; or what stands for its block, or chooses one of the two."""
         launches = any(isinstance(node, For) and node.index in self.launched for node in statements(loop))
-        sharing = _Sharing(self.analysis, self.numbers, launches, self.each)
+        sharing = _Sharing(self.analysis, launches, self.each)
         try:
             block = self.made(loop, sharing.statement(loop, ranges, build.integer(1)), after)
         except _RefusedError:
@@ -224,7 +223,6 @@ class _Sharing:
     """
 
     analysis: Analysis
-    numbers: Iterator[int]
     launches: bool
     each: int
     conditions: list[Expression] = field(default_factory=list[Expression])
@@ -290,8 +288,11 @@ class _Sharing:
             raise _RefusedError
         self.bound(levels[-1].body, total, inside)
         self.launch(FEW_TERMS if verdict.reductions else self.each)
-        shared = levels[0] if len(levels) == 1 else self.joined(levels)
-        return replace(shared, role=Role.THREAD, reductions=verdict.reductions)
+        shared, body = loop, levels[-1].body
+        for level in reversed(levels):
+            shared = replace(level, body=body, role=Role.THREAD, reductions=verdict.reductions)
+            body = (shared,)
+        return shared
 
     def levels(self, loop: For) -> list[For]:
         """Return the perfectly nested loops, from an independent one inwards, that are one range of iterations."""
@@ -311,20 +312,6 @@ class _Sharing:
         while len(updated) < len(found) and isinstance(inner := updated[-1].body[0], For):
             updated.append(inner)
         return updated
-
-    def joined(self, levels: list[For]) -> For:
-        """Return nested loops as one over the numbers of their iterations."""
-        index = Symbol(levels[-1].index.name, next(self.numbers), INT64)
-        place: Expression = build.read(index)
-        indices: list[Statement] = []
-        for level in reversed(levels):
-            length = count_of(level)
-            here = place if level is levels[0] else build.apply("mod", place, length)
-            place = build.apply("floordiv", place, length)
-            indices.append(Assign(symbol=level.index, value=build.add(level.start, here), loc=level.loc))
-        total = build.product([count_of(level) for level in levels])
-        body = (*indices, *levels[-1].body)
-        return replace(levels[0], index=index, start=build.integer(0), stop=total, body=body)
 
     def bound(self, body: Block, total: Expression, inside: Ranges) -> None:
         """Note for how many iterations with this body a block is better."""

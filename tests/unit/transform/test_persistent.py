@@ -5,6 +5,7 @@ import operator
 import pytest
 import torch
 
+from brickwork.codegen.grid import nest_of
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function
@@ -261,8 +262,9 @@ def test_what_one_thread_does_after_a_launch_is_one():
 def test_nests_are_one_range_of_threads():
     (kernel,) = blocks(outlined(averaged, matrix(9, 9), 3))
     shared = [node for node in statements(kernel) if isinstance(node, For) and node.role is Role.THREAD and node.body]
-    assert len(shared) == 2
-    assert not any(isinstance(node, For) for loop in shared for node in statements(loop.body))
+    nests = [nest_of(loop) for loop in shared if isinstance(loop.body[0], For)]
+    assert [len(nest) for nest in nests] == [2, 2]
+    assert len(shared) == 4
 
 
 def test_a_barrier_stands_before_writes_of_what_all_threads_have_read():
