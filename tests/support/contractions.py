@@ -160,3 +160,18 @@ def filter_bank(x: Tensor, w: Tensor) -> Tensor:
                 s += x[i + q] * w[f, q]
             out[f, i] = s
     return out
+
+
+def group_scaled(a: Tensor, codes: Tensor, scale: Tensor) -> Tensor:
+    """Two codes of four bits a byte, each 32 of which have a scale."""
+    assert a.shape[1] == 2 * codes.shape[0]
+    assert scale.shape[0] * 32 == a.shape[1]
+    assert scale.shape[1] == codes.shape[1]
+    out = torch.empty(a.shape[0], codes.shape[1], dtype=a.dtype, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * (((codes[k // 2, j] >> (4 * (k % 2))) & 15) - 8) * scale[k // 32, j]
+            out[i, j] = s
+    return out

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
+from brickwork.analysis.integer_range import integer_range
 from brickwork.ir import build
-from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, UINT8, DType
+from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from brickwork.ir.nodes import (
     Apply,
     Assign,
@@ -36,13 +37,8 @@ from brickwork.records import dataclass
 
 Names = frozenset[Symbol]
 
-_EXACT = {
-    BFLOAT16: frozenset({BFLOAT16}),
-    FLOAT16: frozenset({FLOAT16}),
-    INT8: frozenset({BFLOAT16, FLOAT16}),
-    UINT8: frozenset({BFLOAT16, FLOAT16}),
-}
-"""The types of 16 bits that have all numbers of a type of elements."""
+_WHOLE = {BFLOAT16: 2**8, FLOAT16: 2**11}
+"""Up to which integer a type of 16 bits has all."""
 
 
 class Along(Enum):
@@ -63,8 +59,10 @@ class Factor:
     def exact(self) -> frozenset[DType]:
         """The types of 16 bits that have all of its numbers."""
         match self.value:
-            case Load(tensor=tensor) | Cast(operand=Load(tensor=tensor)):
-                return _EXACT.get(tensor.type.dtype, frozenset())
+            case Load(tensor=tensor):
+                return frozenset({tensor.type.dtype} & _WHOLE.keys())
+            case Cast(operand=operand) if (bounds := integer_range(operand)) is not None:
+                return frozenset(dtype for dtype, most in _WHOLE.items() if -most <= bounds[0] and bounds[1] <= most)
             case _:
                 return frozenset()
 
@@ -113,15 +111,34 @@ class Contraction:
 
     @property
     def dtype(self) -> DType:
-        """The type in which products are taken: one of 16 bits that has all numbers of both factors, or float32."""
-        both = self.factors[0].exact & self.factors[1].exact
-        return next((item for item in (BFLOAT16, FLOAT16) if item in both), FLOAT32)
+        """The type in which products are taken: one of 16 bits that has all numbers of both factors, or float32.
+
+        A factor that bfloat16 does not have is taken in parts, if it has the other one.
+        """
+        one, other = (factor.exact for factor in self.factors)
+        found = one & other or (one | other) & {BFLOAT16}
+        return next((item for item in (BFLOAT16, FLOAT16) if item in found), FLOAT32)
+
+    def parts(self, side: int) -> int:
+        """Return in how many parts the numbers of a factor are taken by instructions of 16 bits.
+
+        Three parts of bfloat16 have all 24 bits of a float32. Two have 16: more than results, or the factor.
+        """
+        dtype, exact = self.dtype, self.factors[side].exact
+        if dtype is FLOAT32 or dtype in exact:
+            return 1
+        return 3 if self.widens and not exact else 2
+
+    @property
+    def widens(self) -> bool:
+        """Whether a result has more bits than 16."""
+        stores = (node for node in statements(self.after) if isinstance(node, Store))
+        return any(node.tensor.type.dtype.size > BFLOAT16.size for node in stores)
 
     @property
     def promotes(self) -> bool:
         """Whether each stage is summed up by itself: matrix instructions cut what they add, which wide results show."""
-        stores = (node for node in statements(self.after) if isinstance(node, Store))
-        return self.dtype is FLOAT32 or any(node.tensor.type.dtype.size > self.dtype.size for node in stores)
+        return self.dtype is FLOAT32 or self.widens
 
 
 @legality

@@ -161,7 +161,8 @@ _SUM = Symbol("sum", -1, FLOAT32)
 
 def _may_differ(tile: Tile) -> bool:
     """Whether what is not finite may be another number than the order of the source gives."""
-    return tile.dtype is FLOAT32 or any(side.factor.masks or side.meets for side in tile.sides)
+    parted = any(side.factor.masks or side.meets or side.parts > 1 for side in tile.sides)
+    return tile.dtype is FLOAT32 or parted
 
 
 def _heads(tile: Tile) -> Block:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from brickwork.analysis.integer_range import integer_range
 from brickwork.analysis.searches import MIRRORED
 from brickwork.codegen import lanes, memory
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, Wrapped, scalar_type, vector_type
-from brickwork.codegen.operators import apply, cast, constant, fused, whole_power, without_jump
+from brickwork.codegen.operators import apply, cast, constant, float_of_few_bits, fused, whole_power, without_jump
 from brickwork.codegen.random import draw
 from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
 from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol
@@ -192,7 +193,11 @@ def _cast(state: State, expression: Cast) -> Value:
         return value
     if isinstance(value, Uniform):
         return Uniform(cast(state, value.text, source, result, 1), result)
-    return Varying(cast(state, lanes.vector(state, value), source, result, state.width), result)
+    text = lanes.vector(state, value)
+    bounds = integer_range(expression.operand) if state.target.grid and source is INT64 and result is FLOAT32 else None
+    if bounds is not None and bounds[0] >= -(2**22) and bounds[1] < 2**22:
+        return Varying(float_of_few_bits(state.writer, text, state.width), result)
+    return Varying(cast(state, text, source, result, state.width), result)
 
 
 def _select(state: State, expression: Select) -> Value:

@@ -13,7 +13,7 @@ from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import Apply, Block, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
-from brickwork.target.matrix import CHUNK_BYTES, GROUP_ROWS, PADDING, ROW_BYTES
+from brickwork.target.matrix import CHUNK_BYTES, GROUP_ROWS, GROUP_SHARED_BYTES, PADDING, ROW_BYTES
 
 TILE_BYTES = 8 * ROW_BYTES
 """Where a tile that groups read may begin: rows look alike after eight."""
@@ -198,9 +198,10 @@ class Tile:
 
     @property
     def blocks(self) -> int:
-        """Blocks that a multiprocessor is to have room for at once."""
+        """Blocks that a multiprocessor is to have room for at once: in registers, if in shared memory."""
         many = self.right.size > GROUP_ROWS if self.left.meets else self.lags
-        return 2 if self.groups and not (many or self.contraction.promotes) else 1
+        light = self.groups and not (many or self.contraction.promotes)
+        return 2 if light and 2 * self.shared_bytes <= GROUP_SHARED_BYTES else 1
 
     @property
     def pitch(self) -> int:
@@ -230,29 +231,31 @@ def tile_of(rows: For) -> Tile:
     groups = depth.role is Role.CONTRACT_GROUPS
     loops = (rows, columns)
     names = [reached(body, frozenset({loop.index})) for loop in loops]
+    parts = [found.parts(side) for side in (0, 1)]
     meets = [
-        meeting(factor, loop.index, each, depth.index)
-        for factor, loop, each in zip(found.factors, loops, names, strict=True)
+        meeting(factor, loop.index, each, depth.index) if count == 1 else 0
+        for factor, loop, each, count in zip(found.factors, loops, names, parts, strict=True)
     ]
     crossed = not meets[0] and (bool(meets[1]) or (groups and rows.width % GROUP_ROWS > 0))
     first, second = (1, 0) if crossed else (0, 1)
-    left = _side(found, loops[first], found.factors[first], names[first], depth, meets[first])
-    right = _side(found, loops[second], found.factors[second], names[second], depth, after=left, alone=groups)
+    left = _side(found, loops[first], names[first], depth, first, meets=meets[first])
+    right = _side(found, loops[second], names[second], depth, second, after=left, alone=groups)
     return Tile(left, right, depth, found, found.dtype, groups, crossed)
 
 
 def _side(
     found: Contraction,
     loop: For,
-    factor: Factor,
     names: frozenset[Symbol],
     depth: For,
+    number: int,
+    *,
     meets: int = 0,
     after: Side | None = None,
-    *,
     alone: bool = False,
 ) -> Side:
     """Return a factor of a tile, staged after another; instructions may take it from shared memory `alone`."""
+    factor = found.factors[number]
     offset = 0 if after is None else after.offset + after.parts * after.part_bytes
     if meets:
         return Side(loop, factor, loop.width, Along.DEPTH, offset, names, None, 1, turned=False, meets=meets)
@@ -264,7 +267,7 @@ def _side(
     # From there groups take numbers of 32 bits along the depth.
     prepared = alone and found.dtype is FLOAT32
     turned = prepared and along is Along.SIDE
-    parts = 1 if factor.exact or not prepared else 2
+    parts = 2 if prepared and not factor.exact else found.parts(number)
     copied = None if turned or parts > 1 else copied
     along = Along.DEPTH if turned else along
     return Side(loop, factor, loop.width, along, offset, names, copied, parts, turned)

@@ -12,6 +12,7 @@ from brickwork.analysis.contractions import Along, computed_from
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.tile import Side, Tile
+from brickwork.codegen.tile_parts import narrow_type, narrowed, parts_of
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.nodes import Assign, Expression
 from brickwork.records import dataclass
@@ -101,6 +102,29 @@ class Places:
         if self.side.along is Along.SIDE and self.tile.bytes_each == 4:
             return words.left(words.both(row, 3), 1)
         return words.both(row, 7)
+
+    @property
+    def waiting_kind(self) -> str:
+        """What computed numbers of a chunk wait as until they are put into shared memory: floats if they have parts."""
+        chunk = self.tile.chunk
+        narrow = self.side.parts == 1 and self.tile.bytes_each == 2
+        return f"<{chunk} x {narrow_type(self.tile.dtype) if narrow else 'float'}>"
+
+    def waiting(self, values: str) -> str:
+        """Return computed numbers (floats) as they wait."""
+        narrow = self.side.parts == 1 and self.tile.bytes_each == 2
+        return narrowed(self.state.writer, values, self.tile.chunk, self.tile.dtype) if narrow else values
+
+    def put(self, slot: Word, number: int, values: str) -> None:
+        """Put the numbers of a chunk that waited into shared memory."""
+        writer, kind = self.state.writer, "<4 x i32>"
+        if self.side.parts > 1:
+            found = parts_of(writer, values, self.tile.chunk, self.tile.dtype, self.side.parts)
+        else:
+            found = [writer.emit(f"bitcast {self.waiting_kind} {values} to {kind}")]
+        for part, text in enumerate(found):
+            address = self.address(slot, number, part)
+            writer.store(kind, text, address, f", align {CHUNK_BYTES}", pointer=SHARED)
 
     def needed(self, expressions: Sequence[Expression]) -> tuple[Assign, ...]:
         """Return the assignments before the sum that expressions are computed from."""

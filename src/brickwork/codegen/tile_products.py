@@ -97,29 +97,14 @@ class Warp:
 
     def lefts(self, slot: Word, step: int, read: Read) -> list[list[Fragment]]:
         """Return the parts of the fragments of 16 rows each, in a step; some were `read` before."""
-        tile, side = self.tile, self.tile.left
+        tile, side, words = self.tile, self.tile.left, Words(self.state.writer)
         if side.meets:
             return [self._met(slot, 16 * number, step, read) for number in range(tile.warp[0] // 16)]
         found: list[list[Fragment]] = []
-        words, lane = Words(self.state.writer), self.lane
         for number in range(tile.warp[0] // 16):
             first = words.add(self.row, 16 * number)
-            if side.along is Along.DEPTH:
-                row = words.add(first, words.both(lane, 15))
-                chunk = words.add(words.right(lane, 4), 2 * step)
-                fragment = self._matrices(self._row(side, slot, row, chunk))
-            elif tile.bytes_each == 2:
-                row = words.add(words.both(lane, 7), words.left(words.right(lane, 4), 3), 16 * step)
-                chunk = words.add(words.right(first, 3), words.both(words.right(lane, 3), 1))
-                fragment = self._matrices(self._across(side, slot, row, chunk), across=True)
-            else:
-                place = words.add(first, words.right(lane, 2))
-                deep = words.add(words.both(lane, 3), 8 * step)
-                fragment = tuple(
-                    self._number(side, slot, words.add(place, 8 * (item & 1)), words.add(deep, 4 * (item >> 1)))
-                    for item in range(4)
-                )
-            found.append(self._parts(side, fragment))
+            staged = [self._left(words.add(slot, part * side.part_bytes), first, step) for part in range(side.parts)]
+            found.append(self._parts(side, staged))
         return found
 
     def _met(self, slot: Word, row: int, step: int, read: Read) -> list[Fragment]:
@@ -133,42 +118,58 @@ class Warp:
             place = along * (4 // tile.bytes_each) + side.meets * rows
             if place not in read:
                 word = further_word(self.state, tile, side, first, rows, along)
-                read[place] = tuple(part for (part,) in self._parts(side, (word,)))
+                read[place] = tuple(part for (part,) in self._parts(side, [(word,)]))
             found.append(read[place])
         return [*zip(*found, strict=True)]
 
+    def _left(self, slot: Word, first: Word, step: int) -> Fragment:
+        tile, side, words, lane = self.tile, self.tile.left, Words(self.state.writer), self.lane
+        if side.along is Along.DEPTH:
+            row = words.add(first, words.both(lane, 15))
+            chunk = words.add(words.right(lane, 4), 2 * step)
+            return self._matrices(self._row(side, slot, row, chunk))
+        if tile.bytes_each == 2:
+            row = words.add(words.both(lane, 7), words.left(words.right(lane, 4), 3), 16 * step)
+            chunk = words.add(words.right(first, 3), words.both(words.right(lane, 3), 1))
+            return self._matrices(self._across(side, slot, row, chunk), across=True)
+        place, deep = words.add(first, words.right(lane, 2)), words.add(words.both(lane, 3), 8 * step)
+        return tuple(
+            self._number(side, slot, words.add(place, 8 * (item & 1)), words.add(deep, 4 * (item >> 1)))
+            for item in range(4)
+        )
+
     def _rights(self, slot: Word, step: int) -> list[list[Fragment]]:
         """Return the parts of the fragments of 8 columns each, in a step."""
-        tile, side = self.tile, self.tile.right
-        found: list[Fragment] = []
-        words, lane = Words(self.state.writer), self.lane
+        tile, side, words = self.tile, self.tile.right, Words(self.state.writer)
+        found: list[list[Fragment]] = []
         for number in range(tile.warp[1] // 16):
             first = words.add(self.column, 16 * number)
-            if side.along is Along.DEPTH:
-                row = words.add(first, words.both(lane, 7), words.left(words.right(lane, 4), 3))
-                chunk = words.add(words.both(words.right(lane, 3), 1), 2 * step)
-                four = self._matrices(self._row(side, slot, row, chunk))
-            elif tile.bytes_each == 2:
-                row = words.add(words.both(lane, 15), 16 * step)
-                chunk = words.add(words.right(first, 3), words.right(lane, 4))
-                four = self._matrices(self._across(side, slot, row, chunk), across=True)
-            else:
-                place = words.add(first, words.right(lane, 2))
-                deep = words.add(words.both(lane, 3), 8 * step)
-                four = tuple(
-                    self._number(side, slot, words.add(place, 8 * (item >> 1)), words.add(deep, 4 * (item & 1)))
-                    for item in range(4)
-                )
-            found += [four[:2], four[2:]]
-        return [self._parts(side, fragment) for fragment in found]
+            staged = [self._right(words.add(slot, part * side.part_bytes), first, step) for part in range(side.parts)]
+            found += [self._parts(side, [four[half : half + 2] for four in staged]) for half in (0, 2)]
+        return found
 
-    def _parts(self, side: Side, fragment: Fragment) -> list[Fragment]:
-        """Return a fragment; of float32 its upper bits, and the rest if there is one."""
-        if self.tile.dtype is not FLOAT32:
-            return [fragment]
-        if side.factor.exact:
-            return [fragment]
-        upper, rest = zip(*(parts_of_word(self.state.writer, word) for word in fragment), strict=True)
+    def _right(self, slot: Word, first: Word, step: int) -> Fragment:
+        """Return the fragments of two times 8 columns."""
+        tile, side, words, lane = self.tile, self.tile.right, Words(self.state.writer), self.lane
+        if side.along is Along.DEPTH:
+            row = words.add(first, words.both(lane, 7), words.left(words.right(lane, 4), 3))
+            chunk = words.add(words.both(words.right(lane, 3), 1), 2 * step)
+            return self._matrices(self._row(side, slot, row, chunk))
+        if tile.bytes_each == 2:
+            row = words.add(words.both(lane, 15), 16 * step)
+            chunk = words.add(words.right(first, 3), words.right(lane, 4))
+            return self._matrices(self._across(side, slot, row, chunk), across=True)
+        place, deep = words.add(first, words.right(lane, 2)), words.add(words.both(lane, 3), 8 * step)
+        return tuple(
+            self._number(side, slot, words.add(place, 8 * (item >> 1)), words.add(deep, 4 * (item & 1)))
+            for item in range(4)
+        )
+
+    def _parts(self, side: Side, staged: list[Fragment]) -> list[Fragment]:
+        """Return the parts of a fragment: those that are staged, or those of TF32 of a float32."""
+        if self.tile.dtype is not FLOAT32 or side.factor.exact:
+            return staged
+        upper, rest = zip(*(parts_of_word(self.state.writer, word) for word in staged[0]), strict=True)
         return [upper, rest]
 
     def _row(self, side: Side, slot: Word, row: Word, chunk: Word) -> str:

@@ -7,7 +7,7 @@ term, or a mask does not hold. Neighbours in memory that begin at a chunk are re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.analysis.contractions import Along
@@ -60,11 +60,13 @@ class Reads:
     there: tuple[str, ...]
     elements: tuple[_Element, ...]
 
-    def chunks(self, terms: State, first: str) -> Iterator[str]:
-        """Yield the numbers of this thread's chunks, as vectors of floats, at the terms from `first` on."""
+    def chunks(self, terms: State, first: str) -> list[str]:
+        """Return the numbers of this thread's chunks at the terms from `first` on, as they wait."""
         places, writer = self.places, terms.writer
         lanes_are_rows = places.side.along is Along.SIDE
         along = writer.emit(f"add i64 {first}, {places.first_along}")
+        found: list[tuple[str, str]] = []
+        zeros = False
         for number in range(places.count):
             place = 0 if lanes_are_rows else number
             inner = self._state(terms, place)
@@ -79,7 +81,33 @@ class Reads:
                 bits = writer.emit(f"and i32 {self.there[place]}, {held}")
             bits = self._held(inner, place, bits)
             inner = self._with(inner, (places.side.factor.value,), place, bits)
-            yield self._value(inner, bits)
+            text = lanes.vector(inner, emit_expression(inner, places.side.factor.value))
+            found.append((places.waiting(text), bits))
+            zeros = self._is_zero_where_not_there(inner)
+        return [text for text, _ in found] if zeros else self._kept(terms, found)
+
+    def _is_zero_where_not_there(self, state: State) -> bool:
+        """Whether each number is read under a predicate of its own, which gives zero where it does not hold."""
+        factor = self.places.side.factor.value
+        alone = {each.load for each in self.elements if not each.adjacent}
+        return isinstance(factor, Load) and factor in alone and len(state.read[factor]) == state.width
+
+    def _kept(self, state: State, found: list[tuple[str, str]]) -> list[str]:
+        """Return chunks with zeros where a bit is not set: mostly all are, which is asked once for all chunks."""
+        writer, places = state.writer, self.places
+        width, kind, whole = places.tile.chunk, places.waiting_kind, found[0][1]
+        for _, bits in found[1:]:
+            whole = writer.emit(f"and i32 {whole}, {bits}")
+        slots = [writer.alloca(kind) for _ in found]
+        for (text, _), slot in zip(found, slots, strict=True):
+            writer.store(kind, text, slot)
+        with writer.when(writer.emit(f"icmp ne i32 {whole}, {(1 << width) - 1}")):
+            for (text, bits), slot in zip(found, slots, strict=True):
+                narrow = writer.emit(f"trunc i32 {bits} to i{width}")
+                mask = writer.emit(f"bitcast i{width} {narrow} to <{width} x i1>")
+                kept = writer.emit(f"select <{width} x i1> {mask}, {kind} {text}, {kind} zeroinitializer")
+                writer.store(kind, kept, slot)
+        return [writer.load(kind, slot) for slot in slots]
 
     def _state(self, terms: State, place: int) -> State:
         """Return the state with the terms and the rows of a chunk."""
@@ -101,18 +129,6 @@ class Reads:
         wanted = {node for node in walk(tuple(expressions)) if isinstance(node, Load)}
         used = (each for each in self.elements if each.load in wanted)
         return replace(state, read={each.load: self._items(state, each, place, bits) for each in used})
-
-    def _value(self, state: State, bits: str) -> str:
-        """Return the numbers of a chunk as a vector of floats, with zeros where a bit is not set."""
-        factor, writer = self.places.side.factor.value, state.writer
-        text = lanes.vector(state, emit_expression(state, factor))
-        alone = {each.load for each in self.elements if not each.adjacent}
-        if isinstance(factor, Load) and factor in alone and len(state.read[factor]) == state.width:
-            return text  # A read under a predicate that does not hold gives zero.
-        narrow = writer.emit(f"trunc i32 {bits} to i{state.width}")
-        mask = writer.emit(f"bitcast i{state.width} {narrow} to <{state.width} x i1>")
-        kind = f"<{state.width} x float>"
-        return writer.emit(f"select <{state.width} x i1> {mask}, {kind} {text}, {kind} zeroinitializer")
 
     # ------------------------------------------------------------ elements
 

@@ -19,6 +19,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Expression, For
 from brickwork.ir.walk import read_symbols
 from brickwork.records import dataclass
+from brickwork.target.matrix import GROUP_ROWS
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 _COMMIT = "llvm.nvvm.cp.async.commit.group"
@@ -71,7 +72,9 @@ class _Stages:
         if self.tile.groups:
             show_to_groups(self.state)
         barrier(self.state)
-        if self.tile.groups:
+        if self.tile.groups and self.tile.in_registers:
+            self._multiply_in_turns(warp, later, slot, free)
+        elif self.tile.groups:
             sums = multiply_together(self.state, self.tile, warp, slot)
             self.begin(later, free)
             self.end(later, free)
@@ -80,6 +83,19 @@ class _Stages:
             self.begin(later, free)
             warp.multiply(slot)
             self.end(later, free)
+
+    def _multiply_in_turns(self, warp: Warp, later: str, slot: str, free: str) -> None:
+        """Let half of the groups multiply while the others stage: who gives registers to products waits for these."""
+        writer = self.state.writer
+        first = writer.emit(f"icmp ult i32 {warp.row}, {max(self.tile.left.size // 2, GROUP_ROWS)}")
+        second = writer.emit(f"xor i1 {first}, true")
+        self.begin(later, free)
+        with writer.when(second):
+            self.end(later, free)
+        sums = multiply_together(self.state, self.tile, warp, slot)
+        with writer.when(first):
+            self.end(later, free)
+        keep_products(self.state, self.tile, warp, sums)
 
 
 def sum_up(state: State, tile: Tile, thread: str, warp: Warp) -> None:

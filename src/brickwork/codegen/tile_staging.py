@@ -15,17 +15,14 @@ from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.memory import element_addresses
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_meetings import Meeter, meeter
-from brickwork.codegen.tile_parts import packed_parts
 from brickwork.codegen.tile_places import SHARED, Places
 from brickwork.codegen.tile_reads import Reads, reads_of
 from brickwork.codegen.words import Word
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Load
 from brickwork.records import dataclass
-from brickwork.target.matrix import CHUNK_BYTES
 
 _GLOBAL = "ptr addrspace(1)"
-_CHUNK = "<4 x i32>"
 _COPY = "llvm.nvvm.cp.async.cg.shared.global.16"
 
 
@@ -119,10 +116,7 @@ class Copier:
 
 @dataclass(frozen=True, slots=True)
 class Computer:
-    """Computes the numbers of chunks, which wait in `chunks` (addresses of registers) from `begin` to `end`.
-
-    Numbers with several parts wait as floats, which are fewer.
-    """
+    """Computes the numbers of chunks, which wait in `chunks` (addresses of registers) from `begin` to `end`."""
 
     places: Places
     reads: Reads
@@ -130,32 +124,13 @@ class Computer:
 
     def begin(self, _slot: Word, terms: State, first: str) -> None:
         """Write what computes the terms from `first` (i64) on; `terms` has the indices of outer sums."""
-        writer, kind = self.places.state.writer, self.kind
         for place, text in zip(self.chunks, self.reads.chunks(terms, first), strict=True):
-            writer.store(kind, text if kind != _CHUNK else self._parts(text)[0], place)
+            self.places.state.writer.store(self.places.waiting_kind, text, place)
 
     def end(self, slot: Word) -> None:
         """Write what puts the chunks into shared memory."""
-        writer, kind = self.places.state.writer, self.kind
         for number, place in enumerate(self.chunks):
-            text = writer.load(kind, place)
-            for part, each in enumerate([text] if kind == _CHUNK else self._parts(text)):
-                address = self.places.address(slot, number, part)
-                writer.store(_CHUNK, each, address, f", align {CHUNK_BYTES}", pointer=SHARED)
-
-    @property
-    def kind(self) -> str:
-        """What a chunk waits as."""
-        return waiting_kind(self.places)
-
-    def _parts(self, values: str) -> list[str]:
-        tile, parts = self.places.tile, self.places.side.parts
-        return packed_parts(self.places.state.writer, values, tile.chunk, tile.dtype, parts)
-
-
-def waiting_kind(places: Places) -> str:
-    """Return what a computed chunk waits as, until it is put into shared memory."""
-    return _CHUNK if places.side.parts == 1 else f"<{places.tile.chunk} x float>"
+            self.places.put(slot, number, self.places.state.writer.load(self.places.waiting_kind, place))
 
 
 def stager(state: State, tile: Tile, side: Side, thread: str, end: str) -> Copier | Computer | Meeter:
@@ -165,8 +140,8 @@ def stager(state: State, tile: Tile, side: Side, thread: str, end: str) -> Copie
         return meeter(places)
     if side.copied is not None:
         return Copier(places, side.copied)
-    kind = waiting_kind(places)
-    return Computer(places, reads_of(places), tuple(state.writer.alloca(kind) for _ in range(places.count)))
+    chunks = tuple(state.writer.alloca(places.waiting_kind) for _ in range(places.count))
+    return Computer(places, reads_of(places), chunks)
 
 
 def _opaque(state: State, text: str) -> str:

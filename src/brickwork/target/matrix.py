@@ -12,6 +12,8 @@ ROW_BYTES = 128
 """Bytes of a row of a factor in shared memory: the widest that instructions read without conflicts of banks."""
 CHUNK_BYTES = 16
 """Bytes that a thread copies at once, the most that it can."""
+GROUP_SHARED_BYTES = 227 << 10
+"""Bytes of shared memory of a multiprocessor that has instructions for groups of warps."""
 GROUP_ROWS = 64
 """Rows of a tile that a group of four warps multiplies (`wgmma`)."""
 GROUP_TERMS = 16

@@ -12,7 +12,7 @@ import torch
 
 from brickwork.analysis.contractions import Contraction, find_contraction
 from brickwork.ir import build
-from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, DType
+from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT64, DType
 from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Symbol
 from brickwork.ir.walk import read_symbols
 from support.lowering import memory
@@ -436,8 +436,9 @@ def test_sums_are_of_single_floats(dtype: DType) -> None:
         (FLOAT16, FLOAT16, FLOAT16),
         (BFLOAT16, BFLOAT16, BFLOAT16),
         (INT8, FLOAT16, FLOAT16),
-        (BFLOAT16, FLOAT16, FLOAT32),
-        (BFLOAT16, FLOAT32, FLOAT32),
+        (FLOAT16, FLOAT32, FLOAT32),
+        (BFLOAT16, FLOAT32, BFLOAT16),
+        (INT16, FLOAT32, FLOAT32),
     ],
     ids=str,
 )
@@ -445,6 +446,26 @@ def test_products_are_taken_in_a_type_that_has_all_numbers_of_both(left: DType, 
     found = _found(plain, left, right, FLOAT32)
     assert found is not None
     assert found.dtype is product
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "result", "parts"),
+    [
+        (BFLOAT16, BFLOAT16, FLOAT32, (1, 1)),
+        (BFLOAT16, FLOAT32, BFLOAT16, (1, 2)),
+        (FLOAT32, BFLOAT16, FLOAT16, (2, 1)),
+        (BFLOAT16, FLOAT32, FLOAT32, (1, 3)),
+        (BFLOAT16, FLOAT16, FLOAT32, (1, 2)),
+        (FLOAT32, FLOAT32, FLOAT32, (1, 1)),
+    ],
+    ids=str,
+)
+def test_a_factor_is_taken_in_parts_that_have_as_many_bits_as_results_show(
+    left: DType, right: DType, result: DType, parts: tuple[int, int]
+) -> None:
+    found = _found(plain, left, right, result)
+    assert found is not None
+    assert (found.parts(0), found.parts(1)) == parts
 
 
 def test_a_loop_without_statements() -> None:

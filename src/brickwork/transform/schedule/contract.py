@@ -88,7 +88,7 @@ class Nest:
         factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
         (own, *others) = (node for node in self.band if node.index in names)
         sides = reached(self.contraction.before, frozenset(names))
-        plain = not others and build.is_constant(own.start, 0)
+        plain = not others and build.is_constant(own.start, 0) and self.contraction.parts(side) == 1
         return meeting(factor, own.index, sides, self.depth.index) if plain else 0
 
     def sizes(self, form: Form) -> tuple[int, int]:
@@ -147,12 +147,9 @@ class ContractionPlanner(GridPlanner):
             return
         size, form = found.contraction.dtype.size, self.form
         chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
-        promotes, (height, width) = found.contraction.promotes, found.sizes(form)
         groups = self.target.matrix == "wgmma" and (any(chunked) or found.met is not None) and not form.low
-        if found.met is None and not form.low:
-            width = width if groups and not promotes else min(width, height)
+        height, width, stages = self.shape(found, groups=groups)
         sides = found.rows, found.columns, found.depth.index
-        stages = form.grouped if groups and not promotes else form.stages
         staged = ROW_BYTES // size
         blocks = self.target.threads // PROCESSOR_THREADS if self.target.cluster > 1 else 0
         yield Contract(
@@ -166,6 +163,20 @@ class ContractionPlanner(GridPlanner):
             stages=stages,
             blocks=blocks,
         )
+
+    def shape(self, nest: Nest, *, groups: bool) -> tuple[int, int, int]:
+        """Return the rows and columns of a tile, and how many stages it has: as many as there is room for."""
+        form, found, (height, width) = self.form, nest.contraction, nest.sizes(self.form)
+        many = groups and not found.promotes
+        if nest.met is None and not form.low and not many:
+            width = min(width, height)
+
+        def stage() -> int:
+            return (height * found.parts(0) + width * found.parts(1)) * ROW_BYTES
+
+        while 2 * stage() > self.target.shared_bytes:
+            width //= 2
+        return height, width, min(form.grouped if many else form.stages, self.target.shared_bytes // stage())
 
     @legality
     def contracted(self, loop: For) -> Nest | None:
