@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "ops": 10,
     "bench": 10,
     "tools": 10,
+    "taichi": 11,
 }
 """The layer of each room. A room imports from its own and from lower layers, never sideways."""
 
@@ -41,7 +42,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "islpy": ("analysis.isl",),
     "llvmlite": ("codegen.llvm", "runtime.loader"),
     "ctypes": ("codegen.llvm", "host.driver", "host.nvrtc", "runtime.loader", "pytorch"),
-    "torch": ("pytorch", "op", "ops", "bench"),
+    "torch": ("pytorch", "op", "ops", "bench", "taichi"),
     "numpy": ("bench",),
     "matplotlib": ("bench",),
     "rich": ("bench", "tools"),
@@ -54,7 +55,7 @@ HEAVY = frozenset({"islpy", "llvmlite", "matplotlib", "rich"})
 NO_TORCH_NEEDED = ("diagnostics", "config", "ir", "target", "language", "frontend", "analysis", "transform")
 """Rooms that can be imported without torch and without llvmlite."""
 
-STATEFUL = frozenset({"runtime.cache", "pytorch.register"})
+STATEFUL = frozenset({"runtime.cache", "pytorch.register", "taichi.state"})
 """The only modules that keep state."""
 
 WARNS = "diagnostics.warn"

@@ -42,7 +42,17 @@ from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.value_classes import described, is_value
 from brickwork.frontend.value_methods import NO_VALUES, Values
 from brickwork.ir.dtypes import FLOAT32, DType
+from brickwork.ir.nodes import Program
+from brickwork.ir.signature import Signature
 from brickwork.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """How an operator is lowered whose source another front end reads, and what makes its results without data."""
+
+    lower: Callable[[Signature], Program]
+    host: Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +82,8 @@ class Definition:
     """The int parameters that places are multiplied or divided by: a GPU has code for each small value."""
     values: Values = NO_VALUES
     """The classes of the values with parts that the function and its helpers may have."""
+    written: Written | None = None
+    """What another front end says in place of what is read here; the rest is then what torch asks for."""
 
     @property
     def name(self) -> str:

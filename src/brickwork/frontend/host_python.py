@@ -32,6 +32,8 @@ Place: TypeAlias = tuple[int, int, type[ast.AST]]
 
 def host_function(definition: Definition) -> Callable[..., object]:
     """Return the function without its lifted statements."""
+    if definition.written is not None:
+        return definition.written.host
     tree = copy.deepcopy(definition.source.node)
     lifted = _positions(definition)
     tree.decorator_list = []

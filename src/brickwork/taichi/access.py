@@ -1,0 +1,126 @@
+"""Stores: into variables, elements, entries and members; and updates, which are atomic where iterations may meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from brickwork.ir import build
+from brickwork.taichi import arithmetic
+from brickwork.taichi.arithmetic import convert, is_scalar, lift
+from brickwork.taichi.compound import Struct
+from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError
+from brickwork.taichi.matrix import Matrix, Pick, broadcast, made, settled
+from brickwork.taichi.scalars import ScalarType
+from brickwork.taichi.sequences import is_sequence
+from brickwork.taichi.values import Element, LoopIndex, Scalar, Value, Variable, current, kept
+
+
+def described(value: Any) -> str:
+    """Return a value's type as messages have it."""
+    if isinstance(value, Matrix):
+        return f"[Tensor ({', '.join(map(str, value.shape))}) {value.scalar_type}]"
+    return str(arithmetic.type_of(value)) if is_scalar(value) else type(value).__name__
+
+
+def store(target: Any, value: Any) -> None:
+    """Give a target a value, in the target's type."""
+    if isinstance(target, Matrix):
+        _store_entries(target, value)
+    elif isinstance(target, Struct):
+        if not isinstance(value, Struct | dict):
+            raise TaichiTypeError(f"cannot assign '{described(value)}' to a struct")
+        for name, each in target.items:
+            store(each, value[name])
+    elif isinstance(target, Scalar):
+        if not is_scalar(value):
+            raise TaichiTypeError(f"cannot assign '{described(value)}' to '{target.type}'")
+        _store_scalar(target, value)
+    else:
+        raise TaichiCompilationError(f"a {type(target).__name__} cannot be assigned to in a kernel")
+
+
+def _store_entries(target: Matrix, value: Any) -> None:
+    if is_sequence(value):
+        value = Matrix(value)
+    if isinstance(value, Matrix):
+        if value.shape != target.shape:
+            raise TaichiTypeError(f"cannot assign '{described(value)}' to '{described(target)}'")
+        values = settled(value).entries
+    else:
+        values = [settled(lift(value))] * len(target.entries)
+    for entry, each in zip(target.entries, values, strict=True):
+        store(entry, each)
+
+
+def _store_scalar(target: Scalar, value: Any) -> None:
+    builder, given = current(), convert(value, target.type)
+    match target:
+        case Variable():
+            builder.assign(target.symbol, given.value if target.fits else given.ir)
+        case Element():
+            builder.store(target.tensor, target.indices, given.ir)
+        case Pick():
+            kept_value = settled(given)
+            for number, entry in enumerate(target.matrix.entries):
+                here = build.apply("eq", target.place, build.integer(number), loc=builder.loc)
+                old, new = convert(entry, target.type).ir, kept_value.ir
+                store(entry, Value(build.select(here, new, old, builder.loc), target.type, fits=False))
+        case LoopIndex():
+            raise TaichiSyntaxError("Cannot assign to a loop variable: copy it into a variable of its own")
+        case _:
+            raise TaichiSyntaxError("Kernel arguments are immutable in the kernel: copy it into a variable of its own")
+
+
+def update(name: str, target: Any, value: Any, *, wants_old: bool = True) -> Any:
+    """Combine a target with a value, atomically where it is an element; return what it was before.
+
+    What the element was is known only where iterations come one after the other.
+    """
+    if isinstance(target, Matrix):
+        given = Matrix(value) if is_sequence(value) else value
+        if isinstance(given, Matrix) and given.shape != target.shape:
+            raise TaichiTypeError(f"cannot assign '{described(given)}' to '{described(target)}'")
+        values = settled(given).entries if isinstance(given, Matrix) else [settled(given)] * len(target.entries)
+        pairs = zip(target.entries, values, strict=True)
+        return made([update(name, entry, each, wants_old=wants_old) for entry, each in pairs], target.shape)
+    if not isinstance(target, Variable | Element | Pick):
+        raise TaichiSyntaxError("cannot use a non-writable target as the first operand of an atomic operation")
+    if not is_scalar(value):
+        raise TaichiTypeError(f"cannot assign '{described(value)}' to '{target.type}'")
+    if name.startswith(("bit", "shift")) and (target.type.is_real or arithmetic.type_of(value).is_real):
+        raise TaichiTypeError(f"unsupported operand type(s) for '{arithmetic.SIGNS[name]}': '{target.type}'")
+    given = convert(value, target.type)
+    if not wants_old:
+        _combine(name, target, given)
+        return None
+    if isinstance(target, Element):
+        current().in_order = True
+    given = settled(given)
+    old = kept(target, "old")
+    _store_scalar(target, arithmetic.binary(name, old, given))
+    return old
+
+
+def _combine(name: str, target: Scalar, given: Scalar) -> None:
+    kind: ScalarType = target.type
+    if name in {"minimum", "maximum"} and kind.is_real:
+        # The update that reductions know passes over NaN when the element is the first operand.
+        made_ = Value(build.apply(name, target.value, given.value, loc=current().loc), kind)
+        _store_scalar(target, made_)
+        return
+    _store_scalar(target, arithmetic.binary(name, target, given))
+
+
+def augmented(name: str, target: Any, value: Any) -> None:
+    """Run `target op= value`: sums, differences, products and bits are updates; others read, compute and store."""
+    atomic = {"add", "sub", "mul", "bit_and", "bit_or", "bit_xor"}
+    if isinstance(target, Struct):
+        raise TaichiTypeError("a struct has no such operator")
+    if name in atomic:
+        update(name, target, value, wants_old=False)
+    else:
+        store(target, broadcast(name, target, value) if name != "matmul" else value)
+
+
+Operation = Callable[..., Any]

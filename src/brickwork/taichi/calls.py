@@ -1,0 +1,257 @@
+"""Calls in kernels: functions of `ti`, of Python and of the user, which are compiled where they are called."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import string
+import types
+from collections.abc import Callable
+from typing import Any, cast
+
+from brickwork.taichi import access, loops, operations, printing, state
+from brickwork.taichi.annotations import NdarrayType, Ref, is_template
+from brickwork.taichi.compound import MatrixType, Struct, StructType, fitted
+from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError, unsupported
+from brickwork.taichi.expressions import Expressions, Formatted, Text, is_taichi
+from brickwork.taichi.functions import Func
+from brickwork.taichi.matrix import Matrix, settled
+from brickwork.taichi.scalars import ScalarType, u1
+from brickwork.taichi.scope import variable
+from brickwork.taichi.sequences import is_sequence, items_of
+from brickwork.taichi.source import parse
+from brickwork.taichi.values import Scalar
+from brickwork.taichi.views import View
+
+DEEPEST = 100
+"""Calls of functions in functions: recursion that ends while compiling is seldom deeper."""
+
+
+def _round(*_: Any) -> Any:
+    raise TaichiTypeError("builtin `round` has no meaning in kernels: use ti.round")
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, Scalar | View):
+        raise TaichiTypeError("`len` of a value that is known only at run time: use `.shape`")
+    return len(value)
+
+
+def _number(default: str, python: Callable[..., Any]) -> Callable[..., Any]:
+    def convert(value: Any = 0) -> Any:
+        if is_taichi(value):
+            return operations.cast(value, getattr(state.settings(), default))
+        return python(value)
+
+    return convert
+
+
+def _truth(value: Any = False) -> Any:
+    return operations.cast(value, u1) if is_taichi(value) else bool(value)
+
+
+def _isinstance(value: Any, kinds: Any) -> bool:
+    return isinstance(value, kinds)
+
+
+def _summed(items: Any, start: Any = 0) -> Any:
+    result = start
+    for each in items:
+        result = operations.broadcast("add", result, each)
+    return result
+
+
+BUILTINS: dict[Any, Callable[..., Any]] = {
+    range: loops.Range,
+    abs: operations.abs,
+    min: operations.min,
+    max: operations.max,
+    pow: operations.pow,
+    round: _round,
+    len: _length,
+    int: _number("default_ip", int),
+    float: _number("default_fp", float),
+    bool: _truth,
+    isinstance: _isinstance,
+    sum: _summed,
+}
+"""What functions of Python are in kernels."""
+_COLLECTORS = frozenset[Any]({tuple, list, dict, zip, enumerate})
+_STATIC_TYPES = frozenset[Any]({range, int, float, bool, list, tuple, set, dict})
+_STATICALLY = frozenset({range, enumerate, zip, reversed, map, filter, sorted, isinstance, getattr, hasattr, type, len})
+
+
+class Calls(Expressions):
+    """One function that is compiled, as far as its expressions and calls go."""
+
+    def _call(self, node: ast.Call) -> Any:
+        function = self._callee(node.func)
+        if function is loops.static or function in {loops.static_assert, loops.static_print}:
+            with self.as_static():
+                args, named = self._arguments(node)
+            return function(*args, **named)
+        args, named = self._arguments(node)
+        if function is print:
+            printing.emit(args, named.get("sep", " "), named.get("end", "\n"))
+            return None
+        return self.call(function, args, named)
+
+    def _callee(self, node: ast.expr) -> Any:
+        """Return what is called; a method of a text, or one that sets entries, is made one of ours."""
+        if isinstance(node, ast.Attribute):
+            owner = self.expression(node.value)
+            if isinstance(owner, Matrix) and node.attr == "fill":
+                return Filler(owner)
+            if isinstance(owner, str) and node.attr == "format":
+                return Formatter(owner)
+            if isinstance(owner, Scalar):
+                raise TaichiTypeError(f"a scalar has no method `{node.attr}`")
+            if not hasattr(owner, node.attr):
+                raise TaichiCompilationError(f"`{ast.unparse(node)}` is not known: there is no `{node.attr}`")
+            return getattr(owner, node.attr)
+        return self.expression(node)
+
+    def _arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        named: dict[str, Any] = {}
+        self.builder.wants_value = True
+        args = self._items(node.args)
+        for each in node.keywords:
+            value = self.expression(each.value)
+            named |= {each.arg: value} if each.arg else value
+        self.builder.wants_value = node is not self.unused
+        return args, named
+
+    unused: ast.expr | None = None
+    """The call whose value nobody wants, of the statement that is compiled."""
+
+    def call(self, function: Any, args: list[Any], named: dict[str, Any]) -> Any:
+        """Return what a call returns."""
+        if self.static and function in _STATIC_TYPES:
+            return function(*args, **named)
+        if self.static and function in _STATICALLY:
+            return function(*args, **named)
+        if isinstance(function, types.BuiltinFunctionType | type) and function in BUILTINS:
+            return BUILTINS[function](*args, **named)
+        if isinstance(function, Func):
+            return self.inlined(function.function, function.bound, args, named, real=function.real)
+        if isinstance(function, ScalarType):
+            return operations.cast(args[0], function) if args else function(0)
+        if isinstance(function, MatrixType | StructType):
+            return function(*args, **named)
+        if getattr(function, "is_taichi_kernel", False):
+            raise TaichiSyntaxError("Kernels cannot call other kernels. Use @ti.func for what a kernel calls.")
+        return self._of_python(function, args, named)
+
+    def _of_python(self, function: Any, args: list[Any], named: dict[str, Any]) -> Any:
+        plain = function.__func__ if isinstance(function, types.MethodType) else function
+        module = getattr(plain, "__module__", None) or ""
+        at_run_time = any(_has_scalars(each) for each in (*args, *named.values()))
+        ours = module.startswith("brickwork.taichi") and not module.endswith((".mathematics", ".linear"))
+        own = getattr(function, "__self__", None)
+        if ours or isinstance(own, Matrix | Struct) or isinstance(function, Filler | Formatter):
+            return function(*args, **named)
+        if isinstance(plain, types.FunctionType) and (at_run_time or module.startswith("brickwork.taichi")):
+            bound = function.__self__ if isinstance(function, types.MethodType) else None
+            return self.inlined(plain, bound, args, named)
+        if at_run_time and function not in _COLLECTORS:
+            said = getattr(function, "__name__", str(function))
+            advice = f"Did you mean ti.{said}?" if hasattr(operations, said) else "use a function of ti, or a ti.func"
+            raise TaichiTypeError(f"`{said}` of {module or 'Python'} takes no values of kernels. {advice}")
+        return function(*args, **named)
+
+    # ------------------------------------------------------------ functions of the user
+
+    def inlined(
+        self, function: Callable[..., Any], bound: Any, args: list[Any], named: dict[str, Any], *, real: bool = False
+    ) -> Any:
+        """Compile a function here; return its result."""
+        depth = self.depth + 1
+        if depth > DEEPEST:
+            raise unsupported(f"recursion of `{function.__name__}`", "write a loop, or end it by `ti.static`")
+        source = parse(function)
+        signature = inspect.signature(function)
+        own = () if bound is None else (bound,)
+        try:
+            given = signature.bind(*own, *args, **named)
+        except TypeError as error:
+            raise TaichiSyntaxError(f"`{function.__name__}`: {error}") from None
+        given.apply_defaults()
+        names: dict[str, Any] = {}
+        for name, value in given.arguments.items():
+            annotation = source.annotation(name)
+            names[name] = _passed(name, value, annotation, steady=name not in source.reassigned)
+        inner = type(self)(self.builder, source, names)
+        inner.depth, inner.call_site = depth, self.builder.loc
+        before, before_serial = self.builder.loc, self.builder.serialize
+        self.builder.serialize = False
+        result = inner.run_function(real=real)
+        self.builder.loc, self.builder.serialize = before, before_serial
+        return result
+
+    depth = 0
+
+    def run_function(self, *, real: bool) -> Any:
+        """Compile the body and return the result."""
+        raise NotImplementedError
+
+
+def _passed(name: str, value: Any, annotation: Any, *, steady: bool) -> Any:
+    """Return what a parameter stands for: the value by reference where that is declared, else a copy."""
+    if is_template(annotation) or isinstance(annotation, NdarrayType | Ref):
+        return value
+    if isinstance(annotation, ScalarType | MatrixType | StructType) or annotation in {int, float, bool}:
+        kind = u1 if annotation is bool else annotation
+        value = fitted(value, kind)
+    if is_taichi(value):
+        return variable(name, value, steady=steady)
+    return value
+
+
+def _has_scalars(value: Any) -> bool:
+    if is_sequence(value):
+        return any(_has_scalars(each) for each in value)
+    if isinstance(value, dict):
+        return any(map(_has_scalars, items_of(cast("Any", value).values())))
+    return is_taichi(value) or isinstance(value, View)
+
+
+class Filler:
+    """The method `fill` of a matrix in a kernel."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        """Be that of a matrix."""
+        self.matrix = matrix
+
+    def __call__(self, value: Any) -> None:
+        """Set all entries."""
+        access.store(self.matrix, settled(value))
+
+
+class Formatter:
+    """The method `format` of a text, with values that are known only at run time."""
+
+    def __init__(self, text: str) -> None:
+        """Be that of a text."""
+        self.text = text
+
+    def __call__(self, *args: Any, **named: Any) -> Text:
+        """Return the text with values in it."""
+        return _format(self.text, args, named)
+
+
+def _format(text: str, args: tuple[Any, ...], named: dict[str, Any]) -> Text:
+    parts: list[Any] = []
+    number = 0
+    for before, name, spec, _ in string.Formatter().parse(text):
+        parts.append(before)
+        if name is None:
+            continue
+        if name and not name.isdigit():
+            value = named[name]
+        else:
+            value, number = args[int(name or number)], number + (not name)
+        parts.append(Formatted(value, spec or ""))
+    return Text(parts)
+
+
+__all__ = ["BUILTINS", "Calls"]

@@ -1,0 +1,64 @@
+"""The exceptions of Taichi, with its names and bases, and the place in the user's source that they are raised with."""
+
+from __future__ import annotations
+
+from brickwork.diagnostics.location import Location
+
+
+class TaichiCompilationError(Exception):
+    """A kernel breaks a rule of the language."""
+
+
+class TaichiSyntaxError(TaichiCompilationError, SyntaxError):
+    """A statement or a form that kernels lack."""
+
+
+class TaichiNameError(TaichiCompilationError, NameError):
+    """A name that stands for nothing."""
+
+
+class TaichiIndexError(TaichiCompilationError, IndexError):
+    """An index that cannot be right."""
+
+
+class TaichiTypeError(TaichiCompilationError, TypeError):
+    """Operands of types that do not go together."""
+
+
+class TaichiRuntimeError(RuntimeError):
+    """A kernel that cannot run."""
+
+
+class TaichiAssertionError(TaichiRuntimeError, AssertionError):
+    """An assertion of a kernel that does not hold."""
+
+
+class TaichiRuntimeTypeError(TaichiRuntimeError, TypeError):
+    """An argument, or a result, that is not of the type that was declared."""
+
+
+class TaichiOutOfBoundsError(TaichiAssertionError, IndexError):
+    """An access beyond the end of a field or an array."""
+
+
+class TaichiDivisionError(TaichiRuntimeError, ZeroDivisionError):
+    """An integer divided by zero."""
+
+
+def argument_error(place: int | str, needed: object, given: object) -> TaichiRuntimeTypeError:
+    """Return the error for an argument of a wrong type."""
+    return TaichiRuntimeTypeError(f"Argument {place} (type={given}) cannot be converted into required type {needed}")
+
+
+def unsupported(what: str, instead: str = "") -> TaichiCompilationError:
+    """Return the error for a part of Taichi that brickwork has not."""
+    return TaichiCompilationError(f"{what} is not supported by brickwork.taichi{': ' if instead else ''}{instead}")
+
+
+def placed(error: Exception, loc: Location, line: str) -> TaichiCompilationError:
+    """Return an error of the same class that says where it stands; others become compilation errors."""
+    kind = type(error) if isinstance(error, TaichiCompilationError) else TaichiCompilationError
+    said = str(error) if isinstance(error, TaichiCompilationError) else f"{type(error).__name__}: {error}"
+    column = len(line) - len(line.lstrip())
+    mark = " " * (loc.column - column) + "^" * max(1, min(loc.end_column, len(line)) - loc.column)
+    return kind(f'File "{loc.file}", line {loc.line}, in {loc.function}:\n    {line.strip()}\n    {mark}\n{said}')

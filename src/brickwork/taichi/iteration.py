@@ -1,0 +1,199 @@
+"""Loops of kernels: over ranges, products, fields and arrays. Those at the top of a kernel claim to be parallel."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from brickwork.diagnostics.location import Location
+from brickwork.ir import build
+from brickwork.ir.nodes import Expression, Symbol
+from brickwork.taichi.arithmetic import lift, type_of
+from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError
+from brickwork.taichi.expressions import known_items
+from brickwork.taichi.loops import Grouped, Range, ndrange, static
+from brickwork.taichi.matrix import made
+from brickwork.taichi.scalars import i32, join
+from brickwork.taichi.statements import Statements
+from brickwork.taichi.values import LoopIndex, Scalar
+from brickwork.taichi.views import over
+
+
+class Iteration(Statements):
+    """One function that is compiled, loops and all."""
+
+    def __init__(self, *args: Any) -> None:
+        """Begin outside of all loops."""
+        super().__init__(*args)
+        self.loops = []
+        self.entry_depth = self.builder.depth
+
+    @contextmanager
+    def _loop(self, kind: str) -> Generator[None]:
+        self.loops.append((kind, self.builder.depth))
+        try:
+            yield
+        finally:
+            self.loops.pop()
+
+    def _for(self, node: ast.For) -> None:
+        if node.orelse:
+            raise TaichiSyntaxError("'else' clause for 'for' not supported in Taichi kernels")
+        serialize, self.builder.serialize = self.builder.serialize, False
+        if self._is_static(node.iter):
+            items = self.expression(node.iter)
+            if isinstance(items, Scalar):
+                raise TaichiTypeError("a static loop runs over what is known while the kernel is compiled")
+            self.unrolled(node, _static_items(items))
+            return
+        items = self.expression(node.iter)
+        if isinstance(items, list | tuple | range | zip | enumerate | dict):
+            raise TaichiSyntaxError("a loop over what Python knows is unrolled: write `ti.static(...)` around it")
+        over_fields = not isinstance(items, Range | ndrange | Grouped)
+        axes, kinds, grouped = self._axes(items)
+        names = self._names(node.target, len(axes), grouped=grouped, product=not over_fields)
+        top = self.builder.depth == 0 and not serialize
+        loc = self.source.location(node)
+        if (loc.line, loc.column) in self.builder.serial:
+            top = False
+        self._nest(node, axes, kinds, names, grouped=grouped, top=top, loc=loc)
+        self._leave_further()
+
+    # ------------------------------------------------------------ what a loop runs over
+
+    def _axes(self, items: Any) -> tuple[list[tuple[Expression, Expression]], list[Any], bool]:
+        """Return where the indices begin and end, their types, and whether they are one vector."""
+        grouped = isinstance(items, Grouped)
+        what = items.over if grouped else items
+        if isinstance(what, Range):
+            kind = join(type_of(what.start), type_of(what.stop))
+            kind = i32 if kind.is_real else kind
+            return [(_whole(what.start), _whole(what.stop))], [kind], grouped
+        if isinstance(what, ndrange):
+            pairs = [(_whole(lift(start)), _whole(lift(stop))) for start, stop in what.bounds]
+            return pairs, [i32] * len(pairs), grouped
+        view = over(what)
+        return view.extents(), [i32] * view.ndim, grouped
+
+    def _names(self, target: ast.expr, count: int, *, grouped: bool, product: bool) -> list[str]:
+        names = [target] if isinstance(target, ast.Name) else getattr(target, "elts", [])
+        if not names or not all(isinstance(each, ast.Name) for each in names):
+            raise TaichiSyntaxError("the variable of a loop must be a name")
+        found = [each.id for each in names]
+        for name in found:
+            if self.scope.holds(name) and name != "_":
+                raise TaichiSyntaxError(f"Loop variable '{name}' has been previously defined: give it another name")
+        if len(found) != (1 if grouped else count) and not (len(found) == 1 and (product or count == 0)):
+            raise TaichiSyntaxError(f"Number of loop variables ({len(found)}) does not match the {count} axes")
+        return found
+
+    # ------------------------------------------------------------ the loops themselves
+
+    def _nest(
+        self, node: ast.For, axes: Sequence[tuple[Expression, Expression]], kinds: Sequence[Any], names: list[str], *,
+        grouped: bool, top: bool, loc: Location,
+    ) -> None:  # fmt: skip
+        builder = self.builder
+        bounds = [(builder.bound_of(start), builder.bound_of(stop)) for start, stop in axes]
+        flat = len(axes) > 1 and (_leaves(node) or (len(names) == 1 and not grouped))
+        indices = [builder.new_index(names[number] if number < len(names) else names[0]) for number in range(len(axes))]
+        before, builder.in_order = builder.in_order, False
+        outer, builder.loops = builder.loops, [*builder.loops]
+        blocks: list[list[Any]] = []
+        run = [self._flat(bounds)] if flat else bounds
+        own = [builder.new_index("flat")] if flat else indices
+        with self.scope.block(), self._loop("parallel" if top else "for"):
+            values = self._values(own, run, indices, bounds, kinds, flat=flat)
+            with builder.inside() as block:
+                builder.depth += len(run) - 1
+                for index, (start, stop) in zip(own, run, strict=True):
+                    builder.loops.append((build.sub(build.read(index), start), build.iterations(start, stop)))
+                if flat:
+                    values = self._unflattened(own[0], bounds, kinds)
+                self._bind(names, values, grouped=grouped)
+                self.body(node.body)
+                builder.depth -= len(run) - 1
+            blocks.append(block)
+        claimed = top and not builder.in_order
+        body = blocks[0]
+        for index, (start, stop) in reversed([*zip(own, run, strict=True)]):
+            before_block, builder.block = builder.block, []
+            builder.loop(index, start, stop, body, claimed=claimed, loc=loc)
+            body, builder.block = builder.block, before_block
+        builder.block += body
+        builder.in_order = before or (builder.in_order and not top)
+        builder.loops = outer
+
+    @staticmethod
+    def _values(
+        own: list[Symbol], run: Any, indices: list[Symbol], bounds: Any, kinds: Sequence[Any], *, flat: bool
+    ) -> list[LoopIndex]:
+        del own, run, bounds
+        if flat:
+            return []
+        return [LoopIndex(build.read(index), kind, index=True) for index, kind in zip(indices, kinds, strict=True)]
+
+    @staticmethod
+    def _flat(bounds: Sequence[tuple[Expression, Expression]]) -> tuple[Expression, Expression]:
+        """Return the bounds of one loop over the product of all axes."""
+        return build.integer(0), build.product([build.iterations(start, stop) for start, stop in bounds])
+
+    def _unflattened(
+        self, index: Symbol, bounds: Sequence[tuple[Expression, Expression]], kinds: Sequence[Any]
+    ) -> list[LoopIndex]:
+        """Return the index of each axis, of the one of the product."""
+        rest: Expression = build.read(index)
+        values: list[LoopIndex] = []
+        for place, (start, stop) in enumerate(reversed(bounds)):
+            length = build.iterations(start, stop)
+            own = rest if place == len(bounds) - 1 else build.apply("mod", rest, length)
+            kept = self.builder.keep(build.add(own, start))
+            values.insert(0, LoopIndex(kept, kinds[len(bounds) - 1 - place], index=True))
+            rest = build.apply("floordiv", rest, length)
+        return values
+
+    def _bind(self, names: list[str], values: list[LoopIndex], *, grouped: bool) -> None:
+        if grouped:
+            self.scope.bind(names[0], made(values, (len(values),), i32))
+            return
+        if len(names) == 1 and len(values) != 1:
+            if not values:
+                self.scope.bind(names[0], made([], (0,), i32))
+                return
+            self.scope.bind(names[0], made(values, (len(values),), i32))
+            return
+        for name, value in zip(names, values, strict=True):
+            self.scope.bind(name, value)
+
+
+def _whole(bound: Scalar) -> Expression:
+    """Return a bound as a whole number."""
+    if bound.type.is_real:
+        return build.cast(bound.value, build.INT64)
+    return build.cast(bound.compared, build.INT64)
+
+
+def _static_items(items: Any) -> list[Any]:
+    if isinstance(items, Range):
+        start, stop = items.start.ir, items.stop.ir
+        if not isinstance(start, build.Constant) or not isinstance(stop, build.Constant):
+            raise TaichiCompilationError("a static range must be known while the kernel is compiled")
+        return [*range(int(start.value), int(stop.value))]
+    return known_items(items)
+
+
+def _leaves(node: ast.For) -> bool:
+    """Return whether a loop is left by a `break` of its own."""
+    waiting: list[ast.AST] = [*node.body]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Break):
+            return True
+        if not isinstance(each, ast.For | ast.While):
+            waiting += ast.iter_child_nodes(each)
+    return False
+
+
+__all__ = ["Iteration", "static"]

@@ -1,0 +1,336 @@
+"""`@ti.kernel`: kernels as Python's scope has them. The first call with new types compiles, every call launches."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+from brickwork.diagnostics.errors import RaceError
+from brickwork.diagnostics.location import with_cells
+from brickwork.ir import build
+from brickwork.ir.dtypes import DType
+from brickwork.ir.nodes import Symbol, Tensor
+from brickwork.pytorch.native import NativeOperator
+from brickwork.pytorch.random_keys import draw_key
+from brickwork.pytorch.schema import KEY
+from brickwork.records import dataclass
+from brickwork.taichi import state
+from brickwork.taichi.annotations import is_template
+from brickwork.taichi.arguments import (
+    Passed,
+    annotated,
+    flat_kinds,
+    flat_values,
+    parameter_value,
+    pass_argument,
+    result_of,
+)
+from brickwork.taichi.arithmetic import convert
+from brickwork.taichi.builder import Bound, Builder
+from brickwork.taichi.compound import MatrixType, StructType, fitted
+from brickwork.taichi.errors import (
+    TaichiAssertionError,
+    TaichiDivisionError,
+    TaichiOutOfBoundsError,
+    TaichiRuntimeTypeError,
+    TaichiSyntaxError,
+)
+from brickwork.taichi.iteration import Iteration
+from brickwork.taichi.operators import Lowered, operator_of, result_tensor
+from brickwork.taichi.sequences import is_sequence, items_of
+from brickwork.taichi.source import Source, parse
+
+
+@dataclass(slots=True)
+class Instance:
+    """A kernel that is compiled for types and templates."""
+
+    operator: NativeOperator
+    bound: tuple[Bound, ...]
+    mutated: tuple[bool, ...]
+    """Of each tensor, whether the kernel stores into it."""
+    returns: Any
+    places: tuple[tuple[int, int], ...]
+    """Where each number that is returned lies: in which tensor, at which place."""
+    log: Any
+    kept: tuple[Any, ...]
+    """Templates, which are known by where they are in memory, and must not be collected."""
+
+    def tensors(self, passed: dict[str, Passed], names: list[str]) -> list[torch.Tensor]:
+        """Return the tensors of a call, in order."""
+        return [self.tensor(each, passed, names) for each in self.bound]
+
+    @staticmethod
+    def tensor(bound: Bound, passed: dict[str, Passed], names: list[str]) -> torch.Tensor:
+        """Return the tensor that stands for a name of the kernel in a call."""
+        if bound.place < 0:
+            return bound.owner.storage if hasattr(bound.owner, "storage") else bound.owner.data
+        array = passed[names[bound.place]].value
+        return array.data if bound.part == "data" else array.grad
+
+
+class Kernel:
+    """A kernel."""
+
+    is_taichi_kernel = True
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Read the parameters; the body is read at the first call."""
+        self.function = function
+        functools.update_wrapper(self, function)
+        self.is_method = False
+        self.kinds: dict[str, Any] = {}
+        parameters = inspect.signature(function).parameters
+        own = getattr(function, "__annotations__", {})
+        source: Source | None = None
+        for place, (name, parameter) in enumerate(parameters.items()):
+            if place == 0 and name == "self" and parameter.annotation is inspect.Parameter.empty:
+                self.is_method = True
+                self.kinds[name] = is_template
+                continue
+            if parameter.kind in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+                raise TaichiSyntaxError("Taichi kernels do not support variadic parameters (i.e., *args, **kwargs)")
+            if parameter.default is not inspect.Parameter.empty:
+                raise TaichiSyntaxError("Taichi kernels do not support default values for arguments")
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                raise TaichiSyntaxError("Taichi kernels do not support keyword parameters")
+            if isinstance(own.get(name), str):
+                source = source or parse(function)
+            annotation = parameter.annotation if source is None else source.annotation(name)
+            self.kinds[name] = annotated(function, name, annotation)
+        self.names = [*self.kinds]
+        self._instances: dict[Any, Instance] = {}
+        self._generation = state.generation()
+        self._serial: dict[Any, frozenset[tuple[int, int]]] = {}
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Return the kernel of an object."""
+        if instance is None:
+            return self
+        return BoundKernel(self, instance)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run the kernel."""
+        if state.builder() is not None:
+            raise TaichiSyntaxError("Kernels cannot call other kernels. I.e., nested kernels are not allowed.")
+        passed = self.bind(args, named)
+        instance, key = self.instance(passed)
+        numbers = self.numbers(passed)
+        tensors = instance.tensors(passed, self.names)
+        tape = state.recorder()
+        note = None if tape is None else tape.before(self, instance, tensors, numbers)
+        try:
+            found = self._launch(instance, key, passed, tensors, numbers)
+        finally:
+            if instance.log is not None:
+                instance.log.show()
+        if tape is not None:
+            tape.after(note)
+        return found
+
+    def _launch(self, instance: Instance, key: Any, passed: dict[str, Passed], tensors: Any, numbers: Any) -> Any:
+        try:
+            return self.launched(instance, tensors, numbers)
+        except RaceError as error:
+            if state.settings().races == "error":
+                raise
+            places = {(each.loc.line, each.loc.column) for each in error.diagnostics}
+            self._serial[key] = self._serial.get(key, frozenset()) | places
+            self._instances.pop(key)
+            again, _ = self.instance(passed)
+            return self._launch(again, key, passed, again.tensors(passed, self.names), numbers)
+
+    # ------------------------------------------------------------ arguments
+
+    def bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Passed]:
+        """Return how the arguments of a call are passed."""
+        try:
+            given = inspect.signature(self.function).bind(*args, **named).arguments
+        except TypeError as error:
+            raise TaichiRuntimeTypeError(f"Taichi kernel `{self.function.__name__}`: {error}") from None
+        return {
+            name: Passed(id(value), value)
+            if self.kinds[name] is is_template
+            else pass_argument(place, name, value, self.kinds[name])
+            for place, (name, value) in enumerate(given.items())
+        }
+
+    def numbers(self, passed: dict[str, Passed]) -> list[Any]:
+        """Return the numbers of a call, in order."""
+        given = [each.value for each in passed.values() if each.key is None]
+        return [number for each in given if isinstance(each, list) for number in items_of(each)]
+
+    # ------------------------------------------------------------ code
+
+    def instance(self, passed: dict[str, Passed]) -> tuple[Instance, Any]:
+        """Return the code for these arguments, compiled now if need be."""
+        if self._generation != state.generation():
+            self._instances.clear()
+            self._serial.clear()
+            self._generation = state.generation()
+        key = tuple(each.key for each in passed.values())
+        found = self._instances.get(key)
+        if found is None:
+            found = self._instances[key] = self._compiled(passed, self._serial.get(key, frozenset()))
+        return found, key
+
+    def _compiled(self, passed: dict[str, Passed], serial: frozenset[tuple[int, int]]) -> Instance:
+        source = parse(self.function)
+        builder = Builder(serial)
+        before = state.set_builder(builder)
+        try:
+            return self._lowered(source, builder, passed)
+        finally:
+            state.set_builder(before)
+
+    def _lowered(self, source: Source, builder: Builder, passed: dict[str, Passed]) -> Instance:
+        symbols: list[Symbol] = []
+        names = {
+            name: each.value if self.kinds[name] is is_template
+            else parameter_value(builder, place, name, self.kinds[name], each, symbols)
+            for place, (name, each) in enumerate(passed.items())
+        }  # fmt: skip
+        frame = Iteration(builder, source, names)
+        result = frame.run_function(real=False)
+        returns = source.annotation("return")
+        results, places = _results(builder, returns, result)
+        bound = tuple(builder.bound.values())
+        lowered = Lowered(
+            source=source,
+            tensors=tuple(each.tensor for each in bound),
+            mutated=frozenset(builder.mutated),
+            scalars=tuple(symbols),
+            results=tuple(results),
+            body=tuple(builder.block),
+            key=builder.key if builder.draws else None,
+        )
+        mutated = tuple(each.tensor in builder.mutated for each in bound)
+        kept = tuple(each.value for each in passed.values() if each.key is not None)
+        return Instance(operator_of(lowered), bound, mutated, returns, tuple(places), builder.log, kept)
+
+    @staticmethod
+    def _key(instance: Instance) -> dict[str, torch.Tensor]:
+        """Return the key of this call's random numbers, if it draws some."""
+        if not instance.operator.definition.draws_random:
+            return {}
+        return {KEY: draw_key(state.settings().generator)}
+
+    def launched(self, instance: Instance, tensors: list[torch.Tensor], numbers: list[Any]) -> Any:
+        """Run the code and return what the kernel returns."""
+        written = [each for each, is_written in zip(tensors, instance.mutated, strict=True) if is_written]
+        leaves = any(each.requires_grad and each.is_leaf for each in written)
+        try:
+            with torch.set_grad_enabled(torch.is_grad_enabled() and not leaves):
+                found = instance.operator.call(*tensors, *numbers, **self._key(instance))
+        except IndexError as error:
+            raise TaichiOutOfBoundsError(with_cells(f"Out of bound access: {error}")) from None
+        except ZeroDivisionError as error:
+            raise TaichiDivisionError(str(error)) from None
+        except AssertionError as error:
+            raise TaichiAssertionError(str(error)) from None
+        if instance.returns is None:
+            return None
+        lists: list[Any] = [_numbers(each) for each in ([found] if isinstance(found, torch.Tensor) else found)]
+        values = [lists[tensor][place] for tensor, place in instance.places]
+        kinds = _returned(instance.returns)
+        if len(kinds) == 1 and not _is_tuple(instance.returns):
+            return result_of(kinds[0], values)
+        results: list[Any] = []
+        for kind in kinds:
+            count = len(flat_kinds(kind))
+            results.append(result_of(kind, values[:count]))
+            values = values[count:]
+        return results
+
+
+def _numbers(result: Any) -> list[Any]:
+    return items_of(result.tolist())
+
+
+class BoundKernel:
+    """A kernel of an object."""
+
+    is_taichi_kernel = True
+
+    def __init__(self, kernel: Kernel, owner: Any) -> None:
+        """Keep both."""
+        self.kernel, self.owner = kernel, owner
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run the kernel."""
+        owner: object = self.owner
+        if not getattr(type(owner), "_data_oriented", False):
+            said = f"Please decorate class {type(owner).__name__} with @ti.data_oriented"
+            raise TaichiSyntaxError(said)
+        return self.kernel(self.owner, *args, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the kernel has, for this object."""
+        found = getattr(self.kernel, name)
+        return functools.partial(found, self.owner) if callable(found) else found
+
+
+def _is_tuple(returns: Any) -> bool:
+    return getattr(returns, "__origin__", None) is tuple or is_sequence(returns)
+
+
+def _returned(returns: Any) -> list[Any]:
+    """Return the types of what is returned, one after the other."""
+    if _is_tuple(returns):
+        return list(getattr(returns, "__args__", returns))
+    return [returns]
+
+
+def _results(builder: Builder, returns: Any, result: Any) -> tuple[list[tuple[Tensor, int]], list[tuple[int, int]]]:
+    """Store what is returned; return the tensors for it, and where each number lies."""
+    if returns is None:
+        if result is not None:
+            raise TaichiSyntaxError("A kernel with a `return` statement must have return type annotation")
+        return [], []
+    if result is None:
+        raise TaichiSyntaxError("Kernel has a return type but does not have a return statement")
+    kinds = _returned(returns)
+    given = list(result) if _is_tuple(returns) else [result]
+    if len(given) != len(kinds):
+        raise TaichiSyntaxError(f"a kernel that returns {len(kinds)} values returns {len(given)} here")
+    pairs: list[tuple[Any, Any]] = []
+    for value, kind in zip(given, kinds, strict=True):
+        if not isinstance(kind, MatrixType | StructType):
+            with suppress(TypeError):
+                value = fitted(value, kind)  # noqa: PLW2901  # in the declared type
+        else:
+            value = fitted(value, kind)  # noqa: PLW2901  # likewise
+        pairs += zip(flat_values(value, kind), flat_kinds(kind), strict=True)
+    found: dict[DType, list[Any]] = {}
+    places: list[tuple[int, int]] = []
+    for value, kind in pairs:
+        group = found.setdefault(kind.element, [])
+        places.append(([*found].index(kind.element), len(group)))
+        group.append(convert(value, kind))
+    tensors: list[tuple[Tensor, int]] = []
+    for number, (element, group) in enumerate(found.items()):
+        tensor = result_tensor(builder.symbol("result", element).number, element, number)
+        for place, value in enumerate(group):
+            builder.store(tensor, (_place(place),), value.ir)
+        tensors.append((tensor, len(group)))
+    return tensors, places
+
+
+def _place(number: int) -> Any:
+    return build.integer(number)
+
+
+def kernel(fn: Callable[..., Any]) -> Kernel:
+    """Make a kernel: `@ti.kernel`."""
+    return Kernel(fn)
+
+
+def data_oriented(cls: Any) -> Any:
+    """Let methods of a class be kernels: `@ti.data_oriented`."""
+    cls._data_oriented = True  # the mark
+    return cls

@@ -1,0 +1,139 @@
+"""`print` in kernels: values go into a log while the kernel runs, and from there to the standard output after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
+from brickwork.taichi import state
+from brickwork.taichi.compound import Struct
+from brickwork.taichi.errors import unsupported
+from brickwork.taichi.expressions import Formatted, Text
+from brickwork.taichi.matrix import Matrix
+from brickwork.taichi.sequences import is_sequence, items_of
+from brickwork.taichi.values import Scalar, current
+
+ROOM = 1 << 16
+"""Numbers in the log of one kernel: what is beyond is dropped, as where it goes to a screen nobody reads it."""
+
+
+class Log:
+    """The log of a kernel: how much is in it, whole numbers, and floats at the same places."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.sites: list[tuple[list[Any], str, str]] = []
+        self.count = _Buffer(torch.zeros(1, dtype=torch.int64))
+        self.integers = _Buffer(torch.zeros(ROOM, dtype=torch.int64))
+        self.floats = _Buffer(torch.zeros(ROOM, dtype=torch.float64))
+
+    def show(self) -> None:
+        """Print what is in the log, and empty it."""
+        used, at = int(self.count.data.item()), 0
+        self.count.data.zero_()
+        while at < min(used, ROOM):
+            parts, sep, end = self.sites[int(self.integers.data[at])]
+            said: list[str] = []
+            for part in parts:
+                text, at = self._text(part, at)
+                said.append(text)
+            at += 1
+            print(*said, sep=sep, end=end)
+        if used > ROOM:
+            print("...")
+
+    def _text(self, part: Any, at: int) -> tuple[str, int]:
+        """Return a part as text, and the last place that was read."""
+        if isinstance(part, str):
+            return part, at
+        if isinstance(part, list):
+            texts: list[str] = []
+            for each in items_of(part):
+                text, at = self._text(each, at)
+                texts.append(text)
+            return "".join(texts), at
+        kind, spec = part
+        at += 1
+        if kind.is_real:
+            return format(self.floats.data[at].item(), spec or ".6f"), at
+        value = self.integers.data[at].item()
+        return format(kind.number(value), spec) if spec else str(int(kind.number(value))), at
+
+
+class _Buffer:
+    """A tensor that kernels name."""
+
+    def __init__(self, data: torch.Tensor) -> None:
+        self.data = data
+
+
+def emit(values: list[Any], sep: str, end: str) -> None:
+    """Write values into the log."""
+    builder = current()
+    if state.settings().device != "cpu":
+        raise unsupported("print in kernels on GPUs")
+    builder.in_order = True
+    builder.log = builder.log or Log()
+    log: Log = builder.log
+    scalars: list[Scalar] = []
+    parts = [_part(each, scalars) for each in values]
+    log.sites.append((parts, str(sep), str(end)))
+    count = builder.tensor("printed", INT64, 1, log.count, "data")
+    integers = builder.tensor("printed_integers", INT64, 1, log.integers, "data")
+    floats = builder.tensor("printed_floats", FLOAT64, 1, log.floats, "data")
+    zero = (build.integer(0),)
+    at = builder.keep(builder.load(count, zero, INT64), "at")
+    with builder.inside() as block:
+        builder.store(integers, (at,), build.integer(len(log.sites) - 1))
+        for number, each in enumerate(scalars, 1):
+            place = (build.add(at, build.integer(number)),)
+            value = each.value
+            if value.dtype.is_float:
+                builder.store(floats, place, build.cast(value, FLOAT64))
+            else:
+                builder.store(integers, place, build.cast(value, INT64) if value.dtype is not BOOL else _bit(value))
+    room = build.apply("lt", build.add(at, build.integer(len(scalars))), build.integer(ROOM))
+    builder.branch(room, block, [])
+    builder.store(count, zero, build.add(at, build.integer(len(scalars) + 1)))
+
+
+def _bit(value: Any) -> Any:
+    return build.cast(value, INT64)
+
+
+def _part(value: Any, scalars: list[Scalar], spec: str = "") -> Any:
+    """Return how a value is written, and note its scalars."""
+    if isinstance(value, Formatted):
+        return _part(value.value, scalars, value.spec)
+    if isinstance(value, Text):
+        return [_part(each, scalars) for each in value.parts]
+    if isinstance(value, Scalar):
+        scalars.append(value)
+        return (value.type, spec)
+    if isinstance(value, Matrix):
+        rows = value.to_list()
+        return _listed([_part(each, scalars, spec) if value.ndim == 1 else _row(each, scalars) for each in rows])
+    if isinstance(value, Struct):
+        members = [[f"{name}=", _part(each, scalars)] for name, each in value.items]
+        return ["{", *_between(members), "}"]
+    if is_sequence(value):
+        return _listed([_part(each, scalars) for each in value])
+    return format(value, spec) if spec else str(value)
+
+
+def _row(entries: list[Any], scalars: list[Scalar]) -> Any:
+    return _listed([_part(each, scalars) for each in entries])
+
+
+def _listed(parts: list[Any]) -> list[Any]:
+    return ["[", *_between(parts), "]"]
+
+
+def _between(parts: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for number, each in enumerate(parts):
+        found += [", ", each] if number else [each]
+    return found

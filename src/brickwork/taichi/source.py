@@ -1,0 +1,109 @@
+"""The source of kernels and functions: its tree with true lines and columns, and what its free names mean now."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import field
+from functools import lru_cache
+from typing import Any, cast
+
+from brickwork.diagnostics.location import Location
+from brickwork.records import dataclass
+from brickwork.taichi.errors import TaichiCompilationError, TaichiNameError
+
+
+@dataclass(eq=False)
+class Source:
+    """A parsed function."""
+
+    function: Any
+    node: ast.FunctionDef
+    file: str
+    lines: dict[int, str]
+    reassigned: frozenset[str] = field(init=False)
+    """The names that are assigned more than once, but for steps of a constant."""
+
+    def __post_init__(self) -> None:
+        """Count the assignments."""
+        self.reassigned = _reassigned(self.node)
+
+    def location(self, node: ast.AST, call_site: Location | None = None) -> Location:
+        """Return the place of a node."""
+        spot = cast("Any", node)
+        return Location(
+            file=self.file, line=spot.lineno, column=spot.col_offset, end_line=spot.end_lineno or spot.lineno,
+            end_column=spot.end_col_offset or spot.col_offset, function=self.node.name, call_site=call_site,
+        )  # fmt: skip
+
+    def annotation(self, name: str) -> Any:
+        """Return what a parameter, or `return`, is annotated with; None without one."""
+        found = self.function.__annotations__.get(name)
+        if not isinstance(found, str):
+            return found
+        names = {each: self.captured(each) for each in self.function.__code__.co_freevars if each in found}
+        return eval(found, self.function.__globals__, names)  # noqa: S307  # the user's own annotation, postponed
+
+    def captured(self, name: str) -> Any:
+        """Return what a free name means now."""
+        code = self.function.__code__
+        if name in code.co_freevars:
+            cell: Any = self.function.__closure__[code.co_freevars.index(name)]
+            try:
+                return cell.cell_contents
+            except ValueError:
+                raise TaichiNameError(f'Name "{name}" is not defined') from None
+        if name in self.function.__globals__:
+            return self.function.__globals__[name]
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        raise TaichiNameError(f'Name "{name}" is not defined')
+
+
+@lru_cache(maxsize=1024)
+def parse(function: Callable[..., Any]) -> Source:
+    """Return the parsed function; OSError where its source cannot be read."""
+    plain = cast("types.FunctionType", inspect.unwrap(function))
+    lines, first = inspect.getsourcelines(plain)
+    text = "".join(lines)
+    indented = text[:1] in {" ", "\t"}
+    tree = ast.parse("if True:\n" + text if indented else text)
+    ast.increment_lineno(tree, first - (2 if indented else 1))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == plain.__name__:
+            numbered = {first + number: line.rstrip("\n") for number, line in enumerate(lines)}
+            file = inspect.getsourcefile(plain) or plain.__code__.co_filename
+            return Source(plain, node, file, numbered)
+    raise TaichiCompilationError(f"`{plain.__name__}` is not written as a plain `def`")
+
+
+def _reassigned(tree: ast.FunctionDef) -> frozenset[str]:
+    """Return the names that are assigned in several places, in parts, or by a call that they are passed to."""
+    stepped = {node.target for node in ast.walk(tree) if isinstance(node, ast.AugAssign) and _is_step(node)}
+    once: set[str] = set()
+    more: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in stepped:
+            (more if node.id in once else once).add(node.id)
+        elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            more.add(_base(node))
+        elif isinstance(node, ast.Call):
+            more.update(_base(item) for item in (node.func, *node.args) if isinstance(item, ast.Name | ast.Attribute))
+        elif isinstance(node, ast.AugAssign) and node.target not in stepped:
+            more.add(_base(node.target))
+    return frozenset(more)
+
+
+def _is_step(node: ast.AugAssign) -> bool:
+    """Whether an assignment moves a number by a literal: it would take years to leave the range of its type."""
+    by_one = isinstance(node.value, ast.Constant) and isinstance(node.value.value, int)
+    return by_one and isinstance(node.op, ast.Add | ast.Sub)
+
+
+def _base(node: ast.AST) -> str:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

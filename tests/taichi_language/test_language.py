@@ -1,0 +1,218 @@
+"""The language of kernels: types, scopes, loops, functions, and Taichi's measured semantics."""
+
+import math
+
+import pytest
+import torch
+
+import brickwork.taichi as ti
+
+
+@pytest.fixture(autouse=True)
+def begin():
+    ti.init(arch=ti.cpu)
+    yield
+    ti.reset()
+
+
+def test_a_kernel_runs_over_the_elements_of_a_tensor():
+    @ti.kernel
+    def scale(x: ti.types.ndarray(), y: ti.types.ndarray(), k: ti.f32):
+        for i, j in x:
+            y[i, j] = x[i, j] * k + i
+
+    x = torch.randn(7, 5).t()  # strides are no matter
+    y = torch.zeros(5, 7)
+    scale(x, y, 2.0)
+    assert torch.allclose(y, x * 2 + torch.arange(5)[:, None])
+
+
+def test_integers_wrap_and_divide_as_measured():
+    @ti.kernel
+    def run(a: ti.i32, b: ti.i32, f: ti.types.ndarray(), n: ti.types.ndarray()):
+        f[0] = a / b
+        f[1] = ti.round(2.5)
+        f[2] = ti.max(math.nan, 2.5)
+        n[0] = a // b
+        n[1] = a % b
+        n[2] = ti.raw_div(a, b)
+        n[3] = ti.raw_mod(a, b)
+        n[4] = 100000 * (b * 50000)
+        n[5] = ti.cast(ti.cast(300.0 + f[0] - f[0], ti.u8), ti.i32)
+        n[6] = a >> 1
+        n[7] = ti.bit_shr(a, 1)
+        n[8] = (b << 30) << 1
+        n[9] = int(-2.7 + f[0] - f[0])
+
+    f, n = torch.zeros(3), torch.zeros(10, dtype=torch.int32)
+    run(-7, 2, f, n)
+    assert f.tolist() == [-3.5, 3.0, 2.5]
+    assert n.tolist() == [-4, 1, -3, -1, 1410065408, 44, -4, 2147483644, 0, -2]
+
+
+def test_a_comparison_of_a_product_that_has_wrapped_is_that_of_32_bits():
+    @ti.kernel
+    def run(x: ti.types.ndarray()) -> ti.i32:
+        h = x[0]
+        h = h * 65536
+        h = h * 65536
+        result = 0
+        if h == 0:
+            result = 1
+        return result
+
+    assert run(torch.tensor([3], dtype=torch.int32)) == 1
+
+
+def test_the_first_assignment_gives_the_type():
+    @ti.kernel
+    def run() -> ti.f32:
+        s = 0
+        for _ in range(4):
+            s += 0.75
+        x = 1
+        x = 3.99
+        return s * 10.0 + x
+
+    assert run() == 3.0
+
+
+def test_a_variable_of_a_block_is_not_known_after_it():
+    @ti.kernel
+    def run(a: ti.i32) -> ti.i32:
+        if a > 0:
+            inside = 1
+        return inside
+
+    with pytest.raises(ti.TaichiNameError, match='Name "inside" is not defined'):
+        run(1)
+
+
+def test_static_loops_and_branches():
+    flag = True
+
+    @ti.func
+    def twice(x):
+        return x + x
+
+    @ti.kernel
+    def run() -> ti.i32:
+        s = 0
+        for k in ti.static(range(5)):
+            if ti.static(k == 3):
+                break
+            if ti.static(flag):
+                s += twice(k)
+        return s
+
+    assert run() == 6
+
+
+def test_short_circuit_guards_an_access():
+    @ti.kernel
+    def run(x: ti.types.ndarray(), i: ti.i32) -> ti.i32:
+        found = 0
+        if i < 4 and x[i] > 0:
+            found = 1
+        return found
+
+    x = torch.ones(4, dtype=torch.int32)
+    assert run(x, 3) == 1
+    assert run(x, 4) == 0
+
+
+def test_products_of_ranges_and_grouped_indices():
+    @ti.kernel
+    def run(x: ti.types.ndarray()):
+        for i, j in ti.ndrange((1, 4), 3):
+            x[i, j] = i * 10 + j
+        for I in ti.grouped(x):
+            x[I] += I[0]
+
+    x = torch.zeros(5, 3, dtype=torch.int64)
+    run(x)
+    want = torch.arange(5)[:, None].repeat(1, 3)
+    want[1:4] += torch.arange(1, 4)[:, None] * 10 + torch.arange(3)
+    assert x.tolist() == want.tolist()
+
+
+def test_a_loop_that_is_left_and_one_with_a_condition():
+    @ti.kernel
+    def run(n: ti.i32) -> ti.i32:
+        steps = 0
+        while n - steps > 5:
+            steps += 1
+        ti.loop_config(serialize=True)
+        for i in range(n):
+            if i == 7:
+                break
+            steps += 100
+        return steps
+
+    assert run(10) == 705
+
+
+def test_functions_take_values_and_templates():
+    @ti.func
+    def by_value(x):
+        x += 1
+        return x
+
+    @ti.func
+    def by_name(x: ti.template()):
+        x += 1
+
+    @ti.kernel
+    def run() -> ti.i32:
+        a = 5
+        b = by_value(a)
+        by_name(a)
+        return a * 100 + b
+
+    assert run() == 606
+
+
+def test_a_real_function_returns_early():
+    @ti.real_func
+    def first_above(n: ti.i32, limit: ti.i32) -> ti.i32:
+        for i in range(n):
+            if i * i > limit:
+                return i
+        return -1
+
+    @ti.kernel
+    def run(limit: ti.i32) -> ti.i32:
+        return first_above(10, limit)
+
+    assert [run(20), run(1000)] == [5, -1]
+
+
+def test_printing(capsys):
+    @ti.kernel
+    def run(n: ti.i32):
+        for i in range(n):
+            print("i =", i, ti.Vector([i, 2 * i]), sep="|")
+
+    run(2)
+    assert capsys.readouterr().out == "i =|0|[0, 0]\ni =|1|[1, 2]\n"
+
+
+def test_random_numbers_repeat_by_seed():
+    @ti.kernel
+    def fill(x: ti.types.ndarray()):
+        for i in x:
+            x[i] = ti.random()
+
+    def draw():
+        ti.init(arch=ti.cpu, random_seed=3)
+        x = torch.zeros(1000)
+        fill(x)
+        return x
+
+    before = torch.get_rng_state()
+    x = draw()
+    assert torch.equal(x, draw())
+    assert 0.4 < x.mean() < 0.6
+    assert x.min() >= 0
+    assert x.max() < 1
+    assert torch.equal(torch.get_rng_state(), before)
