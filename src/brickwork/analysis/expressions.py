@@ -15,6 +15,7 @@ from brickwork.analysis import formula as logic
 from brickwork.analysis.formula import FALSE, TRUE, UNKNOWN, Comparison, Formula, atoms_of, both, either, negate
 from brickwork.analysis.polyhedral_model import (
     Choice,
+    Element,
     Exclusive,
     Floor,
     Origin,
@@ -25,6 +26,7 @@ from brickwork.analysis.polyhedral_model import (
 from brickwork.analysis.polynomial import (
     EVERYTHING,
     INT64_RANGE,
+    SIZE_LIMIT,
     Atom,
     Interval,
     Polynomial,
@@ -37,7 +39,21 @@ from brickwork.analysis.polynomial import (
     of_atom,
 )
 from brickwork.ir.dtypes import BOOL, INT64, Kind
-from brickwork.ir.nodes import Apply, Cast, Constant, Expression, Load, Random, Read, Select, Size, Symbol, Tensor
+from brickwork.ir.nodes import (
+    Apply,
+    Ascending,
+    Cast,
+    Constant,
+    Expression,
+    Load,
+    Random,
+    Read,
+    Select,
+    Size,
+    Symbol,
+    Tensor,
+)
+from brickwork.legality import legality
 
 Environment: TypeAlias = "dict[Symbol, Polynomial | Formula | None]"
 
@@ -46,14 +62,20 @@ class Values:
     """What is known of the atoms of one kernel, filled while expressions are evaluated."""
 
     def __init__(
-        self, scalars: Iterable[Symbol], assumed: Mapping[Atom, Interval], unchanged: frozenset[Tensor] = frozenset()
+        self,
+        scalars: Iterable[Symbol],
+        assumed: Mapping[Atom, Interval],
+        unchanged: frozenset[Tensor] = frozenset(),
+        ascending: Iterable[Ascending] = (),
     ) -> None:
         """Begin with the kernel's scalar arguments, and intervals that are taken for granted.
 
-        The elements of the `unchanged` tensors are the same in the whole kernel.
+        The elements of the `unchanged` tensors are the same in the whole kernel, and some of these ascend.
         """
         self.scalars = frozenset(scalars)
         self.unchanged = unchanged
+        self.ascending = {item.tensor: item for item in ascending}
+        self.elements: dict[Atom, Element] = {}
         self.definitions: dict[Atom, Formula] = {}
         self.intervals: dict[Atom, Interval] = dict(assumed)
         self.own: dict[Atom, Interval] = {}
@@ -209,8 +231,22 @@ class Values:
         if (load.tensor, indices) not in self._loaded:
             fixed = max(map(depth_of_polynomial, indices), default=0)
             # Of what stands in no loop, conditions are told to the host, which reads no elements.
-            self._loaded[load.tensor, indices] = self.unknown(max(fixed, min(depth, 1)), *known)
+            self._loaded[load.tensor, indices] = self._element(load.tensor, indices, max(fixed, min(depth, 1)), known)
         return self._loaded[load.tensor, indices]
+
+    @legality
+    def _element(
+        self, tensor: Tensor, indices: tuple[Polynomial, ...], depth: int, known: tuple[Interval, ...]
+    ) -> Polynomial:
+        ascends = self.ascending.get(tensor)
+        if ascends is None:
+            value = self.unknown(depth, *known)
+        else:
+            value = self.unknown(depth, Interval(0, SIZE_LIMIT))
+            sizes = (self.integer(size, {}, 0) for size in ascends.most)
+            self.restrict(value, both(*(logic.at_least(size, value) for size in sizes)))
+        self.elements[next(iter(value.atoms()))] = Element(tensor, indices, ascends is not None)
+        return value
 
     def _read(self, symbol: Symbol, environment: Environment, depth: int) -> Polynomial:
         known = environment.get(symbol)

@@ -27,6 +27,7 @@ from brickwork.analysis.polynomial import (
 )
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import Expression, For, Symbol, Tensor
+from brickwork.legality import legality
 from brickwork.records import dataclass
 
 SMALL = 2**40
@@ -52,6 +53,12 @@ class Loop:
     def domain(self) -> tuple[Formula, Formula]:
         """The range of the index."""
         return at_least(of_atom(self.atom), self.start), less(of_atom(self.atom), self.stop)
+
+    @legality
+    def goes_along(self, index: Polynomial) -> bool:
+        """Whether an index is the loop's own, or that counted from the end: it goes through the same numbers."""
+        own = of_atom(self.atom)
+        return index in {own, self.start + self.stop - number(1) - own}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +136,22 @@ class Exclusive:
 
 
 @dataclass(frozen=True, slots=True)
+class Element:
+    """What an unknown is: an element of a tensor that stays the same; `ascends` if none is greater than the next."""
+
+    tensor: Tensor
+    indices: tuple[Polynomial, ...]
+    ascends: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """The loops and accesses of a kernel, and what is known of the atoms in them.
 
     `loose` atoms have definitions that hold but do not fix them. `scalars` are the integer arguments that values of
     indices, bounds or conditions were computed from. `floors` are polynomials over parameters, each at least 0.
     `origins` say what unknowns are that are functions of other atoms. `own` has intervals of unknowns and indices that
-    no limit of a size or a scalar is the reason for.
+    no limit of a size or a scalar is the reason for. `elements` are what unknowns were read from.
     """
 
     loops: tuple[Loop, ...]
@@ -150,6 +166,7 @@ class Model:
     scalars: frozenset[Symbol]
     floors: tuple[Polynomial, ...] = ()
     origins: Mapping[Atom, Origin] = field(default_factory=dict[Atom, Origin])
+    elements: Mapping[Atom, Element] = field(default_factory=dict[Atom, Element])
 
     def within(self, *accesses: Access) -> Model:
         """Return what is known where all of these accesses happen: their loops run, their conditions hold."""

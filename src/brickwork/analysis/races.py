@@ -26,7 +26,7 @@ from brickwork.analysis.formula import (
     substitute,
 )
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polyhedral_model import Access, Axis, Loop, Model, depth_of, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Element, Loop, Model, depth_of, is_parameter
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
@@ -90,6 +90,8 @@ def find_race(facts: Facts, loop: Loop, *, may_alias: bool) -> Conflict | None:
 def _are_apart(facts: Facts, loop: Loop, pair: tuple[Access, Access], known: Sequence[tuple[Access, Access]]) -> bool:
     """Whether two accesses are seen to be apart, of themselves or since those `known` to be are: isl need not say."""
     if pair[0].tensor != pair[1].tensor:
+        return True
+    if are_in_other_rows(facts, loop, pair, loop.depth):
         return True
     return any(_follows(each, pair) for each in known) or are_separated(facts, loop, *pair)
 
@@ -178,6 +180,46 @@ def _is_fixed(atoms: Iterable[Atom], depth: int) -> bool:
     return all(depth_of(atom) <= depth for atom in atoms)
 
 
+# ---------------------------------------------------------------- rows that elements begin and end
+
+
+@legality
+def are_in_other_rows(facts: Facts, loop: Loop, pair: tuple[Access, Access], depth: int) -> bool:
+    """Whether two accesses go along rows that have no element in common in two iterations of a loop.
+
+    Loops that stand `depth` loops deep, or deeper, may be in any two iterations.
+    """
+    rows = [[_row_of(facts, access, place) for access in pair] for place in range(len(pair[0].axes))]
+    return any(one is not None and one == other and _moves_on(one, loop, depth) for one, other in rows)
+
+
+@legality
+def _row_of(facts: Facts, access: Access, place: int) -> Element | None:
+    """Return the first of two neighbouring elements between which an index goes, of a tensor whose elements ascend."""
+    index = access.axes[place].value
+    row = next((loop for loop in access.loops if loop.goes_along(index)), None)
+    if row is None:
+        return None
+    start, stop = (_element(facts, bound) for bound in (row.start, row.stop))
+    if start is None or not start.ascends:
+        return None
+    following = (*start.indices[:-1], start.indices[-1] + number(1))
+    return start if stop == replace(start, indices=following) else None
+
+
+def _element(facts: Facts, value: Polynomial) -> Element | None:
+    return next((facts.model.elements.get(atom) for atom in value.atoms() if of_atom(atom) == value), None)
+
+
+@legality
+def _moves_on(row: Element, loop: Loop, depth: int) -> bool:
+    """Whether each iteration of a loop goes along a row of its own: the places of rows differ by the loop's index."""
+    *others, last = row.indices
+    step = last.factor((loop.atom,))
+    rest = last - of_atom(loop.atom).scale(step)
+    return step != 0 and all(_is_fixed(each.atoms(), depth) for each in (*others, rest))
+
+
 # ---------------------------------------------------------------- isl
 
 
@@ -199,7 +241,7 @@ def may_meet(facts: Facts, loop: Loop, first: Access, second: Access, *, depth: 
 
     Loops around them that stand `depth` loops deep, or deeper, may be in any two iterations; the others are in one.
     """
-    if _moves_with(facts, loop, first, second, depth):
+    if _moves_with(facts, loop, first, second, depth) or are_in_other_rows(facts, loop, (first, second), depth):
         return False
     formulas, moved = _meetings(facts, loop, depth, first, second)
     return facts.solver.feasible((*formulas, less(of_atom(loop.atom), moved[loop.atom]))) is not False

@@ -119,7 +119,7 @@ class _Walker:
     """Walks the statements of a kernel once, with the polynomial of each variable and the conditions on the way."""
 
     def __init__(self, kernel: Kernel, assumed: Mapping[Atom, Interval]) -> None:
-        self.values = Values(kernel.scalars, assumed, _unchanged(kernel))
+        self.values = Values(kernel.scalars, assumed, _unchanged(kernel), kernel.ascending)
         self.environment: Environment = {}
         self.conditions: list[Formula] = []
         self.nest: list[Loop] = []
@@ -173,6 +173,7 @@ class _Walker:
             context=tuple(self.context),
             scalars=frozenset(values.used),
             origins=values.origins,
+            elements=values.elements,
         )
 
     # ------------------------------------------------------------ statements

@@ -405,6 +405,14 @@ class Allocate(Node):
     given: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Ascending:
+    """That along the last axis of a tensor no element is greater than the next; all are from 0 to each of `most`."""
+
+    tensor: Tensor
+    most: tuple[Size, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel(Node):
     """A lifted piece of the body: what one launch runs.
@@ -412,6 +420,7 @@ class Kernel(Node):
     `tensors` and `scalars` are all free names of the body in order of first use; what a `Local` declares is not free.
     `facts` are bool expressions over sizes and scalars that hold whenever the kernel runs. `may_alias`: two tensors may
     share memory and one is written.
+    `ascending` is what the elements of tensors are known to be that nothing in it stores into.
     `narrow` are the tensors and integer scalars within the limits of `signature.NARROW_SIZE`, `aligned` the tensors
     whose data begins at a multiple of 16 bytes; both are known for device kernels only.
     """
@@ -422,6 +431,7 @@ class Kernel(Node):
     facts: tuple[Expression, ...]
     body: Block
     may_alias: bool = False
+    ascending: tuple[Ascending, ...] = ()
     narrow: tuple[Tensor | Symbol, ...] = ()
     aligned: tuple[Tensor, ...] = ()
 

@@ -60,6 +60,7 @@ def explain(scheduled: ScheduledKernel) -> Explanation:
 
 def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
     yield Line(f"kernel {scheduled.kernel.name}")
+    yield from map(Line, _rows(scheduled))
     yield from map(Line, _by_user(scheduled))
     fast = _versions(scheduled)
     if scheduled.guards and scheduled.careful is not None:
@@ -69,6 +70,15 @@ def _parts(scheduled: ScheduledKernel) -> Iterator[Part]:
     else:
         yield from fast
     yield from map(Line, _access_lines(scheduled))
+
+
+def _rows(scheduled: ScheduledKernel) -> Iterator[str]:
+    """Yield for which elements a kernel is, where another one is for others."""
+    for item in scheduled.source.ascending:
+        most = ", ".join(f"{size.tensor.name}.shape[{size.axis}]" for size in item.most)
+        yield f"  where '{item.tensor.name}' ascends from 0 on to no more than {most}, which is tested before"
+    if scheduled.otherwise:
+        yield "  where that does not hold"
 
 
 def _by_user(scheduled: ScheduledKernel) -> Iterator[str]:

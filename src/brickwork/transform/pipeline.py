@@ -1,6 +1,7 @@
 """The list of transforms, in order, with the reason for the order.
 
 0. canonical: first of all, since the analyses look for loops with an index, and for what is written in terms of it.
+   with_ascending_rows: on whole programs, since it makes kernels of its own for elements that ascend.
    without_continue (only for grids): before what rests on proofs.
 1. privatise: first of what rests on proofs, since loops are independent then that were not.
    distribute, interchange: before all that rests on the verdicts, since those of other loops are others; loops are cut
@@ -41,6 +42,7 @@ from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.argument_facts import ArgumentFacts, argument_facts_of, holds, narrow_conditions
+from brickwork.transform.ascending import with_ascending_rows
 from brickwork.transform.canonical.form import canonical
 from brickwork.transform.claims import believe_claims, take_claims
 from brickwork.transform.distribute import distribute, may_distribute
@@ -107,7 +109,7 @@ class ScheduledKernel:
     other loops are independent. `moved` are the verbs that moved loops before the analysis, `given` the loops that a
     user's schedule is for, and `text` is the whole schedule, with loops named as in the program. `choices` are the
     names of all versions of loops in the program, `computed` the sizes that the host computes, `carrying` the loops of
-    the source that are recurrences.
+    the source that are recurrences. It runs `otherwise` if it is for rows whose ends do not ascend (`ascending.py`).
     """
 
     kernel: Kernel
@@ -126,6 +128,7 @@ class ScheduledKernel:
     choices: frozenset[str] = frozenset()
     computed: Mapping[Symbol, Expression] = field(default_factory=dict[Symbol, Expression])
     carrying: Carrying = field(default_factory=dict[Symbol, frozenset[Tensor]])
+    otherwise: bool = False
 
 
 def schedule_kernel(
@@ -184,7 +187,7 @@ def schedule_kernel(
         careful, slow = _careful(written, believe_claims(written, as_written()), target)
     else:
         careful, slow = _careful(kernel, analysis, target)
-    final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS))
+    final = replace(kernel, body=with_guard(conjunction(held), fast, careful, GUARDS), ascending=())
     rest = (tuple(held), tuple(versions), slow, moved, touched_by(kernel.body, given))
     carrying = carrying_loops(kernel, analysis) if target.grid else {}
     return ScheduledKernel(final, kernel, schedule, analysis, target.grid, short, body.all, *rest, carrying=carrying)
@@ -418,11 +421,12 @@ def schedule_program(
     """
     program = canonical(program, sizes=True)
     by_user = given_for(program, given, loc)
+    scratch = scratch_of(program)
+    program, others = (program, frozenset[str]()) if by_user else with_ascending_rows(program, target)
     computed = {node.symbol: node.value for node in program.body if isinstance(node, Assign)}
     nodes = ((place, node) for place, statement in enumerate(program.body) for node in walk(statement))
     kernels = [(place, node.kernel) for place, node in nodes if isinstance(node, Launch)]
     known = argument_facts_of(program)
-    scratch = scratch_of(program)
     scheduled = {
         kernel.name: schedule_kernel(
             kernel,
@@ -434,6 +438,7 @@ def schedule_program(
         )
         for place, kernel in kernels
     }
+    scheduled = {name: replace(item, otherwise=name in others) for name, item in scheduled.items()}
     names = Names(*(kernel for _, kernel in kernels))
     whole = {name: Schedule((*item.moved, *item.schedule.verbs)) for name, item in scheduled.items()}
     scheduled = {name: replace(item, text=names.text(whole[name])) for name, item in scheduled.items()}

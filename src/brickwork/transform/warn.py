@@ -21,6 +21,8 @@ FEW = 1024
 
 def warnings_of(scheduled: ScheduledKernel) -> Iterator[Diagnostic]:
     """Yield a warning for each nest of loops that a single thread of a GPU runs."""
+    if scheduled.otherwise:
+        return
     shared = {item.loop for item in scheduled.schedule.verbs}
     for loop in scheduled.analysis.model.loops:
         nest = {loop.node.index, *(node.index for node in statements(loop.node.body) if isinstance(node, For))}

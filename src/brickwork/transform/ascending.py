@@ -1,0 +1,183 @@
+"""Rows that elements begin and end: they have no element in common where the elements ascend, which is tested.
+
+    for i in range(n):                                      broken = any p[k] > p[k + 1], p[k] < 0 or p[k] > len(x)
+        for e in range(p[i], p[i + 1]):         ->          if not broken: the loops, in parallel
+            x[e] = ...                                      if broken: the loops as they are
+
+The test is a kernel of its own, whose answer the others read: no host waits for it. Invariant: a kernel is taken apart
+only if nothing in it stores into what is tested, and a loop is independent then that was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates
+from brickwork.analysis.polyhedral_model import Access, Loop
+from brickwork.analysis.polynomial import of_atom
+from brickwork.analysis.verdicts import Analysis
+from brickwork.diagnostics.location import Location
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, INT64, value_dtype
+from brickwork.ir.effects import effects
+from brickwork.ir.nodes import (
+    Ascending,
+    Assign,
+    Block,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Node,
+    Program,
+    Size,
+    Statement,
+    Symbol,
+    Tensor,
+)
+from brickwork.ir.walk import free_tensors, statements
+from brickwork.legality import legality
+from brickwork.target.target import Target
+from brickwork.transform.free_variables import fresh_names
+from brickwork.transform.scratch import Names, names_of
+
+TEST = "_rows"
+"""Ends the name of a kernel that tests whether elements ascend."""
+IN_ORDER = "_in_order"
+"""Ends the name of a kernel for elements that do not ascend."""
+
+
+def with_ascending_rows(program: Program, target: Target) -> tuple[Program, frozenset[str]]:
+    """Return the program with kernels of their own for rows whose ends ascend, where more is independent then.
+
+    The names are those of the kernels for rows whose ends do not.
+    """
+    names: Names | None = None
+    others: set[str] = set()
+    body: list[Statement] = []
+    for statement in program.body:
+        found = _ascending(statement.kernel, target) if isinstance(statement, Launch) else ()
+        if not isinstance(statement, Launch) or not found:
+            body.append(statement)
+            continue
+        names = names or fresh_names(program)
+        body += _apart(statement, found, names)
+        others.add(f"{statement.kernel.name}{IN_ORDER}")
+    return program if names is None else replace(program, body=tuple(body)), frozenset(others)
+
+
+# ---------------------------------------------------------------- what is tested
+
+
+def _ascending(kernel: Kernel, target: Target) -> tuple[Ascending, ...]:
+    """Return what to test for a kernel; nothing where no loop would be independent then that is not."""
+    if kernel.may_alias or not any(map(_may_be_row, statements(kernel.body))):
+        return ()
+    before = _analysed(kernel, target)
+    blocked = [loop for loop in before.model.loops if not before.loops[loop.node.index].independent]
+    rows = [row for row in before.model.loops if _tensor_of(row, before) is not None]
+    found: dict[Tensor, dict[Size, None]] = {}
+    for access in before.accesses:
+        for row in rows:
+            tensor = _tensor_of(row, before)
+            if tensor is not None and access.store and not access.tensor.is_local and _is_about(access, row, blocked):
+                found.setdefault(tensor, {}).update(dict.fromkeys(_sizes(row, before.accesses)))
+    if not found:
+        return ()
+    tested = tuple(Ascending(tensor, tuple(sizes)) for tensor, sizes in found.items())
+    after = _analysed(replace(kernel, ascending=tested), target)
+    return tested if any(after.loops[loop.node.index].independent for loop in blocked) else ()
+
+
+def _analysed(kernel: Kernel, target: Target) -> Analysis:
+    return find_updates(kernel, analyse(kernel), claimed=not target.grid)
+
+
+def _may_be_row(statement: Node) -> bool:
+    """Whether a statement is a loop that stores, and whose bounds have been computed before."""
+    return isinstance(statement, For) and bool(effects(statement.body).stores) and not _is_plain(statement)
+
+
+def _is_plain(loop: For) -> bool:
+    return not effects((loop.start, loop.stop)).reads
+
+
+def _is_about(access: Access, row: Loop, blocked: Sequence[Loop]) -> bool:
+    """Whether an access goes along a row, in loops that are not independent."""
+    along = any(row.goes_along(axis.value) for axis in access.axes)
+    return along and row in access.loops and any(loop in access.loops for loop in blocked)
+
+
+def _tensor_of(row: Loop, analysis: Analysis) -> Tensor | None:
+    """Return the tensor whose neighbouring elements a loop begins and ends by, if there is one."""
+    elements = analysis.model.elements
+    ends = [elements.get(atom) for bound in (row.start, row.stop) for atom in bound.atoms() if of_atom(atom) == bound]
+    tensors = {end.tensor for end in ends if end is not None and value_dtype(end.tensor.type.dtype) is INT64}
+    return tensors.pop() if len(ends) == len((row.start, row.stop)) and len(tensors) == 1 else None
+
+
+def _sizes(row: Loop, accesses: Sequence[Access]) -> Iterator[Size]:
+    """Yield the sizes of the axes along which a row goes."""
+    for access in accesses:
+        for place, axis in enumerate(access.axes):
+            if row.goes_along(axis.value) and not access.tensor.is_local:
+                yield Size(tensor=access.tensor, axis=place)
+
+
+# ---------------------------------------------------------------- the kernels
+
+
+def _apart(launch: Launch, tested: Sequence[Ascending], names: Names) -> Block:
+    """Return what tests whether elements ascend, and the kernels for those that do and that do not."""
+    kernel = launch.kernel
+    answer, made = names.tensor(f"{kernel.name}_broken", INT64, 1)
+    broken = names.symbol("broken", INT64)
+    tests = (_test(item, broken, names, kernel.loc) for item in tested)
+    body = (
+        Assign(symbol=broken, value=build.integer(0)),
+        *chain.from_iterable(tests),
+        names.store(answer, build.integer(0), build.read(broken)),
+    )
+    facts = _has_answer(answer)
+    test = Kernel(name=f"{kernel.name}{TEST}", tensors=free_tensors(body), scalars=(), facts=facts, body=body)
+    ascending = replace(_where(kernel, answer, "eq"), ascending=tuple(tested))
+    other = replace(_where(kernel, answer, "ne"), name=f"{kernel.name}{IN_ORDER}")
+    return (made, *(replace(launch, kernel=each) for each in (test, ascending, other)))
+
+
+@legality
+def _test(item: Ascending, broken: Symbol, names: Names, loc: Location) -> Block:
+    """Return loops that let a variable be 1 where an element is greater than the next, or not in range."""
+    tensor = item.tensor
+    indices = [names.symbol("place", INT64) for _ in range(tensor.type.rank)]
+    sizes = [build.size(tensor, axis) for axis in range(tensor.type.rank)]
+    *outer, last = map(build.read, indices)
+    following = build.apply("minimum", build.add(last, build.integer(1)), build.sub(sizes[-1], build.integer(1)))
+    element = names.load(tensor, *outer, last)
+    wrong = build.apply("lt", element, build.integer(0))
+    for limit in (names.load(tensor, *outer, following), *item.most):
+        again = replace(element, access=next(names.accesses))
+        wrong = build.apply("logical_or", wrong, build.apply("gt", again, limit))
+    value = build.apply("maximum", build.read(broken), build.cast(wrong, INT64))
+    body: Block = (Assign(symbol=broken, value=value),)
+    for index, size in zip(reversed(indices), reversed(sizes), strict=True):
+        body = (For(index=index, start=build.integer(0), stop=size, body=body, loc=loc),)
+    return body
+
+
+@legality
+def _where(kernel: Kernel, answer: Tensor, comparison: str) -> Kernel:
+    """Return a kernel that does what it did where the answer of the test compares so with 0, and else nothing."""
+    names = names_of((kernel,), 0)
+    runs = names.symbol("runs", BOOL)
+    asked = build.apply(comparison, names.load(answer, build.integer(0)), build.integer(0))
+    body = (Assign(symbol=runs, value=asked), If(condition=build.read(runs), then=kernel.body))
+    return replace(kernel, tensors=(*kernel.tensors, answer), facts=(*kernel.facts, *_has_answer(answer)), body=body)
+
+
+def _has_answer(answer: Tensor) -> tuple[Expression, ...]:
+    return (build.apply("eq", build.size(answer, 0), build.integer(1)),)
