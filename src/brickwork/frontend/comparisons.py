@@ -14,7 +14,7 @@ from brickwork.frontend.lowering_state import Frame, State, describe, truth
 from brickwork.frontend.parts import items_of, special
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import ElementType, Grown, Items, Opaque, Operand, Record, Value, View, is_none
+from brickwork.frontend.typing import ElementType, Grown, Items, Maybe, Opaque, Operand, Record, Value, View, is_none
 from brickwork.frontend.value_classes import MIRRORED, is_compared_by_parts, is_ordered_by_parts
 from brickwork.ir.build import apply, constant, logical_not, read, select
 from brickwork.ir.dtypes import BOOL
@@ -29,6 +29,10 @@ def link(state: State, frame: Frame, node: ast.expr, operator: ast.cmpop, sides:
         return _contained(state, frame, node, sides, present=isinstance(operator, ast.In))
     if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
         equal = isinstance(operator, ast.Eq | ast.Is)
+        optional = left if isinstance(left, Maybe) else right if isinstance(right, Maybe) else None
+        if optional is not None and isinstance(optional.there, Value) and (is_none(left) or is_none(right)):
+            there = optional.there.expression
+            return Value(logical_not(there, loc) if equal else there)
         if is_none(left) or is_none(right):
             return Value(constant((is_none(left) and is_none(right)) is equal, BOOL, loc))
         if isinstance(left, ElementType | Opaque) and isinstance(right, ElementType | Opaque):

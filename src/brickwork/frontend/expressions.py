@@ -22,6 +22,7 @@ from brickwork.frontend.indexing import advice_for, attribute, index, load, meth
 from brickwork.frontend.list_forms import GROWING, is_list
 from brickwork.frontend.lowering_state import Arguments, Frame, Growth, ListDemanded, State, describe, dimensions, truth
 from brickwork.frontend.merging import Branch, is_speculative, may_repeat, merge, merge_operands
+from brickwork.frontend.optional_numbers import present_if, required
 from brickwork.frontend.parts import (
     as_record,
     binary_operand,
@@ -42,6 +43,7 @@ from brickwork.frontend.typing import (
     Absent,
     Grown,
     Items,
+    Maybe,
     Nothing,
     Opaque,
     Operand,
@@ -119,6 +121,9 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return logical_not(condition(state, frame, node.operand), loc)
     found = operand(state, frame, node)
+    if isinstance(found, Maybe) and isinstance(found.there, Value):
+        inner = found.inner if isinstance(found.inner, Value) else found.there
+        return apply("logical_and", found.there.expression, truth(inner, loc), loc=loc)
     if isinstance(found, Record):
         return truth_of(state, frame, found, node)
     if isinstance(found, Grown):
@@ -144,7 +149,7 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
     if found is not MISSING:
         return captured_operand(found, ast.unparse(node), loc)
     _refuse_unknown(frame, node, loc)
-    owner = operand(state, frame, node.value)
+    owner = required(state, operand(state, frame, node.value), loc)
     if isinstance(owner, View):
         return attribute(owner, node.attr, loc)
     if isinstance(owner, Record):
@@ -181,7 +186,7 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
     table = _table(state, frame, node, loc)
     if table is not None:
         return table
-    owner = operand(state, frame, node.value)
+    owner = required(state, operand(state, frame, node.value), loc)
     position = len(state.block)
     if isinstance(owner, View) and owner.tensor not in state.lists and is_sliced(node):
         bounds = slice_operands(state, frame, node)
@@ -333,9 +338,10 @@ def _conditional(state: State, frame: Frame, node: ast.IfExp, loc: Location) -> 
     if isinstance(test, Constant):
         return operand(state, frame, node.body if test.value else node.orelse)
     found: list[tuple[list[Statement], Operand | None]] = []
-    for part in (node.body, node.orelse):
+    for part, holds in ((node.body, True), (node.orelse, False)):
         block: list[Statement] = []
         with state.perhaps(block):
+            state.present |= present_if(state, frame, node.test, holds=holds)
             result = operand(state, frame, part)
             if isinstance(result, View) and result.is_element:
                 result = load(state, result, frame.loc(part))
@@ -355,9 +361,12 @@ def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bo
     while rest and not is_and and isinstance(first, ast.Name) and isinstance(frame.bindings.get(first.id), Absent):
         first, *rest = rest
     result = Value(condition(state, frame, first)) if as_bool else value(state, frame, first)
-    for item in rest:
+    before = set(state.present)
+    for done, item in enumerate(rest):
         if isinstance(result.expression, Constant) and bool(result.expression.value) is not is_and:
-            return result
+            break
+        for each in (first, *rest[:done]):
+            state.present |= present_if(state, frame, each, holds=is_and)
         branch = _branch(state, frame, item, as_bool=as_bool)
         if is_speculative(branch) and result.dtype is BOOL and branch[1].dtype is BOOL:
             name = "logical_and" if is_and else "logical_or"
@@ -368,6 +377,7 @@ def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bo
         test = truth(result, loc)
         kept: Branch = ([], result)
         result = merge(state, test, branch, kept, loc) if is_and else merge(state, test, kept, branch, loc)
+    state.present &= before
     return result
 
 
@@ -458,7 +468,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     found = resolve(node.func, frame.source.captured, frame.local)
     if found is MISSING and isinstance(node.func, ast.Attribute):
         _refuse_unknown(frame, node.func, loc)
-        owner = operand(state, frame, node.func.value)
+        owner = required(state, operand(state, frame, node.func.value), loc)
         if isinstance(owner, Record):
             return _call_of(state, frame, owner, node.func.attr, node)
         if isinstance(owner, Items) and owner.site is not None and node.func.attr in GROWING:

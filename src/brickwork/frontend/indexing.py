@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.lowering_state import State, describe, dimensions
+from brickwork.frontend.optional_numbers import required
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Absent, ElementType, Items, Nothing, Opaque, Operand, Row, Value, View
+from brickwork.frontend.typing import Absent, ElementType, Items, Maybe, Nothing, Opaque, Operand, Row, Value, View
 from brickwork.ir.build import add, apply, cast, constant, integer, mul, select, size
 from brickwork.ir.dtypes import BOOL, INT64, value_dtype
 from brickwork.ir.nodes import Constant, Expression, Load
@@ -21,6 +22,8 @@ def scalar(state: State, operand: Operand | None, loc: Location) -> Value:
     """Return the operand as a value: a fully indexed tensor is read."""
     if isinstance(operand, Value):
         return operand
+    if isinstance(operand, Maybe):
+        return scalar(state, required(state, operand, loc), loc)
     if isinstance(operand, View):
         if operand.rank == 0:
             return load(state, operand, loc)

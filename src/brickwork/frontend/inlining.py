@@ -24,10 +24,12 @@ from brickwork.frontend.lowering_state import (
     helper_frame,
 )
 from brickwork.frontend.merging import RAISES, merge_operands
+from brickwork.frontend.name_binding import bound_together, is_together
+from brickwork.frontend.optional_numbers import as_maybe, present_if
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
-from brickwork.frontend.statements import bound_together, is_together, lower_statement, returned_key
+from brickwork.frontend.statements import lower_statement, returned_key
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.typing import Items, Operand, Value, View, numbers_of, with_numbers
 from brickwork.ir.build import cast, integer, read
@@ -82,7 +84,10 @@ def _bind_parameters(state: State, frame: Frame, arguments: Arguments, caller: F
             )
         if isinstance(found, View) and found.is_element:
             found = load(state, found, loc)
-        if isinstance(found, Value) and name in frame.rebound:
+        if (frame.path, name) in state.maybe:
+            optional = as_maybe(found, state.maybe[frame.path, name], loc)
+            frame.bindings[name] = bound_together(state, frame, name, optional, loc)
+        elif isinstance(found, Value) and name in frame.rebound:
             state.assign((frame.path, name), found, loc)
             frame.bindings[name] = Variable((frame.path, name))
         elif is_together(frame, name, found):
@@ -134,7 +139,7 @@ def _returning_loop(state: State, frame: Frame, node: ast.For | ast.While, rest:
     if endless and not any(isinstance(jump, ast.Break) for jump in jumps(node.body)):
         return result
     block: list[Statement] = []
-    with state.into(block):
+    with state.perhaps(block):
         following = _helper_body(state, frame, rest)
     return merge_operands(state, read(returning.flag, loc), ([], result), (block, following), loc)
 
@@ -168,8 +173,10 @@ def _returning_if(
     assigned, bindings = set(state.assigned), dict(frame.bindings)
     found: list[tuple[list[Statement], Operand | None]] = []
     frame.branches += 1
-    for body in (node.body, node.orelse):
+    present = set(state.present)
+    for body, holds in ((node.body, True), (node.orelse, False)):
         state.assigned, frame.bindings = set(assigned), dict(bindings)
+        state.present = present | present_if(state, frame, node.test, holds=holds)
         block: list[Statement] = []
         with state.into(block):
             result = _helper_body(state, frame, [*body, *rest])
@@ -177,5 +184,5 @@ def _returning_if(
                 result = load(state, result, loc)
         found.append((block, result))
     frame.branches -= 1
-    state.assigned, frame.bindings = assigned, bindings
+    state.assigned, frame.bindings, state.present = assigned, bindings, set()
     return merge_operands(state, test, found[0], found[1], loc)

@@ -180,7 +180,7 @@ Saved: TypeAlias = tuple[set[Key], dict[str, Binding]]
 def enter(state: State, frame: Frame, level: LoopLevel) -> Saved:
     """Begin a loop; return what `leave` restores."""
     state.loops.append(level)
-    level.branches = frame.branches
+    level.branches, state.present = frame.branches, set()
     return set(state.assigned), dict(frame.bindings)
 
 
@@ -192,6 +192,7 @@ def leave(state: State, frame: Frame, saved: Saved) -> None:
             message = f"`{name}` stands for no list in the next iteration, as its list got another name"
             raise unsupported(message, state.moved[name], f"copy the items: `... = {name}[:]`")
     state.assigned, frame.bindings = saved
+    state.present = set()
 
 
 def lower_loop(
@@ -366,11 +367,12 @@ def lower_else(state: State, frame: Frame, after: Else, body: LowerBody) -> None
     if after.flag is None:
         body(state, frame, after.statements)
         return
-    assigned, bindings = set(state.assigned), dict(frame.bindings)
+    assigned, bindings, present = set(state.assigned), dict(frame.bindings), set(state.present)
     block: list[Statement] = []
     with state.into(block):
         body(state, frame, after.statements)
         ended = state.ended
+    state.present &= present
     found = [*after.exits, *(() if ended else (state.assigned,))]
     names = frame.bindings
     state.assigned = assigned

@@ -21,7 +21,18 @@ from brickwork.frontend.grown_lists import allocate_grown
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
 from brickwork.frontend.lists import make_list
-from brickwork.frontend.lowering_state import Frame, Known, ListDemanded, State, ValueDemanded, Variable, several_names
+from brickwork.frontend.lowering_state import (
+    Frame,
+    Known,
+    ListDemanded,
+    State,
+    Together,
+    ValueDemanded,
+    Variable,
+    several_names,
+)
+from brickwork.frontend.name_binding import bound_together
+from brickwork.frontend.optional_numbers import as_maybe
 from brickwork.frontend.parameters import ParameterDeclaration, argument_type
 from brickwork.frontend.random_sites import draw_sites
 from brickwork.frontend.reductions import reduce
@@ -185,6 +196,7 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
         arrays=known.arrays,
         kept=known.kept,
         growth=known.growth,
+        maybe=known.maybe,
         in_place=signature.device == "cpu",
         sites=draw_sites(definition.whole or definition.source, definition.helpers),
     )
@@ -244,6 +256,12 @@ def _give_variables(state: State, frame: Frame, host: Host) -> None:
     """Give a scalar argument that the body assigns a variable of its own."""
     for declaration in host.definition.parameters:
         name, bound = declaration.name, frame.bindings[declaration.name]
+        form = state.maybe.get((frame.path, name))
+        if form is not None and not isinstance(bound, Variable | Together):
+            with state.into(host.kernel):
+                found = as_maybe(bound, form, declaration.loc)
+                frame.bindings[name] = bound_together(state, frame, name, found, declaration.loc)
+            continue
         if isinstance(bound, Value) and name in frame.rebound and name not in frame.aliases:
             with state.into(host.kernel if name in host.definition.split.device else state.block):
                 state.assign((frame.path, name), bound, declaration.loc)

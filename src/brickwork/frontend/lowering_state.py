@@ -28,6 +28,7 @@ from brickwork.frontend.typing import (
     ElementType,
     Grown,
     Items,
+    Maybe,
     Nothing,
     Opaque,
     Operand,
@@ -200,6 +201,7 @@ class Known:
     arrays: set[Key] = field(default_factory=set[Key])
     kept: set[Key] = field(default_factory=set[Key])
     growth: dict[Key, Growth] = field(default_factory=dict["Key", "Growth"])
+    maybe: dict[Key, Operand] = field(default_factory=dict["Key", "Operand"])
 
 
 @dataclass(slots=True)
@@ -224,6 +226,10 @@ class State:
     """Lists that grow, by where they are made."""
     bounds: dict[Key, list[Expression | None]] = field(default_factory=dict["Key", "list[Expression | None]"])
     """How often each place may add an item to a list that grows; None where that is not known."""
+    maybe: dict[Key, Operand] = field(default_factory=dict["Key", "Operand"])
+    """Names that stand for a number, or the like, at some times and for None at others, with the form of the first."""
+    present: set[Expression] = field(default_factory=set[Expression])
+    """The conditions of such names that hold here."""
     pending: list[tuple[Tensor, Key, Location]] = field(default_factory=list["tuple[Tensor, Key, Location]"])
     """Arrays of such lists that the host allocates, once their length is known."""
     bounded: set[Key] = field(default_factory=set[Key])
@@ -308,10 +314,10 @@ class State:
     @contextmanager
     def perhaps(self, block: list[Statement]) -> Generator[None]:
         """Write into a block that need not run: what it assigns is not assigned after it."""
-        assigned = set(self.assigned)
+        assigned, present = set(self.assigned), set(self.present)
         with self.into(block):
             yield
-        self.assigned = assigned
+        self.assigned, self.present = assigned, self.present & present
 
     def check(
         self, condition: Expression, kind: FailureKind, message: str, values: tuple[Expression, ...], loc: Location
@@ -494,6 +500,8 @@ def describe(operand: Operand | None) -> str:
             return "a device" if operand.what == "device" else operand.what
         case Grown():
             return "a list"
+        case Maybe():
+            return f"{describe(operand.inner)} or None"
         case Row():
             return f"a part of a tensor, with {dimensions(len(operand.sizes))}"
         case Record():

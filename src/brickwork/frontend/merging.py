@@ -9,8 +9,10 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import meet
 from brickwork.frontend.indexing import load
 from brickwork.frontend.lowering_state import State, describe
+from brickwork.frontend.optional_numbers import as_maybe, form_inside
 from brickwork.frontend.rules import error
 from brickwork.frontend.typing import (
+    Maybe,
     Opaque,
     Operand,
     Value,
@@ -81,6 +83,11 @@ def merge_operands(
     left, right = (None if found is None else _loaded(state, found, loc) for found in (then[1], otherwise[1]))
     if RAISES in {left, right}:
         left, right = _without_raising(left, right), _without_raising(right, left)
+    if _may_be_none(left, right):
+        form = form_inside(left, right)
+        if form is not None:
+            left, right = as_maybe(left, form, loc), as_maybe(right, form, loc)
+            left, right = _alike(left, right), _alike(right, left)
     if isinstance(left, Value) and isinstance(right, Value):
         return merge(state, test, (then[0], left), (otherwise[0], right), loc)
     if left is not None and right is not None and parts_of(left) and form_of(left) == form_of(right):
@@ -95,6 +102,14 @@ def merge_operands(
     elif is_none(left) or is_none(right):
         advice = "use a number in place of None, and a flag that says whether it counts"
     raise error("BW101", message, loc, advice)
+
+
+def _may_be_none(left: Operand | None, right: Operand | None) -> bool:
+    return any(item is None or is_none(item) or isinstance(item, Maybe) for item in (left, right))
+
+
+def _alike(found: Maybe, other: Maybe) -> Maybe:
+    return Maybe(found.there, found.inner, found.forgotten or other.forgotten)
 
 
 def _without_raising(found: Operand | None, other: Operand | None) -> Operand | None:

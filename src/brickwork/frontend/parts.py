@@ -20,6 +20,7 @@ from brickwork.frontend.check import why_left_out
 from brickwork.frontend.environment import MISSING
 from brickwork.frontend.indexing import load, scalar
 from brickwork.frontend.lowering_state import Arguments, Frame, State, describe
+from brickwork.frontend.optional_numbers import required
 from brickwork.frontend.rules import error
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.typing import Items, Opaque, Operand, Record, Value, View, with_parts
@@ -226,6 +227,7 @@ def truth_of(state: State, frame: Frame, owner: Record, node: ast.expr) -> Expre
 
 def items_of(state: State, frame: Frame, found: Operand, node: ast.expr) -> Operand:
     """Return a value with parts that can be run over as a tuple of its items; anything else as it is."""
+    found = required(state, found, frame.loc(node))
     if not isinstance(found, Record):
         return found
     if found.is_tuple:

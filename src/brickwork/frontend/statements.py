@@ -25,7 +25,13 @@ from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.grown_lists import item_at, place_of, store_at
 from brickwork.frontend.indexing import advice_for, index, load, scalar
 from brickwork.frontend.list_forms import is_list
-from brickwork.frontend.list_rebinding import grown_of, is_array, moves, moves_grown, rebind, settle_names, store_rows
+from brickwork.frontend.list_rebinding import (
+    grown_of,
+    is_array,
+    moves,
+    rebind,
+    store_rows,
+)
 from brickwork.frontend.loop_heads import returns
 from brickwork.frontend.loops import Else, breaks, enter, keep_assigned, leave, lower_else, lower_for, new_flag
 from brickwork.frontend.lowering_state import (
@@ -40,12 +46,14 @@ from brickwork.frontend.lowering_state import (
     Variable,
     describe,
 )
+from brickwork.frontend.name_binding import assign_name
+from brickwork.frontend.optional_numbers import demand, present_if
 from brickwork.frontend.parts import as_record, binary_operand, item_of, items_of, store_item
 from brickwork.frontend.raised import only_raise
 from brickwork.frontend.row_forms import is_sliced
 from brickwork.frontend.rows import combined, row_of, slab_of, store_row
-from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned, unsupported
-from brickwork.frontend.tensor_rebinding import is_whole, restore
+from brickwork.frontend.rules import REFUSED_STATEMENTS, error, unassigned
+from brickwork.frontend.tensor_rebinding import restore
 from brickwork.frontend.typing import (
     Grown,
     Items,
@@ -57,14 +65,12 @@ from brickwork.frontend.typing import (
     form_of,
     is_none,
     numbers_of,
-    parts_of,
 )
 from brickwork.ir.build import add, integer, read
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (
     Assign,
     Break,
-    Cast,
     Constant,
     Continue,
     Expression,
@@ -72,7 +78,6 @@ from brickwork.ir.nodes import (
     Statement,
     While,
 )
-from brickwork.ir.walk import walk
 
 
 def lower_statements(state: State, frame: Frame, statements: Sequence[ast.stmt]) -> None:
@@ -109,6 +114,7 @@ def lower_statement(state: State, frame: Frame, node: ast.stmt) -> None:
             state.ended = True
         case ast.Assert():
             lower_assert(state, frame, node)
+            state.present |= present_if(state, frame, node.test, holds=True)
         case ast.Raise():
             lower_raise(state, frame, node)
         case ast.Pass():
@@ -163,7 +169,7 @@ def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, 
     """Assign an operand to a name, an element, or a tuple of them."""
     match target:
         case ast.Name():
-            _assign_name(state, frame, target.id, found, loc)
+            assign_name(state, frame, target.id, found, loc)
         case ast.Subscript() if (grown := grown_of(frame, target.value)) is not None:
             _store_grown(state, frame, grown, target, found)
         case ast.Subscript() if (owner := _value_of(state, frame, target)) is not None:
@@ -256,89 +262,6 @@ def _delete(state: State, frame: Frame, node: ast.Delete) -> None:
         state.assigned.discard((frame.path, target.id))
 
 
-def _assign_name(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
-    if isinstance(found, View) and found.is_element:
-        found = load(state, found, loc)
-    if isinstance(found, Value) and name not in frame.aliases:
-        _refuse_number(state, frame, name, loc)
-        key = (frame.path, name)
-        state.assign(key, found, loc)
-        frame.bindings[name] = Variable(key)
-        return
-    if isinstance(found, Grown | Items) and moves_grown(state, frame, name, found, loc):
-        return
-    if moves(state, frame, name, found):
-        rebind(state, frame, [(name, found)], loc)
-        return
-    found = settle(state, found, loc)
-    if isinstance(found, Value) and _is_rounded(found.expression):
-        found = Value(state.pin(found.expression, name), found.weak)
-    if is_together(frame, name, found):
-        frame.bindings[name] = bound_together(state, frame, name, found, loc)
-        return
-    _bind(state, frame, name, found, loc)
-
-
-def is_together(frame: Frame, name: str, found: Operand) -> bool:
-    """Return whether a name gets a variable for each number of what it is assigned."""
-    if name not in frame.several - frame.aliases:
-        return False
-    held = [*parts_of(found)]
-    return (isinstance(found, Record) or bool(held)) and all(isinstance(item, Value | Record | Items) for item in held)
-
-
-def bound_together(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> Together:
-    """Assign each number of a tuple or a value with parts to a variable."""
-    form = form_of(found)
-    for level in state.loops:
-        before = level.outer.get(name) if level.frame_path == frame.path else None
-        if isinstance(before, Together) and before.form != form and not level.written_out:
-            advice = "use another name"
-            message = (
-                f"`{name}` is {describe(before.latest)} before the loop, and {describe(found)} of another form in it"
-            )
-            raise unsupported(message, loc, advice)
-    keys = tuple((frame.path, f"{name}[{number}]") for number, _ in enumerate(numbers_of(found)))
-    for key, item in zip(keys, numbers_of(found), strict=True):
-        state.assign(key, item, loc)
-    return Together(keys, form, found)
-
-
-def _is_rounded(expression: Expression) -> bool:
-    """Whether an integer comes from floats: proofs about indices need one name for it, and know no more."""
-    casts = [node for node in walk(expression) if isinstance(node, Cast)]
-    return expression.dtype is INT64 and any(node.operand.dtype.is_float for node in casts)
-
-
-def _refuse_number(state: State, frame: Frame, name: str, loc: Location) -> None:
-    """Refuse a number for a name that was something else before a loop around: later iterations would not see it."""
-    for level in state.loops:
-        before = level.outer.get(name) if level.frame_path == frame.path else None
-        if before is None or isinstance(before, Value | Variable):
-            continue
-        advice = "use another name"
-        if isinstance(before, View):
-            advice = f"store into it, `{name}[()] = ...`, or use another name" if not before.rank else advice
-        elif not isinstance(before, Together) and is_none(before):
-            advice = f"write `{name} = 0` and `found = False` before the loop, `found = True` here; test `not found`"
-        what = describe(before.latest if isinstance(before, Together) else before)
-        raise unsupported(f"`{name}` is {what} before the loop, and a number in it", loc, advice)
-
-
-def _bind(state: State, frame: Frame, name: str, found: Operand, loc: Location) -> None:
-    """Let a name stand for a tensor, a tuple or a host value; in a loop it may not change between iterations."""
-    for level in state.loops:
-        before = level.outer.get(name)
-        if level.frame_path != frame.path or before is None or before == found:
-            continue
-        if not (is_whole(before) and is_whole(found)):
-            raise unsupported(f"`{name}` is bound to another tensor inside a loop", loc, "use another name")
-        state.exchanged_at = loc
-    settle_names(state, found)
-    state.moved.pop(name, None)
-    frame.bindings[name] = found
-
-
 def _part(state: State, frame: Frame, target: ast.Subscript) -> View | Slab:
     """Return what is stored into: an element, a row of a list, or a part of a tensor."""
     loc = frame.loc(target)
@@ -397,7 +320,7 @@ def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -
             state.extend(state, frame, grown, node.value)
             return
         before = state.lookup(frame, node.target.id, loc)
-        _assign_name(state, frame, node.target.id, _combine(state, frame, node, before), loc)
+        assign_name(state, frame, node.target.id, _combine(state, frame, node, before), loc)
     elif isinstance(node.target, ast.Subscript) and (grown := grown_of(frame, node.target.value)) is not None:
         position = place_of(state, grown, value(state, frame, node.target.slice), loc)
         before = item_at(state, grown, position, loc)
@@ -461,19 +384,20 @@ def _value_of(state: State, frame: Frame, target: ast.Subscript) -> Record | Non
 def _if(state: State, frame: Frame, node: ast.If, loc: Location) -> None:
     if (raised := only_raise(node.body)) is not None:
         if lower_guard(state, frame, node, raised):
+            state.present |= present_if(state, frame, node.test, holds=False)
             lower_statements(state, frame, node.orelse)
         return
     test = condition(state, frame, node.test)
     if isinstance(test, Constant):
         lower_statements(state, frame, node.body if test.value else node.orelse)
         return
-    blocks, ends = _branches(state, frame, [node.body, node.orelse])
+    blocks, ends = _branches(state, frame, node.test, [node.body, node.orelse])
     state.emit(If(condition=test, then=blocks[0], otherwise=blocks[1], loc=loc))
     state.ended = state.ended or all(ends)
 
 
 def _branches(
-    state: State, frame: Frame, bodies: Sequence[Sequence[ast.stmt]]
+    state: State, frame: Frame, test: ast.expr, bodies: Sequence[Sequence[ast.stmt]]
 ) -> tuple[list[tuple[Statement, ...]], list[bool]]:
     """Lower alternatives; afterwards is assigned what every one that goes on has assigned."""
     assigned, bindings = set(state.assigned), dict(frame.bindings)
@@ -481,8 +405,10 @@ def _branches(
     results: list[tuple[Statement, ...]] = []
     ends: list[bool] = []
     after: list[tuple[set[Key], dict[str, Binding]]] = []
-    for body in bodies:
+    present, left = set(state.present), list[set[Expression]]()
+    for body, holds in zip(bodies, (True, False), strict=True):
         state.assigned, frame.bindings = set(assigned), dict(bindings)
+        state.present = present | present_if(state, frame, test, holds=holds)
         block: list[Statement] = []
         with state.into(block):
             lower_statements(state, frame, body)
@@ -492,12 +418,29 @@ def _branches(
         results.append(tuple(block))
         if not ends[-1]:
             after.append((state.assigned, frame.bindings))
+            left.append(state.present)
     frame.branches -= 1
+    state.present = set[Expression].intersection(*left) if left else present
+    _demand_optional(state, frame, [item[1] for item in after])
     state.assigned = set[Key].intersection(*(item[0] for item in after)) if after else assigned
     frame.bindings = _common(bindings, [item[1] for item in after])
     for name in set[str].intersection(*(set(item[1]) for item in after)) - set(frame.bindings) if after else ():
         state.either |= {name} if all(isinstance(item[1][name], Items | View | Together) for item in after) else set()
     return results, ends
+
+
+def _demand_optional(state: State, frame: Frame, after: Sequence[dict[str, Binding]]) -> None:
+    """Begin again where a name is None after one branch and a number after another."""
+    for name in {name for each in after for name, found in each.items() if _is_plain_none(found)}:
+        for found in (each.get(name) for each in after):
+            if isinstance(found, Variable):
+                demand(state, (frame.path, name), Value(read(state.variable(found.key))))
+            elif isinstance(found, Together):
+                demand(state, (frame.path, name), found.latest)
+
+
+def _is_plain_none(found: Binding) -> bool:
+    return not isinstance(found, Variable | Together) and is_none(found)
 
 
 def _common(before: dict[str, Binding], after: list[dict[str, Binding]]) -> dict[str, Binding]:
@@ -522,6 +465,7 @@ def _while(state: State, frame: Frame, node: ast.While, loc: Location) -> None:
         test = condition(state, frame, node.test)
     body: list[Statement] = []
     with state.into(body):
+        state.present |= present_if(state, frame, node.test, holds=True)
         if counter is not None:
             state.emit(Assign(symbol=counter, value=add(read(counter), integer(1)), loc=loc))
         lower_statements(state, frame, node.body)

@@ -99,6 +99,16 @@ class Grown:
 
 
 @dataclass(frozen=True, slots=True)
+class Maybe:
+    """What may be None: whether it is there, and what it is then."""
+
+    there: Operand
+    inner: Operand
+    forgotten: bool = field(default=False, compare=False)
+    """Whether None comes of a helper that ends without a `return`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """A value with parts: an instance of a class, and what each of its attributes is."""
 
@@ -176,7 +186,7 @@ class Absent:
     name: str
 
 
-Operand: TypeAlias = Value | View | Items | Grown | Record | Row | ElementType | Opaque | Nothing | Absent
+Operand: TypeAlias = Value | View | Items | Grown | Maybe | Record | Row | ElementType | Opaque | Nothing | Absent
 
 PART = Opaque("a number")
 """What stands for a number in the form of an operand."""
@@ -189,12 +199,16 @@ def with_parts(found: Operand, change: Callable[[Operand], Operand], *, keep_sit
             return Items(tuple(map(change, found.items)), found.site if keep_sites else None)
         case Record():
             return Record(found.kind, found.names, tuple(map(change, found.parts)))
+        case Maybe():
+            return Maybe(change(found.there), change(found.inner), found.forgotten)
         case _:
             return found
 
 
 def parts_of(found: object) -> tuple[Operand, ...]:
     """Return what a tuple, list or value with parts is made of; nothing for anything else."""
+    if isinstance(found, Maybe):
+        return found.there, found.inner
     return found.items if isinstance(found, Items) else found.parts if isinstance(found, Record) else ()
 
 
