@@ -18,6 +18,7 @@ OPERATORS = {
         "transposed",
         "activated",
         "dequantised",
+        "group_scaled",
         "masked",
         "looked_up",
         "convolution",
@@ -51,6 +52,32 @@ def test_products_agree(sizes, dtype):
     agree(OPERATORS["activated"](a, b, bias), activated)
     whole = torch.randint(-100, 100, (m, k), device="cuda", dtype=torch.int8)
     agree(OPERATORS["dequantised"](a, whole, bias), a.double() @ (whole.double() * bias.double()[:, None]).T)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("n", "m", "groups"), [(16, 64, 2), (65, 72, 3), (257, 264, 8), (1000, 520, 17)])
+def test_codes_with_scales_of_groups_agree(n, m, groups, dtype):
+    a, scale = drawn(n, 32 * groups, dtype=dtype), drawn(groups, m, dtype=dtype)
+    codes = torch.randint(0, 256, (16 * groups, m), device="cuda", dtype=torch.uint8)
+    whole = torch.stack([codes & 15, codes >> 4], 1).reshape(32 * groups, m).double() - 8
+    agree(OPERATORS["group_scaled"](a, codes, scale), a.double() @ (whole * scale.double().repeat_interleave(32, 0)))
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 2), (2, 0), (1, 0), (2, 1)])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_factors_of_two_types_agree(sizes, left, right):
+    n, m, k = sizes
+    a, b = drawn(n, k, dtype=TYPES[left]), drawn(k, m, dtype=TYPES[right])
+    agree(OPERATORS["widened"](a, b), a.double() @ b.double())
+    agree(OPERATORS["product"](a, b), a.double() @ b.double())
+
+
+def test_parts_of_what_is_not_finite_are_as_multiply_adds_give_them():
+    a, b = drawn(64, 128), drawn(128, 64, dtype=torch.bfloat16)
+    a[3, 5], a[7, 9], a[9, 1] = float("inf"), float("nan"), 3.4e38
+    found, expected = OPERATORS["widened"](a, b), a @ b.float()
+    assert torch.equal(found.isnan(), expected.isnan())
+    assert torch.equal(found.isinf(), expected.isinf())
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -69,6 +69,30 @@ def test_factors_in_which_rows_and_terms_meet_assemble(capability, dtype, tmp_pa
     assert ("mma" in ptx) is (capability >= (8, 0))
 
 
+@pytest.mark.parametrize(
+    ("function", "dtypes", "count"),
+    [
+        (contractions.product, (torch.float32, torch.bfloat16), 12),
+        (contractions.product, (torch.bfloat16, torch.float32), 8),
+        (contractions.product, (torch.bfloat16, torch.int8), 4),
+        (contractions.group_scaled, (torch.bfloat16, torch.uint8, torch.bfloat16), 8),
+    ],
+)
+def test_factors_that_16_bits_do_not_have_are_taken_in_parts(function, dtypes, count):
+    """Four steps of sixteen terms are a stage; a factor has three parts where results are wide, and two elsewhere."""
+    sizes = [(64, 64), (64, 64)] if len(dtypes) == 2 else [(64, 64), (32, 64), (2, 64)]
+    given = [torch.zeros(*size, dtype=dtype) for size, dtype in zip(sizes, dtypes, strict=True)]
+    ptx = ptx_of([program_for_gpu(function, *given)], cuda_target((9, 0)))
+    assert wgmma_of(ptx) == (0, count)
+
+
+def test_integers_of_few_bits_become_floats_by_additions():
+    given = torch.zeros(64, 64, dtype=torch.bfloat16), torch.zeros(64, 64, dtype=torch.int8)
+    tiles = ptx_of([program_for_gpu(contractions.product, *given)], cuda_target((9, 0))).split(".entry")
+    (first, *_) = (text for text in tiles if "wgmma.mma_async" in text)
+    assert "cvt.rn.f32.s" not in first.split("wgmma.mma_async")[0]
+
+
 @pytest.mark.parametrize("options", [{"order": "source"}, {"fused": False}])
 def test_order_and_rounding_of_the_source_need_no_matrix_instructions(options):
     given = [torch.empty(64, 64, dtype=torch.bfloat16, device="meta")] * 2
