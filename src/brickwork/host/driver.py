@@ -33,6 +33,7 @@ _RELAXED = 2
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
 _MAX_THREADS, _SHARED_BYTES, _CONSTANT_BYTES, _LOCAL_BYTES, _REGISTERS = range(5)
 _DYNAMIC_SHARED_BYTES = 8
+_SHARED_PERCENT = 9
 _MOST_SHARED_BYTES = 97
 _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
 
@@ -255,7 +256,14 @@ class Driver:
 
     def allow_shared(self, function: int, size: int) -> None:
         """Let launches of a function give each block so many bytes of shared memory beside what the kernel declares."""
-        arguments = (ctypes.c_void_p(function), ctypes.c_int(_DYNAMIC_SHARED_BYTES), ctypes.c_int(size))
+        self._set(function, _DYNAMIC_SHARED_BYTES, size)
+
+    def prefer_shared(self, function: int) -> None:
+        """Let multiprocessors that run a function have all the shared memory that they can, not just for one block."""
+        self._set(function, _SHARED_PERCENT, 100)
+
+    def _set(self, function: int, attribute: int, value: int) -> None:
+        arguments = (ctypes.c_void_p(function), ctypes.c_int(attribute), ctypes.c_int(value))
         self._call("cuFuncSetAttribute", *arguments)
 
     @functools.cached_property

@@ -68,6 +68,7 @@ def function_on(driver: Driver, kernel: int, gpu: Gpu, shared: int = 0) -> int:
         function = driver.function(kernel)
         if shared:
             driver.allow_shared(function, shared)
+            driver.prefer_shared(function)
         return function
 
 

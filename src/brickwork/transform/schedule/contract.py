@@ -106,6 +106,11 @@ class Nest:
         (own, *others) = (node for node in self.band if node.index in names)
         return [] if others or not build.is_constant(own.start, 0) else [*factor.laid_out(own.index)]
 
+    def is_copied(self, side: int) -> bool:
+        """Whether a factor is copied in chunks, as it is laid out in memory."""
+        element = self.contraction.factors[side].element
+        return element in self.laid_out(side) and element.tensor.type.dtype is self.contraction.dtype
+
     def chunks(self) -> Iterator[Expression]:
         """Yield what must hold so that rows begin at chunks: of what factors read along memory, and of results."""
         chunk = build.integer(CHUNK_BYTES // self.contraction.dtype.size)
@@ -282,7 +287,7 @@ def contraction_versions(
         nests = [nest for node in heads if (nest := planner.contracted(node)) is not None]
         if not nests or any(map(_is_unknown(block), nests)):
             return
-        if form.low and not any(nest.laid_out(side) for nest in nests for side in (0, 1)):
+        if form.low and not all(nest.is_copied(side) for nest in nests for side in (0, 1)):
             continue
         if schedule not in before:
             conditions = [part for nest in nests for part in _worth(nest, form, target)]
@@ -330,7 +335,7 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
         yield from nest.chunks()
     if form.low:
         yield build.apply("le", rows, build.integer(form.height))
-    else:
+    if not form.low or nest.contraction.dtype is FLOAT32:
         yield build.apply("ge", rows, build.integer(LEAST_SIDE))
     yield build.apply("ge", columns, build.integer(LEAST_SIDE))
     yield build.apply("ge", build.mul(rows, columns), build.integer(LEAST_AREA))
