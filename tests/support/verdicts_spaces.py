@@ -286,3 +286,18 @@ def odd_even_sort_by_halves(x: Tensor) -> None:
                 a = x[j]
                 x[j] = x[j + 1]
                 x[j + 1] = a
+
+
+@verdict("pppp", x=2, out=4)
+def padded_windows_in_rows(x: Tensor, out: Tensor, k: int, pad: int) -> None:
+    h = x.shape[0] + 2 * pad - k + 1
+    w = x.shape[1] + 2 * pad - k + 1
+    assert out.shape[2] == h * w
+    for p in range(k):
+        for q in range(k):
+            for i in range(h):
+                for j in range(w):
+                    y = i + p - pad
+                    z = j + q - pad
+                    if 0 <= y < x.shape[0] and 0 <= z < x.shape[1]:
+                        out[p, q, i * w + j, 0] = x[y, z]

@@ -62,6 +62,8 @@ from brickwork.ir.nodes import (
 from brickwork.ir.walk import assigned_symbols, children, statements, walk
 from brickwork.legality import legality
 
+SUMS_BITS = 56
+"""Bits of products of sizes and scalars, where their factors are sums of some (`h + 2 * pad - k + 1`)."""
 MOST_TRIALS = 2
 """Trial runs of a `while` that may be inside of one another."""
 
@@ -82,6 +84,11 @@ def model_kernel(kernel: Kernel) -> tuple[Model, dict[Atom, Interval]]:
         limited = _walked(kernel, limits)
         if len(limited.values.wrapped) < len(walker.values.wrapped):
             assumed, walker = limits, limited
+    if walker.values.wrapped and (scalars := _small(walker.values, ScalarAtom, walker.values.widening(), SUMS_BITS)):
+        limits = {**_small(walker.values, SizeAtom, walker.values.factors, SUMS_BITS), **scalars}
+        limited = _walked(kernel, limits)
+        if len(limited.values.wrapped) < len(walker.values.wrapped):
+            assumed, walker = limits, limited
     return walker.model(), assumed
 
 
@@ -91,9 +98,11 @@ def _walked(kernel: Kernel, assumed: Mapping[Atom, Interval]) -> _Walker:
     return walker
 
 
-def _small(values: Values, kind: type[SizeAtom | ScalarAtom], factors: Iterable[Atom]) -> dict[Atom, Interval]:
-    """Return narrow intervals for the factors of this kind, so narrow that no product of them wraps."""
-    limit = 2 ** (60 // values.degree)
+def _small(
+    values: Values, kind: type[SizeAtom | ScalarAtom], factors: Iterable[Atom], bits: int = 60
+) -> dict[Atom, Interval]:
+    """Return narrow intervals for the factors of this kind, so narrow that no product of them has more bits."""
+    limit = 2 ** (bits // values.degree)
     low = 0 if kind is SizeAtom else -limit
     return {atom: Interval(low, limit) for atom in sorted(factors, key=order_of) if isinstance(atom, kind)}
 

@@ -67,7 +67,7 @@ def text_of(function: Callable[..., object], *types: TensorType) -> str:
 
 def test_neighbouring_threads_go_along_what_a_row_does_not() -> None:
     said = text_of(bags, PLACES, PLACES, MATRIX)
-    assert "for 4 neighbouring iterations" in said  # the places are wider, but a thread reads one of them for all
+    assert "for 2 neighbouring iterations" in said
     assert "block" not in said
 
 

@@ -408,7 +408,7 @@ class GridPlanner(Planner):
         draws = any(isinstance(node, Random) for node in walk(loop.body))
         if (not self.wide and not draws) or not self.takes_lanes(loop, last or loop, across):
             return 1
-        elements = [item.tensor.type for item in self.inside(loop) if varies_with(item, loop.index)]
+        elements = [item.tensor.type for item in self.inside(loop)]
         widest = max((kind.dtype.size for kind in elements if kind.rank), default=4)
         width = min(self.target.access_bytes // widest, MOST_LANES)
         if draws:
