@@ -86,6 +86,19 @@ def test_factors_that_16_bits_do_not_have_are_taken_in_parts(function, dtypes, c
     assert wgmma_of(ptx) == (0, count)
 
 
+@pytest.mark.parametrize(
+    ("function", "dtypes"),
+    [(contractions.transposed, (torch.bfloat16, torch.int8)), (contractions.product, (torch.float32, torch.float32))],
+)
+def test_groups_read_for_a_stage_while_the_one_before_is_computed(function, dtypes):
+    """What a stage is computed from is read after the one before was put into shared memory."""
+    given = [torch.zeros(64, 64, dtype=dtype) for dtype in dtypes]
+    ptx = ptx_of([program_for_gpu(function, *given)], cuda_target((9, 0)))
+    (first, *_) = (text for text in ptx.split(".entry") if "wgmma.mma_async" in text)
+    loop = first.rsplit("wgmma.mma_async", 1)[1].split("wgmma.wait_group")[0]
+    assert loop.rindex("ld.global") > loop.rindex("st.shared")
+
+
 def test_integers_of_few_bits_become_floats_by_additions():
     given = torch.zeros(64, 64, dtype=torch.bfloat16), torch.zeros(64, 64, dtype=torch.int8)
     tiles = ptx_of([program_for_gpu(contractions.product, *given)], cuda_target((9, 0))).split(".entry")

@@ -13,7 +13,15 @@ from brickwork.ir.dtypes import FLOAT32, DType
 from brickwork.ir.nodes import Apply, Block, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
-from brickwork.target.matrix import CHUNK_BYTES, GROUP_ROWS, GROUP_SHARED_BYTES, PADDING, ROW_BYTES
+from brickwork.target.matrix import (
+    CHUNK_BYTES,
+    GROUP_ROWS,
+    GROUP_SHARED_BYTES,
+    PADDING,
+    REGISTERS,
+    ROW_BYTES,
+    THREAD_REGISTERS,
+)
 
 TILE_BYTES = 8 * ROW_BYTES
 """Where a tile that groups read may begin: rows look alike after eight."""
@@ -203,6 +211,12 @@ class Tile:
         many = self.right.size > GROUP_ROWS if self.left.meets else self.lags
         light = self.groups and not (many or self.contraction.promotes)
         return 2 if light and 2 * self.shared_bytes <= GROUP_SHARED_BYTES else 1
+
+    @property
+    def spare_registers(self) -> int:
+        """Registers of a thread for what waits beside the sums, and those of a stage: a quarter of the others."""
+        sums = self.left.size * self.right.size // self.threads * (1 + self.contraction.promotes)
+        return (min(REGISTERS // self.threads, THREAD_REGISTERS) - sums) // 4
 
     @property
     def pitch(self) -> int:

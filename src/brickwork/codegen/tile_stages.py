@@ -57,14 +57,31 @@ class _Stages:
         state.module.declare(_COMMIT, "void", ())
         state.writer.effect(f"call void @{_COMMIT}()")
 
+    def fetch(self, number: str) -> None:
+        """Read early what a stage is computed from, if there is one of this number."""
+        early = self._early()
+        if early:
+            with self.state.writer.when(self.state.writer.emit(f"icmp slt i32 {number}, {self.total}")):
+                terms, first = _terms(self.state, self.tile, self.spans, number)
+                for each in early:
+                    each.fetch(terms, first)
+
     def end(self, number: str, slot: str) -> None:
         """Put what was computed of a stage into shared memory, if there is one of this number."""
         writer = self.state.writer
         if all(isinstance(each, Copier) for each in self.stagers):
             return
         with writer.when(writer.emit(f"icmp slt i32 {number}, {self.total}")):
+            early = self._early()
+            if early:
+                terms, first = _terms(self.state, self.tile, self.spans, number)
+                for each in early:
+                    each.resume(terms, first)
             for each in self.stagers:
                 each.end(slot)
+
+    def _early(self) -> list[Computer]:
+        return [each for each in self.stagers if isinstance(each, Computer) and each.reads.early is not None]
 
     def multiply(self, warp: Warp, number: str, slot: str, free: str) -> None:
         """Multiply a stage while a later one is staged."""
@@ -77,12 +94,17 @@ class _Stages:
         elif self.tile.groups:
             sums = multiply_together(self.state, self.tile, warp, slot)
             self.begin(later, free)
-            self.end(later, free)
+            self._go_on(later, free)
             keep_products(self.state, self.tile, warp, sums)
         else:
             self.begin(later, free)
             warp.multiply(slot)
             self.end(later, free)
+
+    def _go_on(self, number: str, slot: str) -> None:
+        """End a stage, and read early for the one after it."""
+        self.end(number, slot)
+        self.fetch(self.state.writer.emit(f"add i32 {number}, 1"))
 
     def _multiply_in_turns(self, warp: Warp, later: str, slot: str, free: str) -> None:
         """Let half of the groups multiply while the others stage: who gives registers to products waits for these."""
@@ -91,10 +113,10 @@ class _Stages:
         second = writer.emit(f"xor i1 {first}, true")
         self.begin(later, free)
         with writer.when(second):
-            self.end(later, free)
+            self._go_on(later, free)
         sums = multiply_together(self.state, self.tile, warp, slot)
         with writer.when(first):
-            self.end(later, free)
+            self._go_on(later, free)
         keep_products(self.state, self.tile, warp, sums)
 
 
@@ -121,8 +143,10 @@ def _run(stages: _Stages, warp: Warp) -> None:
         place = writer.emit(f"trunc i64 {turn} to i32")
         slot = writer.emit(f"mul i32 {place}, {tile.stage_bytes}")
         number = writer.emit(f"add i32 {stages.first}, {place}")
+        stages.fetch(number)
         stages.begin(number, slot)
         stages.end(number, slot)
+    stages.fetch(writer.emit(f"add i32 {stages.first}, {tile.ahead}"))
     counter, here, there = (writer.alloca("i32") for _ in range(3))
     for place, start in ((counter, stages.first), (here, 0), (there, tile.ahead * tile.stage_bytes)):
         writer.store("i32", str(start), place)

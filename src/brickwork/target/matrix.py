@@ -14,6 +14,8 @@ CHUNK_BYTES = 16
 """Bytes that a thread copies at once, the most that it can."""
 GROUP_SHARED_BYTES = 227 << 10
 """Bytes of shared memory of a multiprocessor that has instructions for groups of warps."""
+REGISTERS, THREAD_REGISTERS = 65536, 255
+"""Registers of a multiprocessor, and those that a thread has at most."""
 GROUP_ROWS = 64
 """Rows of a tile that a group of four warps multiplies (`wgmma`)."""
 GROUP_TERMS = 16
