@@ -71,8 +71,8 @@ class MatrixType:
 
     def make_field(self, shape: Any = None, **more: Any) -> Any:
         """Make a field of them."""
-        options = placing(more)
-        return finished(Field(self._dtype, self.shape, more.pop("name", ""), **more), shape, options)
+        offset = placing(more)
+        return finished(Field(self._dtype, self.shape, more.pop("name", ""), **more), shape, offset)
 
     field = make_field
 
@@ -206,9 +206,9 @@ class StructType:
 
     def make_field(self, shape: Any = None, **more: Any) -> Any:
         """Make a field of them."""
-        options, name = placing(more), more.pop("name", "")
+        offset, name = placing(more), more.pop("name", "")
         fields = {each: _member_field(kind, f"{name}.{each}", more) for each, kind in self.members.items()}
-        return finished(StructField(fields, self.methods, name), shape, options)
+        return finished(StructField(fields, self.methods, name), shape, offset)
 
     field = make_field
 
