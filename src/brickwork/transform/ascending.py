@@ -32,8 +32,9 @@ from brickwork.ir.nodes import (
     If,
     Kernel,
     Launch,
-    Node,
+    Load,
     Program,
+    Read,
     Size,
     Statement,
     Symbol,
@@ -75,7 +76,7 @@ def with_ascending_rows(program: Program, target: Target) -> tuple[Program, froz
 
 def _ascending(kernel: Kernel, target: Target) -> tuple[Ascending, ...]:
     """Return what to test for a kernel; nothing where no loop would be independent then that is not."""
-    if kernel.may_alias or not any(map(_may_be_row, statements(kernel.body))):
+    if kernel.may_alias or not _may_have_rows(kernel.body):
         return ()
     before = _analysed(kernel, target)
     blocked = [loop for loop in before.model.loops if not before.loops[loop.node.index].independent]
@@ -97,13 +98,15 @@ def _analysed(kernel: Kernel, target: Target) -> Analysis:
     return find_updates(kernel, analyse(kernel), claimed=not target.grid)
 
 
-def _may_be_row(statement: Node) -> bool:
-    """Whether a statement is a loop that stores, and whose bounds have been computed before."""
-    return isinstance(statement, For) and bool(effects(statement.body).stores) and not _is_plain(statement)
-
-
-def _is_plain(loop: For) -> bool:
-    return not effects((loop.start, loop.stop)).reads
+def _may_have_rows(block: Block) -> bool:
+    """Whether a loop stores that begins and ends by variables which are elements."""
+    nodes = [*statements(block)]
+    read = {node.symbol for node in nodes if isinstance(node, Assign) and isinstance(node.value, Load)}
+    return any(
+        isinstance(end := node.start, Read) and isinstance(node.stop, Read) and {end.symbol, node.stop.symbol} <= read
+        for node in nodes
+        if isinstance(node, For) and effects(node.body).stores
+    )
 
 
 def _is_about(access: Access, row: Loop, blocked: Sequence[Loop]) -> bool:
