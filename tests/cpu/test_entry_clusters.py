@@ -79,3 +79,10 @@ def test_few_rows_that_are_no_chunks_have_no_low_tiles():
     tile = grid_of(found[0].kernel).tile
     assert tile is not None
     assert tile.left.size == 64
+
+
+def test_long_sums_of_rows_that_begin_anywhere_are_for_blocks_too():
+    for length in (4096, 4097):
+        found, _ = launched(contractions.transposed, tensors((1, length), (3, length)), (9, 0))
+        assert [each.grid for each in found] == [(3, 1, 1)]
+        assert [each.block for each in found] == [(512, 1, 1)]

@@ -227,7 +227,10 @@ CASES = [
         [(of(12, 64), of(64, 16)), (of(4096, 512), of(512, 4096)), (of(8, 4096), of(4096, 7)), (of(9, 7), of(7, 3))],
         lambda a, b: (a.shape[0], b.shape[1]),
     ),
-    Case(products_of_rows, [(of(2, 5, 24), of(2, 36, 24)), (of(1, 6, 4096), of(1, 64, 4096))]),
+    Case(
+        products_of_rows,
+        [(of(2, 5, 24), of(2, 36, 24)), (of(1, 6, 4096), of(1, 64, 4096)), (of(1, 6, 4097), of(1, 64, 4097))],
+    ),
     Case(normalised, [(of(40),), (of(1 << 20),)], lambda x: x.shape),
     Case(histogram, [(ids(40), of(64)), (ids(1 << 20), of(64)), (ids(1 << 20), of(1 << 16))]),
     Case(embedding, [(of(40, 8), ids(7)), (of(4000, 512), ids(70000))], lambda t, i: (i.shape[0], t.shape[1])),

@@ -1,5 +1,7 @@
 """Lists that grow: compiled code, the interpreter and Python agree, and a full list is an error."""
 
+import math
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -180,6 +182,102 @@ def endless(n: int) -> torch.Tensor:
     return out
 
 
+def edits(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The edit distance, row by row."""
+    before = list(range(len(b) + 1))
+    for i in range(1, len(a) + 1):
+        row = [i]
+        for j in range(1, len(b) + 1):
+            cost = 0 if a[i - 1] == b[j - 1] else 1
+            row.append(min(before[j] + 1, row[j - 1] + 1, before[j - 1] + cost))
+        before = row
+    out = torch.zeros(1)
+    out[0] = before[-1]
+    return out
+
+
+def nearest(points: torch.Tensor, queries: torch.Tensor, k: int) -> torch.Tensor:
+    out = torch.zeros(len(queries), 2 * k, dtype=torch.int64)
+    for q in range(len(queries)):
+        found = []
+        for i in range(len(points)):
+            found.append(((points[i] - queries[q]) ** 2, i))
+        found.sort()
+        order = sorted(range(len(points)), key=lambda i: -abs(points[i] - queries[q]))
+        for j in range(k):
+            out[q, j] = found[j][1]
+            out[q, k + j] = order[j]
+    return out
+
+
+def shortest(w: torch.Tensor) -> torch.Tensor:
+    """Dijkstra's algorithm."""
+    n = w.shape[0]
+    out = torch.full((n,), math.inf)
+    out[0] = 0.0
+    todo = list(range(n))
+    while todo:
+        u = min(todo, key=lambda v: out[v])
+        todo.remove(u)
+        for v in range(n):
+            if out[u] + w[u, v] < out[v]:
+                out[v] = out[u] + w[u, v]
+    return out
+
+
+def steps(grid: torch.Tensor) -> torch.Tensor:
+    h, w = grid.shape
+    out = torch.full((h, w), -1)
+    queue = deque()
+    queue.append((0, 0))
+    out[0, 0] = 0
+    while queue:
+        i, j = queue.popleft()
+        for a, b in [(i + 1, j), (i - 1, j), (i, j + 1), (i, j - 1)]:
+            if 0 <= a < h and 0 <= b < w and grid[a, b] and out[a, b] < 0:
+                out[a, b] = out[i, j] + 1
+                queue.append((a, b))
+    return out
+
+
+def value_of(text: torch.Tensor) -> torch.Tensor:
+    """The value of a sum of products, as characters."""
+    out = torch.zeros(1, dtype=torch.int64)
+    stack = []
+    number, operator = 0, ord("+")
+    for i in range(len(text) + 1):
+        c = text[i] if i < len(text) else 0
+        if ord("0") <= c <= ord("9"):
+            number = number * 10 + c - ord("0")
+            continue
+        if operator == ord("+"):
+            stack.append(number)
+        elif operator == ord("-"):
+            stack.append(-number)
+        elif operator == ord("*"):
+            stack.append(stack.pop() * number)
+        else:
+            raise ValueError(f"unknown operator {operator}")
+        operator, number = c, 0
+    out[0] = sum(stack)
+    return out
+
+
+def orders(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(14)
+    items = [v for v in x]
+    out[0] = items.index(x[4])
+    items.remove(x[3])
+    items.sort(reverse=True)
+    for k in range(len(items)):
+        out[k + 1] = items[k]
+    pairs = sorted([(v % 2, i) for i, v in enumerate(x)], reverse=True)
+    out[11] = pairs[0][1] * 10 + sorted(x)[0]
+    out[12] = max(range(len(x)), key=lambda i: x[i])
+    out[13] = sum(w * v for w, v in enumerate(sorted(x[i] for i in range(3))))
+    return out
+
+
 def outcome(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return call(*arguments)
@@ -209,6 +307,12 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (methods, (torch.randn(6),)),
     (triangle, (4, 4)),
     (endless, (50,)),
+    (edits, (torch.randint(0, 3, (8,)), torch.randint(0, 3, (9,)))),
+    (nearest, (torch.randn(12), torch.randn(4), 3)),
+    (shortest, (torch.rand(6, 6),)),
+    (steps, ((torch.rand(7, 7) > 0.3).int(),)),
+    (value_of, (torch.tensor([ord(c) for c in "12+34*2-7"]),)),
+    (orders, (torch.randint(0, 5, (9,)),)),
 ]
 
 

@@ -58,17 +58,6 @@ def test_float32_is_three_products_whose_left_factor_is_split_in_registers():
     assert wgmma_of(ptx) == (0, 4)
 
 
-@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (12, 0)])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_windows_assemble(capability, dtype, tmp_path):
-    target = cuda_target(capability)
-    given = torch.zeros(4, 64, 30, 30, dtype=dtype), torch.zeros(64, 64, 3, 3, dtype=dtype)
-    ptx = ptx_of([program_for_gpu(contractions.convolution, *given)], target)
-    found = assemble(ptx, target, tmp_path)
-    assert {name: each for name, each in found.items() if each.spilled > SPILLED} == {}
-    assert ("wgmma" in ptx) is (capability == (9, 0))
-
-
 @pytest.mark.parametrize("capability", CAPABILITIES)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_factors_in_which_rows_and_terms_meet_assemble(capability, dtype, tmp_path):
@@ -95,6 +84,19 @@ def test_factors_that_16_bits_do_not_have_are_taken_in_parts(function, dtypes, c
     given = [torch.zeros(*size, dtype=dtype) for size, dtype in zip(sizes, dtypes, strict=True)]
     ptx = ptx_of([program_for_gpu(function, *given)], cuda_target((9, 0)))
     assert wgmma_of(ptx) == (0, count)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtypes"),
+    [(contractions.transposed, (torch.bfloat16, torch.int8)), (contractions.product, (torch.float32, torch.float32))],
+)
+def test_groups_read_for_a_stage_while_the_one_before_is_computed(function, dtypes):
+    """What a stage is computed from is read after the one before was put into shared memory."""
+    given = [torch.zeros(64, 64, dtype=dtype) for dtype in dtypes]
+    ptx = ptx_of([program_for_gpu(function, *given)], cuda_target((9, 0)))
+    (first, *_) = (text for text in ptx.split(".entry") if "wgmma.mma_async" in text)
+    loop = first.rsplit("wgmma.mma_async", 1)[1].split("wgmma.wait_group")[0]
+    assert loop.rindex("ld.global") > loop.rindex("st.shared")
 
 
 def test_integers_of_few_bits_become_floats_by_additions():

@@ -150,6 +150,7 @@ def main() -> int:
     parser.add_argument("path", type=Path, help="a checkout of Taichi's repository")
     parser.add_argument("-k", dest="pattern", default="", help="only functions whose `file::name` this is found in")
     parser.add_argument("--every", type=int, default=1, help="only each so-manieth function")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first of them")
     parser.add_argument("--limit", type=int, default=60, help="seconds that a function may take")
     parser.add_argument("--json", type=Path, help="a file for the outcomes")
     parser.add_argument("-v", action="store_true", help="print each failure")
@@ -162,7 +163,7 @@ def main() -> int:
     stand_in.load_compiler()
     sys.path.remove(str(here))
     sys.path.insert(0, str(chosen.path.resolve()))
-    names = functions(chosen.path.resolve(), chosen.pattern)[:: chosen.every]
+    names = functions(chosen.path.resolve(), chosen.pattern)[chosen.first :: chosen.every]
     outcomes = []
     for path, name in names:
         outcomes.append(run_apart(path, name, chosen.limit))

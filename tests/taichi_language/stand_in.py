@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 import sys
 import time
@@ -48,6 +49,12 @@ def install() -> None:
         to_taichi_type=lambda kind: fields.scalar_type(kind),
         to_pytorch_type=lambda kind: getattr(torch, fields.scalar_type(kind).element.name),
     )
+    lang.enums = _module(
+        "taichi.lang.enums",
+        AutodiffMode=enum.Enum("AutodiffMode", "NONE VALIDATION FORWARD REVERSE"),
+        SNodeGradType=enum.Enum("SNodeGradType", "PRIMAL ADJOINT DUAL ADJOINT_CHECKBIT"),
+    )
+    lang.ast = _module("taichi.lang.ast")
     lang.exception = _module("taichi.lang.exception", **vars(errors))
     lang.matrix = _module("taichi.lang.matrix", **vars(matrix))
     lang.struct = _module("taichi.lang.struct", **vars(compound))
@@ -55,6 +62,8 @@ def install() -> None:
     core = types.SimpleNamespace(
         is_extension_supported=lambda arch, extension: extension in {"data64", "adstack", "assertion", "extfunc"},
         arch_from_name=lambda name: getattr(ti, name),
+        TaichiRuntimeError=errors.TaichiRuntimeError,
+        TaichiTypeError=errors.TaichiTypeError,
     )
     library = _module("taichi._lib", core=core)
     library.utils = _module("taichi._lib.utils", get_os_name=lambda: "linux")
@@ -77,6 +86,7 @@ def load_compiler() -> None:
 
 def _module(name: str, **content: Any) -> Any:
     made = types.ModuleType(name)
+    made.__path__ = []  # a package, so that rooms in it can be imported
     vars(made).update({key: value for key, value in content.items() if not key.startswith("__")})
     sys.modules[name] = made
     return made

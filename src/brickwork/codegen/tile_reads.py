@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from brickwork.analysis.contractions import Along
 from brickwork.codegen import lanes
+from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, memory_type
@@ -47,6 +48,44 @@ class _Element:
         return any(isinstance(node, Load) for node in walk(self.rest))
 
 
+class Early:
+    """Elements in registers, from where a stage's are read to where its numbers are computed: as they are met."""
+
+    __slots__ = ("_next", "_slots", "reading")
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._slots: list[list[tuple[str, str]]] = []
+        self._next = 0
+        self.reading = False
+
+    def begin(self, *, reading: bool) -> None:
+        """Go to the first elements, to read them or to take what was read."""
+        self.reading, self._next = reading, 0
+
+    def keep(self, writer: FunctionWriter, words: Sequence[tuple[str, str]]) -> None:
+        """Put the next elements into registers."""
+        if self._next == len(self._slots):
+            self._slots.append([(kind, writer.alloca(kind)) for kind, _ in words])
+        for (kind, text), (_, slot) in zip(words, self._slots[self._next], strict=True):
+            writer.store(kind, text, slot)
+
+    def take(self, writer: FunctionWriter) -> list[tuple[str, str]]:
+        """Return the next elements."""
+        self._next += 1
+        return [(kind, writer.load(kind, slot)) for kind, slot in self._slots[self._next - 1]]
+
+
+def _lane_by_lane(state: State, each: _Element, words: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return elements as they were read lane by lane, or one for all lanes."""
+    (kind, text), wanted = words[0], memory_type(each.load.tensor.type.dtype)
+    if kind == wanted:
+        return tuple(text for _, text in words)
+    whole = f"<{state.width} x {wanted}>"
+    text = state.writer.emit(f"bitcast {kind} {text} to {whole}")
+    return tuple(state.writer.emit(f"extractelement {whole} {text}, i32 {lane}") for lane in range(state.width))
+
+
 @dataclass(frozen=True, slots=True)
 class Reads:
     """What the chunks of a thread are computed from.
@@ -59,6 +98,8 @@ class Reads:
     around: tuple[State, ...]
     there: tuple[str, ...]
     elements: tuple[_Element, ...]
+    early: Early | None = None
+    """Where elements wait that are read for a stage before its numbers are computed."""
 
     def chunks(self, terms: State, first: str) -> list[str]:
         """Return the numbers of this thread's chunks at the terms from `first` on, as they wait."""
@@ -69,27 +110,22 @@ class Reads:
         zeros = False
         for number in range(places.count):
             place = 0 if lanes_are_rows else number
+            inner = self._state(terms, place)
             if lanes_are_rows:
                 term = writer.emit(f"add i64 {first}, {places.across(number)}")
+                inner.values[places.tile.depth.index] = Uniform(term, INT64)
                 here = writer.emit(f"icmp slt i64 {term}, {places.end}")
                 bits = writer.emit(f"select i1 {here}, i32 {self.there[place]}, i32 0")
-                deep: Value = Uniform(term, INT64)
             else:
-                held = first_bits(terms, along, places.end, places.tile.chunk, places.stride)
+                inner.values[places.tile.depth.index] = Strided(along, places.stride)
+                held = _first_bits(terms, along, places.end, places.tile.chunk, places.stride)
                 bits = writer.emit(f"and i32 {self.there[place]}, {held}")
-                deep = Strided(along, places.stride)
-            text, bits, zeros = self.numbers(terms, deep, place, bits)
-            found.append((text, bits))
-        return [text for text, _ in found] if zeros else self.kept(terms, found)
-
-    def numbers(self, terms: State, deep: Value, place: int, bits: str) -> tuple[str, str, bool]:
-        """Return a chunk at the terms `deep` as it waits, which of it counts, and whether the rest is zeros."""
-        inner, value = self._state(terms, place), self.places.side.factor.value
-        inner.values[self.places.tile.depth.index] = deep
-        bits = self._held(inner, place, bits)
-        inner = self._with(inner, (value,), place, bits)
-        waiting = self.places.waiting(lanes.vector(inner, emit_expression(inner, value)))
-        return waiting, bits, self._is_zero_where_not_there(inner)
+            bits = self._held(inner, place, bits)
+            inner = self._with(inner, (places.side.factor.value,), place, bits)
+            text = lanes.vector(inner, emit_expression(inner, places.side.factor.value))
+            found.append((places.waiting(text), bits))
+            zeros = self._is_zero_where_not_there(inner)
+        return [text for text, _ in found] if zeros else self._kept(terms, found)
 
     def _is_zero_where_not_there(self, state: State) -> bool:
         """Whether each number is read under a predicate of its own, which gives zero where it does not hold."""
@@ -97,7 +133,7 @@ class Reads:
         alone = {each.load for each in self.elements if not each.adjacent}
         return isinstance(factor, Load) and factor in alone and len(state.read[factor]) == state.width
 
-    def kept(self, state: State, found: list[tuple[str, str]]) -> list[str]:
+    def _kept(self, state: State, found: list[tuple[str, str]]) -> list[str]:
         """Return chunks with zeros where a bit is not set: mostly all are, which is asked once for all chunks."""
         writer, places = state.writer, self.places
         width, kind, whole = places.tile.chunk, places.waiting_kind, found[0][1]
@@ -138,20 +174,28 @@ class Reads:
     # ------------------------------------------------------------ elements
 
     def _items(self, state: State, each: _Element, place: int, bits: str) -> tuple[str, ...]:
-        """Return the elements of a chunk, lane by lane, or one for all lanes."""
-        writer = state.writer
+        """Return the elements of a chunk, lane by lane, or one for all lanes; maybe those that were read before."""
+        if self.early is None:
+            return _lane_by_lane(state, each, self._words_of(state, each, place, bits))
+        if self.early.reading:
+            self.early.keep(state.writer, self._words_of(state, each, place, bits))
+        return _lane_by_lane(state, each, self.early.take(state.writer))
+
+    def _words_of(self, state: State, each: _Element, place: int, bits: str) -> list[tuple[str, str]]:
+        """Return the elements of a chunk as they are read, with their types: a vector of words, or each for itself."""
+        writer, kind = state.writer, memory_type(each.load.tensor.type.dtype)
         offset = self._looked_up(state, each, place, bits) if each.is_looked_up else self._offset(state, each, place)
         if isinstance(offset, Uniform):
-            return (self._read(state, each, offset.text, bits),)
+            return [(kind, self._read(state, each, offset.text, bits))]
         if each.adjacent and isinstance(offset, Strided):
-            return self._neighbours(state, each, offset.base, bits)
+            return [self._neighbours(state, each, offset.base, bits)]
         if isinstance(offset, Strided):
             texts = [writer.emit(f"add i64 {offset.base}, {offset.stride * lane}") for lane in range(state.width)]
         else:
-            vector, kind = lanes.vector(state, offset), f"<{state.width} x i64>"
-            texts = [writer.emit(f"extractelement {kind} {vector}, i32 {lane}") for lane in range(state.width)]
+            vector, indices = lanes.vector(state, offset), f"<{state.width} x i64>"
+            texts = [writer.emit(f"extractelement {indices} {vector}, i32 {lane}") for lane in range(state.width)]
         here = (writer.emit(f"and i32 {bits}, {1 << lane}") for lane in range(state.width))
-        return tuple(self._read(state, each, text, bit) for text, bit in zip(texts, here, strict=True))
+        return [(kind, self._read(state, each, text, bit)) for text, bit in zip(texts, here, strict=True)]
 
     def _offset(self, state: State, each: _Element, place: int) -> Value:
         """Return how far the elements of a chunk are from the first of their tensor."""
@@ -192,19 +236,16 @@ class Reads:
             found = writer.emit(f"trunc {kind} {found} to {bare}")
         return found if wanted == bare else writer.emit(f"bitcast {bare} {found} to {wanted}")
 
-    def _neighbours(self, state: State, each: _Element, offset: str, bits: str) -> tuple[str, ...]:
-        """Return neighbours in memory, which are read at once; zeros if no bit is set."""
-        dtype, writer = each.load.tensor.type.dtype, state.writer
-        address, wanted = offset_address(state, each.load.tensor, offset), memory_type(dtype)
-        count = state.width * dtype.size // _WORD
+    def _neighbours(self, state: State, each: _Element, offset: str, bits: str) -> tuple[str, str]:
+        """Return neighbours in memory as a vector of words, read at once, with its type; zeros if no bit is set."""
+        writer, count = state.writer, state.width * each.load.tensor.type.dtype.size // _WORD
+        address = offset_address(state, each.load.tensor, offset)
         vector = "poison"
         for begin in range(0, count, _MOST_WORDS):
             words = self._words(state, address, min(count, _MOST_WORDS), _WORD * begin, bits)
             for number, word in enumerate(words):
                 vector = writer.emit(f"insertelement <{count} x i32> {vector}, i32 {word}, i32 {begin + number}")
-        kind = f"<{state.width} x {wanted}>"
-        text = writer.emit(f"bitcast <{count} x i32> {vector} to {kind}")
-        return tuple(writer.emit(f"extractelement {kind} {text}, i32 {lane}") for lane in range(state.width))
+        return f"<{count} x i32>", vector
 
     def _words(self, state: State, address: str, count: int, begin: int, bits: str) -> list[str]:
         """Return words in memory from some byte on."""
@@ -239,7 +280,7 @@ def reads_of(places: Places) -> Reads:
     if side.along is Along.SIDE:
         along = state.writer.emit(f"add i64 {places.start}, {places.first_along}")
         around = (_around(places, Strided(along, 1)),)
-        there = (first_bits(state, along, places.stop, places.tile.chunk),)
+        there = (_first_bits(state, along, places.stop, places.tile.chunk),)
     else:
         rows = [state.writer.emit(f"add i64 {places.start}, {places.across(n)}") for n in range(places.count)]
         around = tuple(_around(places, Uniform(row, INT64)) for row in rows)
@@ -251,29 +292,28 @@ def reads_of(places: Places) -> Reads:
     )
     inner = {part for each in found for index in each.indices for part in walk(index) if isinstance(part, Load)}
     elements = (_element(places, each, around) for each in found if each not in inner)
-    return Reads(places, around, there, tuple(elements))
+    read = tuple(elements)
+    return Reads(places, around, there, read, Early() if _may_be_early(places, read) else None)
 
 
-def cell_reads(places: Places, cell: State) -> Reads:
-    """Write what is found once for a cell of a window, whose places `cell` knows."""
-    around = (_lanes(places, cell),)
-    loads = dict.fromkeys(node for node in walk(places.side.factor.value) if isinstance(node, Load))
-    return Reads(places, around, (), tuple(_element(places, each, around) for each in loads))
+def _may_be_early(places: Places, elements: Sequence[_Element]) -> bool:
+    """Whether there are registers for what a stage's numbers are computed from while the one before is multiplied.
+
+    What is read alone and is no word would be waited for, to be put into one. Masks read elements, too.
+    """
+    if not places.tile.groups or places.side.factor.masks:
+        return False
+    sizes = [each.load.tensor.type.dtype.size for each in elements]
+    apart = (size for each, size in zip(elements, sizes, strict=True) if not each.adjacent)
+    if any(size != _WORD for size in apart) or any(each.is_looked_up for each in elements):
+        return False
+    return places.count * places.tile.chunk * sum(sizes) // _WORD <= places.tile.spare_registers
 
 
 def _around(places: Places, row: Value) -> State:
     """Return the state of a chunk's lanes with the rows (or columns), and what is computed from them."""
-    inner = _lanes(places, places.state.inner())
-    inner.values[places.side.index] = row
-    for item in places.needed((places.side.factor.value, *places.side.factor.masks)):
-        inner.values[item.symbol] = emit_expression(inner, item.value)
-    return inner
-
-
-def _lanes(places: Places, state: State) -> State:
-    """Return a state for the lanes of a chunk."""
-    return replace(
-        state,
+    inner = replace(
+        places.state.inner(),
         width=places.tile.chunk,
         mask=None,
         tail=None,
@@ -281,6 +321,10 @@ def _lanes(places: Places, state: State) -> State:
         varying=frozenset(),
         frame=None,
     )
+    inner.values[places.side.index] = row
+    for item in places.needed((places.side.factor.value, *places.side.factor.masks)):
+        inner.values[item.symbol] = emit_expression(inner, item.value)
+    return inner
 
 
 def _element(places: Places, load: Load, around: Sequence[State]) -> _Element:
@@ -337,7 +381,7 @@ def _is_steady(index: Expression, depth: Symbol, chunk: int) -> bool:
             return depth not in read_symbols(index)
 
 
-def first_bits(state: State, begin: str, end: str, width: int, stride: int = 1) -> str:
+def _first_bits(state: State, begin: str, end: str, width: int, stride: int = 1) -> str:
     """Return a bit for each of the places from `begin` (i64) on, `stride` apart, that are before `end`, as i32."""
     writer = state.writer
     left = writer.emit(f"call i64 @llvm.smax.i64(i64 {writer.emit(f'sub i64 {end}, {begin}')}, i64 0)")

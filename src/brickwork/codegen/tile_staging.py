@@ -122,15 +122,31 @@ class Computer:
     reads: Reads
     chunks: tuple[str, ...]
 
+    def fetch(self, terms: State, first: str) -> None:
+        """Write what reads elements early, for the terms from `first` (i64) on; `terms` has other indices."""
+        if self.reads.early is not None:
+            self.reads.early.begin(reading=True)
+            self.reads.chunks(terms, first)
+
     def begin(self, _slot: Word, terms: State, first: str) -> None:
-        """Write what computes the terms from `first` (i64) on; `terms` has the indices of outer sums."""
-        for place, text in zip(self.chunks, self.reads.chunks(terms, first), strict=True):
-            self.places.state.writer.store(self.places.waiting_kind, text, place)
+        """Write what computes these terms, if nothing is read early."""
+        if self.reads.early is None:
+            self._compute(terms, first)
+
+    def resume(self, terms: State, first: str) -> None:
+        """Write what computes these terms of what was read early."""
+        if self.reads.early is not None:
+            self.reads.early.begin(reading=False)
+            self._compute(terms, first)
 
     def end(self, slot: Word) -> None:
         """Write what puts the chunks into shared memory."""
         for number, place in enumerate(self.chunks):
             self.places.put(slot, number, self.places.state.writer.load(self.places.waiting_kind, place))
+
+    def _compute(self, terms: State, first: str) -> None:
+        for place, text in zip(self.chunks, self.reads.chunks(terms, first), strict=True):
+            self.places.state.writer.store(self.places.waiting_kind, text, place)
 
 
 def stager(state: State, tile: Tile, side: Side, thread: str, end: str) -> Copier | Computer | Meeter:

@@ -73,10 +73,15 @@ def _builtin(state: State, name: str, arguments: Sequence[Operand], loc: Locatio
     if name == "range":
         advice = "for a list of numbers write `[i for i in range(n)]`; for a test, `low <= i < high`"
         raise error("BW004", "`range` stands only in the head of a `for`", loc, advice)
-    if name not in {"min", "max", "abs", "int", "float", "bool", "round", "pow", "divmod"}:
+    if name not in {"min", "max", "abs", "int", "float", "bool", "round", "pow", "divmod", "ord"}:
         raise error("BW004", f"`{name}` cannot be compiled", loc, SUPPORTED)
     if name == "float" and len(arguments) == 1 and isinstance(arguments[0], Opaque) and arguments[0].text:
         return _read_float(arguments[0].text, loc)
+    if name == "ord":
+        text = arguments[0].text if len(arguments) == 1 and isinstance(arguments[0], Opaque) else ""
+        if len(text) != 1:
+            raise error("BW004", "`ord` takes a text of one character", loc, 'write `ord("a")`')
+        return Value(integer(ord(text), loc), weak=True)
     values = [scalar(state, item, loc) for item in arguments]
     match name:
         case "min" | "max":

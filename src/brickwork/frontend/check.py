@@ -192,7 +192,7 @@ def _is_list(method: ast.Attribute, lists: frozenset[str], given: frozenset[str]
     """Return whether a method is one of a list: of one that is made here, or of a parameter."""
     if isinstance(method.value, ast.Name) and method.value.id in given and method.attr in _METHODS:
         return True
-    if isinstance(method.value, ast.Name) and method.attr in GROWING - {"remove", "sort"}:
+    if isinstance(method.value, ast.Name) and method.attr in {*GROWING, "index"}:
         return False
     return method.attr != "copy" and root(method.value) in lists
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import dataclasses
 import math
 import sys
@@ -72,6 +73,8 @@ def intrinsic(value: object) -> str | None:
         return f"brickwork.{name}"
     if value is dataclasses.replace:
         return "dataclasses.replace"
+    if value is collections.deque:
+        return "collections.deque"
     torch, home = sys.modules.get("torch"), str(module)
     if home.startswith("torch._ops.") and home != "torch._ops.aten":
         return None  # an operator of somebody's: `torch.ops.mine.sin` may be anything

@@ -52,6 +52,7 @@ from brickwork.frontend.typing import (
     Value,
     View,
     is_none,
+    numbers_of,
     parts_of,
     with_parts,
 )
@@ -137,7 +138,11 @@ def condition(state: State, frame: Frame, node: ast.expr) -> Expression:
 
 def _name(state: State, frame: Frame, node: ast.Name, loc: Location) -> Operand:
     if node.id in frame.local:
-        return state.lookup(frame, node.id, loc)
+        found = state.lookup(frame, node.id, loc)
+        is_there = isinstance(found, Maybe) and any(
+            each.expression in state.present for each in numbers_of(found.there)
+        )
+        return found.inner if isinstance(found, Maybe) and is_there else found
     found = frame.source.captured.get(node.id, MISSING)
     if found is MISSING:
         raise error("BW005", f"`{node.id}` is not defined", loc, "define it before the operator")
@@ -518,6 +523,8 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
 
 def _call_grown(state: State, frame: Frame, owner: Grown, name: str, node: ast.Call) -> Operand | None:
     """Return the call of a method of a list that grows."""
+    if name in {"sort", "remove", "index"}:
+        return state.search_list(state, frame, owner, name, node)
     if name != "extend" or len(node.args) != 1:
         return call_grown(state, owner, name, operands(state, frame, node.args), node, frame.loc(node))
     state.extend(state, frame, owner, node.args[0])

@@ -6,25 +6,44 @@ import ast
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.expressions import condition, operand, operands, value
-from brickwork.frontend.grown_lists import append, copy_items, new_list
-from brickwork.frontend.iterables import iterable
-from brickwork.frontend.list_forms import copied, grown_names, is_bounded, is_filtered
+from brickwork.frontend.grown_lists import append, copy_items, new_list, pop
+from brickwork.frontend.grown_sorting import place_among, sort
+from brickwork.frontend.iterables import Iterable, iterable
+from brickwork.frontend.list_forms import (
+    copied,
+    grown_names,
+    is_bounded,
+    is_deque,
+    is_filtered,
+    is_made_to_grow,
+    is_sorted,
+)
 from brickwork.frontend.loops import AssignTarget, Loop, lower_loop
 from brickwork.frontend.lowering_state import Frame, Key, State
 from brickwork.frontend.rules import error, unsupported
-from brickwork.frontend.typing import Grown, Items
-from brickwork.ir.build import cast
-from brickwork.ir.dtypes import INT64
+from brickwork.frontend.typing import Grown, Items, Operand, Value
+from brickwork.ir.build import cast, constant
+from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import If, Statement
 
 
 def grows(state: State, frame: Frame, node: ast.expr, name: str, key: Key) -> bool:
     """Return whether a list that is made here grows, under the name that it gets or another one."""
-    if key in state.growth or is_filtered(node) or is_bounded(node, frame.source.captured, frame.local):
+    captured, local = frame.source.captured, frame.local
+    if key in state.growth or is_filtered(node) or is_made_to_grow(node, captured, local):
         return True
     if frame.growing is None:
         frame.growing = grown_names(frame.source.node)
     return name in frame.growing
+
+
+def listed(
+    state: State, frame: Frame, node: ast.ListComp, name: str, key: Key, assign: AssignTarget, over: Iterable
+) -> Grown:
+    """Return the list of a comprehension over what is evaluated already."""
+    made = new_list(state, name, key, frame.loc(node))
+    _comprehension(state, frame, node, made, assign, 0, over)
+    return made
 
 
 def make_grown(state: State, frame: Frame, node: ast.expr, name: str, key: Key, assign: AssignTarget) -> Grown:
@@ -35,6 +54,20 @@ def make_grown(state: State, frame: Frame, node: ast.expr, name: str, key: Key, 
             raise error("BW004", "`bounded` takes the number of items", loc, "write `bw.bounded(64)`")
         most = cast(value(state, frame, node.args[0]).expression, INT64, loc)
         return new_list(state, name, key, loc, most)
+    if isinstance(node, ast.Call) and is_sorted(node, frame.source.captured, frame.local):
+        if len(node.args) != 1:
+            raise error("BW004", "`sorted` takes one list", loc, "write `sorted(x)`")
+        made = new_list(state, name, key, loc)
+        extend(state, frame, made, node.args[0], assign)
+        sort_in_place(state, frame, made, node)
+        return made
+    if isinstance(node, ast.Call) and is_deque(node, frame.source.captured, frame.local):
+        made = new_list(state, name, key, loc)
+        if len(node.args) > 1 or node.keywords:
+            raise error("BW004", "`deque` takes what it begins with", loc, "write `deque([v])`")
+        for item in node.args:
+            extend(state, frame, made, item, assign)
+        return made
     if isinstance(node, ast.List):
         items = operands(state, frame, node.elts)
         made = new_list(state, name, key, loc)
@@ -61,9 +94,15 @@ def make_grown(state: State, frame: Frame, node: ast.expr, name: str, key: Key, 
 
 
 def _comprehension(
-    state: State, frame: Frame, node: ast.ListComp, made: Grown, assign: AssignTarget, level: int
+    state: State,
+    frame: Frame,
+    node: ast.ListComp,
+    made: Grown,
+    assign: AssignTarget,
+    level: int,
+    over: Iterable | None = None,
 ) -> None:
-    """Add the items of a comprehension."""
+    """Add the items of a comprehension; `over` is what its outermost loop runs over, where that is evaluated."""
     if level == len(node.generators):
         append(state, made, operand(state, frame, node.elt), frame.loc(node))
         return
@@ -74,7 +113,8 @@ def _comprehension(
     def inside() -> None:
         _filtered(state, frame, node, made, assign, level, loc, [*clause.ifs])
 
-    loop = Loop(clause.target, (iterable(state, frame, clause.iter),), loc, frame.is_regular(clause.iter))
+    over = over or iterable(state, frame, clause.iter)
+    loop = Loop(clause.target, (over,), loc, frame.is_regular(clause.iter))
     lower_loop(state, frame, loop, inside, assign)
     frame.bindings, frame.local = bindings, local
 
@@ -114,3 +154,28 @@ def extend(state: State, frame: Frame, found: Grown, node: ast.expr, assign: Ass
     read = ast.copy_location(ast.Name("item", ast.Load()), node)
     clause = ast.comprehension(name, node, [], 0)
     _comprehension(state, frame, ast.copy_location(ast.ListComp(read, [clause]), node), found, assign, 0)
+
+
+def sort_in_place(state: State, frame: Frame, found: Grown, node: ast.Call) -> None:
+    """Sort a list, as `sorted` and its method `sort` do."""
+    loc = frame.loc(node)
+    backward = [condition(state, frame, item.value) for item in node.keywords if item.arg == "reverse"]
+    if len(backward) < len(node.keywords):
+        advice = "write `sorted(h, key=lambda v: ...)`, with a function of one item"
+        raise error("BW004", "sorting does not take these arguments here", loc, advice)
+    sort(state, frame, found, node, backward[0] if backward else constant(False, BOOL, loc))
+
+
+def search_list(state: State, frame: Frame, found: Grown, name: str, node: ast.Call) -> Operand | None:
+    """Return the call of a method of a list that compares its items."""
+    loc = frame.loc(node)
+    if name == "sort" and not node.args:
+        sort_in_place(state, frame, found, node)
+        return None
+    if name == "sort" or len(node.args) != 1 or node.keywords:
+        raise error("BW004", f"`{found.name}.{name}` does not take these arguments", loc, "pass them as Python's does")
+    place = place_among(state, frame, found, operand(state, frame, node.args[0]), node)
+    if name == "index":
+        return Value(place, weak=True)
+    pop(state, found, Value(place, weak=True), loc)
+    return None

@@ -163,7 +163,7 @@ def place_of(state: State, found: Grown, at: Operand, loc: Location) -> Expressi
     inside = apply("lt", position, count, loc=loc)
     if not natural:
         least = apply("ge", position, apply("neg", count, loc=loc), loc=loc)
-        inside = apply("logical_and", inside, least, loc=loc)
+        inside = apply("logical_and", least, inside, loc=loc)
     message = f"index {{0}} is out of range for list '{found.name}' of length {{1}}"
     state.check(inside, FailureKind.INDEX, message, (position, count), loc)
     if natural:
@@ -242,17 +242,18 @@ def pop(state: State, found: Grown, at: Operand | None, loc: Location) -> Operan
     last = state.pin(sub(length(state, found, loc), integer(1, loc), loc), "last")
     state.nonnegative.add(last)
     place = last if at is None else place_of(state, found, at, loc)
-    item = _pinned(state, item_at(state, found, place, loc))
+    item = pinned(state, item_at(state, found, place, loc))
     if at is not None:
         _close(state, found, place, last, loc)
     _set_length(state, found, last, loc)
     return item
 
 
-def _pinned(state: State, found: Operand) -> Operand:
+def pinned(state: State, found: Operand) -> Operand:
+    """Return an item with its numbers as they are now."""
     if isinstance(found, Value):
         return Value(state.pin(found.expression, "item"), found.weak)
-    return with_parts(found, lambda part: _pinned(state, part), keep_sites=False)
+    return with_parts(found, lambda part: pinned(state, part), keep_sites=False)
 
 
 def _close(state: State, found: Grown, place: Expression, last: Expression, loc: Location) -> None:
@@ -320,15 +321,15 @@ def reverse(state: State, found: Grown, loc: Location) -> None:
     def body(turn: Expression) -> None:
         other = sub(sub(count, integer(1, loc), loc), turn, loc)
         state.nonnegative.add(other)
-        first, last = (_pinned(state, item_at(state, found, place, loc)) for place in (turn, other))
+        first, last = (pinned(state, item_at(state, found, place, loc)) for place in (turn, other))
         store_at(state, found, turn, last, loc)
         store_at(state, found, other, first, loc)
 
     emit_loop(state, apply("floordiv", count, integer(2, loc), loc=loc), body, loc)
 
 
-CALLS = {"append": 1, "insert": 2, "clear": 0, "reverse": 0}
-"""The methods that give nothing, and how many arguments they take."""
+CALLS = {"append": 1, "appendleft": 1, "insert": 2, "clear": 0, "reverse": 0, "popleft": 0}
+"""How many arguments methods take."""
 
 
 def call_grown(
@@ -340,6 +341,10 @@ def call_grown(
     match name:
         case "append":
             append(state, found, arguments[0], loc)
+        case "appendleft":
+            insert(state, found, Value(integer(0, loc), weak=True), arguments[0], loc)
+        case "popleft":
+            return pop(state, found, Value(integer(0, loc), weak=True), loc)
         case "insert":
             insert(state, found, arguments[0], arguments[1], loc)
         case "clear":

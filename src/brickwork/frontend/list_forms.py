@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.syntax import all_nodes
 
-GROWING = frozenset({"append", "pop", "extend", "insert", "clear", "remove", "reverse", "sort"})
+GROWING = frozenset("append appendleft clear extend insert pop popleft remove reverse sort".split())
 """The methods of lists that change them as a whole."""
 
 
@@ -46,13 +46,23 @@ def is_sorted(node: ast.expr, captured: Mapping[str, object], local: frozenset[s
     return isinstance(node, ast.Call) and intrinsic(resolve(node.func, captured, local)) == "builtins.sorted"
 
 
+def is_deque(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> bool:
+    """Return whether an expression is `deque(...)`."""
+    return isinstance(node, ast.Call) and intrinsic(resolve(node.func, captured, local)) == "collections.deque"
+
+
+def is_made_to_grow(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> bool:
+    """Return whether an expression is a call that gives a list of a length of its own."""
+    return any(is_made(node, captured, local) for is_made in (is_bounded, is_sorted, is_deque))
+
+
 def is_list(node: ast.expr, captured: Mapping[str, object], local: frozenset[str]) -> bool:
     """Return whether an expression makes a new list."""
     if isinstance(node, ast.List | ast.ListComp) or repeated(node) is not None:
         return True
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return is_list(node.left, captured, local) or is_list(node.right, captured, local)
-    if wrapped(node, captured, local) is not None or is_bounded(node, captured, local):
+    if wrapped(node, captured, local) is not None or is_made_to_grow(node, captured, local):
         return True
     return copied(node, captured, local) is not None
 
@@ -103,7 +113,7 @@ def list_names(
     for target, source in _assignments(function):
         if is_list(source, captured, local):
             made.add(target)
-            if _has_run_time_length(source) or is_bounded(source, captured, local):
+            if _has_run_time_length(source) or is_made_to_grow(source, captured, local):
                 sized.add(target)
             inner = copied(source, captured, local)
             if isinstance(inner, ast.Name):

@@ -16,7 +16,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.evaluation_order import kept
 from brickwork.frontend.expressions import operand, operands, value
-from brickwork.frontend.grown_forms import grows, make_grown
+from brickwork.frontend.grown_forms import grows, listed, make_grown
 from brickwork.frontend.indexing import load, scalar, size_of
 from brickwork.frontend.iterables import Iterable, Listed, is_listed, item, iterable, trips
 from brickwork.frontend.list_forms import copied, is_list, repeated, wrapped
@@ -53,6 +53,13 @@ def make_list(state: State, frame: Frame, node: ast.expr, name: str, assign: Ass
         found = found or _plain(parts, inner or node, key)
         if found is not None:
             return found
+    holder = inner or node
+    if isinstance(holder, ast.ListComp):
+        with state.in_kernel():
+            over = parts.iterable(holder.generators[0].iter)
+            count = trips(over, loc)
+            if isinstance(holder.elt, ast.Tuple) or not (isinstance(count, Constant) or state.is_host(count)):
+                return listed(state, frame, holder, name, key, assign, over)
     with state.in_kernel():
         maker = _Maker(state, frame, parts, key, name, loc, assign, state.block, len(state.block))
         maker.fill(inner or node, (), ())

@@ -21,6 +21,8 @@ def is_iterable(node: ast.expr, captured: Mapping[str, object], local: frozenset
     """Return whether a loop may run over an expression, as far as its form tells."""
     if isinstance(node, ast.Call):
         name = head_name(node, captured, local)
+        if name == "builtins.sorted":
+            return True
         parts = node.args[:1] if name == "builtins.enumerate" else node.args
         return name in LOOPS or (name in PARTS and all(is_iterable(item, captured, local) for item in parts))
     return isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Tuple | ast.List | ast.IfExp | ast.BinOp)

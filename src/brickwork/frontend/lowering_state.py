@@ -217,6 +217,7 @@ class State:
     reduce: Callable[[State, Frame, ast.Call, str], Operand]
     make_list: Callable[[State, Frame, ast.expr, str], Operand]
     extend: Callable[[State, Frame, Grown, ast.expr], None]
+    search_list: Callable[[State, Frame, Grown, str, ast.Call], Operand | None]
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     arrays: set[Key] = field(default_factory=set[Key])
     """Lists that are arrays though their items are few."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from brickwork.frontend.comprehensions import Substituted
 from brickwork.records import dataclass
 
 
@@ -71,23 +72,12 @@ def _written(case: ast.match_case, found: _Case, otherwise: list[ast.stmt]) -> l
         body.append(ast.copy_location(ast.Assign([target], value), case.pattern))
     tests = [item for item in (found.test, case.guard) if item is not None]
     if found.names and case.guard is not None:
-        tests[-1] = _Substituted(dict(found.names)).visit(case.guard)
+        tests[-1] = Substituted(dict(found.names)).visit(case.guard)
     body += case.body
     if not tests:
         return body
     test = tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(ast.And(), tests), case.pattern)
     return [ast.copy_location(ast.If(test, body, otherwise), case.pattern)]
-
-
-class _Substituted(ast.NodeTransformer):
-    """Puts what is matched in place of the names that a pattern binds."""
-
-    def __init__(self, names: dict[str, ast.expr]) -> None:
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Return what the name is bound to."""
-        return self._names.get(node.id, node)
 
 
 def _case(pattern: ast.pattern, subject: ast.expr) -> _Case:

@@ -21,6 +21,7 @@ from brickwork.frontend.typing import (
     count_of,
     form_of,
     is_none,
+    numbers_of,
     with_numbers,
 )
 from brickwork.ir.build import constant, read
@@ -53,6 +54,9 @@ def demand(state: State, key: Key, found: Operand) -> None:
     form = form_inside(found)
     if form is not None and key not in state.maybe:
         state.maybe[key] = form
+        inner = found.inner if isinstance(found, Maybe) else found
+        for number, item in enumerate(numbers_of(inner), 1):
+            state.widen((key[0], f"{key[1]}[{number}]"), item.type, key[1], item.expression.loc)
         raise ListDemanded
 
 

@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import binary
 from brickwork.frontend.calls import extremum
-from brickwork.frontend.expressions import condition, value
+from brickwork.frontend.comparisons import link
+from brickwork.frontend.evaluation_order import settle
+from brickwork.frontend.expressions import condition, operand, value
 from brickwork.frontend.iterables import Iterable, item, trips
 from brickwork.frontend.loops import AssignTarget, Head, Loop, bind_target, enter, head_of, leave, lower_loop, new_flag
 from brickwork.frontend.lowering_state import Frame, Key, LoopLevel, State
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error
-from brickwork.frontend.typing import Operand, Value
+from brickwork.frontend.typing import Operand, Value, numbers_of, with_numbers
 from brickwork.ir.build import apply, cast, constant, integer, logical_not, read
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Expression, FailureKind, For, If, Statement, Symbol
@@ -52,6 +54,8 @@ def reduce(state: State, frame: Frame, call: ast.Call, name: str, assign: Assign
             found = _accumulated(state, frame, reduction)
         case "any" | "all":
             found = _decided(state, frame, reduction)
+        case _ if isinstance(generator.elt, ast.Tuple):
+            found = _extreme_items(state, frame, reduction)
         case _:
             found = _extreme(state, frame, reduction)
     frame.bindings, frame.local = bindings, local
@@ -172,6 +176,42 @@ def _extreme(state: State, frame: Frame, reduction: _Reduction) -> Value:
     else:
         _by_a_flag(state, frame, reduction, head, default)
     return _result(state, key, loc)
+
+
+def _extreme_items(state: State, frame: Frame, reduction: _Reduction) -> Operand:
+    """Return the first of the least, or greatest, tuples."""
+    _options(state, frame, reduction, [], 1)
+    loc, found = reduction.loc, new_flag(state, reduction.loc)
+    operator = ast.Lt() if reduction.name == "min" else ast.Gt()
+    position, forms, kept = len(state.block), list[Operand](), list[Value]()
+
+    def key(number: int) -> Key:
+        return reduction.key[0], f"{reduction.name}[{number}]"
+
+    def body() -> None:
+        one = settle(state, operand(state, frame, reduction.generator.elt), loc)
+        forms.append(one)
+        values = [*numbers_of(one)]
+        for number, one_value in enumerate(values):
+            state.widen(key(number), one_value.type, reduction.name, loc)
+        before = with_numbers(one, iter([_now(state, key(number), loc) for number in range(len(values))]))
+        better = link(state, frame, reduction.call, operator, (one, before)).expression
+        test = apply("logical_or", logical_not(read(found, loc)), better, loc=loc)
+        block: list[Statement] = []
+        with state.into(block):
+            for number, one_value in enumerate(values):
+                state.assign(key(number), one_value, loc)
+            state.emit(Assign(symbol=found, value=constant(True, BOOL, loc), loc=loc))
+        state.emit(If(condition=test, then=tuple(block), loc=loc))
+
+    _nest(state, frame, reduction, body)
+    for number, _ in enumerate(numbers_of(forms[-1])):
+        symbol = state.variable(key(number))
+        zero = Assign(symbol=symbol, value=cast(integer(0, loc), symbol.dtype, loc), loc=loc)
+        state.block.insert(position, zero)
+        kept.append(_result(state, key(number), loc))
+    _empty(state, read(found, loc), reduction.name, loc)
+    return with_numbers(forms[-1], iter(kept), keep_sites=False)
 
 
 def _empty(state: State, filled: Expression, name: str, loc: Location) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 import types
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
@@ -300,6 +300,14 @@ class Execution:
                 return found
             if name == "builtins.sum" and not is_tensor(arguments[0]):
                 return self._sum(*arguments, **named)
+        if name in {"builtins.min", "builtins.max"} and len(arguments) == 1 and not is_tensor(arguments[0]):
+            arguments = ([*arguments[0]],)
+            if arguments[0] and isinstance(arguments[0][0], tuple):
+                return self._extreme_items("lt" if name == "builtins.min" else "gt", arguments[0])
+        if name == "builtins.sorted":
+            return self._in_order(self.loop(True, self.items(arguments[0])), **named)
+        if isinstance(owner, list) and (called := getattr(function, "__name__", "")) in {"sort", "remove", "index"}:
+            return self._search_list(cast("list[Any]", owner), called, arguments, named)
         formula = METHODS.get(getattr(function, "__name__", "")) if is_scalar(owner) else None
         if formula is not None:
             return self._helpers[formula](self, owner)
@@ -341,6 +349,36 @@ class Execution:
         ruled = numbers.known("math.prod" if name == "prod" else f"builtins.{name}")
         found = ruled(iter(reduction.row)) if ruled is not None else None
         return found if reduction.name != "mean" else numbers.binary("truediv", found, len(reduction.row))
+
+    def _search_list(self, items: list[Any], name: str, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Return the call of a method that compares the items."""
+        if name == "sort":
+            items[:] = self._in_order(items, **named)
+            return None
+        places = (place for place, item in enumerate(items) if self.truth(self.compare("eq", item, arguments[0])))
+        place = next(places, None)
+        if place is None:
+            raise ValueError("what is looked for is not in list")
+        if name == "remove":
+            items.pop(place)
+        return place if name == "index" else None
+
+    def _extreme_items(self, name: str, items: Sequence[Any]) -> Any:
+        found = items[0]
+        for item in items[1:]:
+            found = item if self.compare(name, item, found) else found
+        return found
+
+    def _in_order(self, items: Iterable[Any], *, reverse: Any = False) -> list[Any]:
+        """Return items sorted by insertion."""
+        found = [*items]
+        for start in range(1, len(found)):
+            item, place = found[start], start
+            while place and self.compare("lt", *((found[place - 1], item) if reverse else (item, found[place - 1]))):
+                found[place] = found[place - 1]
+                place -= 1
+            found[place] = item
+        return found
 
     def _sum(self, items: Any, start: Any = 0) -> Any:
         for item in items:

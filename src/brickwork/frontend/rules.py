@@ -62,7 +62,7 @@ class WrongRankError(CompileError, TypeError):
 
 BUILTINS = frozenset(
     "range len min max abs int float bool round pow divmod tuple list sum any all enumerate zip reversed isinstance "
-    "iter".split()
+    "iter sorted ord".split()
 )
 """The builtin functions that may be called on elements."""
 REDUCTIONS = {
@@ -85,7 +85,6 @@ INSTEAD = {
     " function before it is decorated",
     "builtins.str": "write an f-string as the message of the `assert`",
     "builtins.type": "leave it out: annotations say the types; `x.dtype` and `x.ndim` can be asked for",
-    "builtins.sorted": "write the loops of a sort",
     "builtins.map": "write a `for` loop, or `[f(v) for v in x]`",
     "builtins.filter": "write a `for` loop with an `if`",
     "builtins.set": "mark in a tensor of bool what is in the set",

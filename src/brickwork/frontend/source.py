@@ -11,11 +11,12 @@ import functools
 import inspect
 import linecache
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import cast
 
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.comprehensions import Unshadowed
 from brickwork.frontend.environment import MISSING, Missing, constant_items, intrinsic, is_tensor, resolve
 from brickwork.frontend.match_statements import Matches
 from brickwork.frontend.rules import error
@@ -302,87 +303,6 @@ def _without_bound(node: ast.FunctionDef, bound: Mapping[str, object]) -> None:
     arguments.kwonlyargs, arguments.kw_defaults = [name for name, _ in kept], [item for _, item in kept]
     arguments.posonlyargs = [item for item in arguments.posonlyargs if item.arg not in bound]
     arguments.args = [item for item in arguments.args if item.arg not in bound]
-
-
-class Unshadowed(ast.NodeTransformer):
-    """Gives the names of comprehensions, which are scopes of their own, names that nothing else in the function has."""
-
-    def __init__(self, node: ast.FunctionDef) -> None:
-        """Take the names that the function uses outside of comprehensions."""
-        self._taken = {item.arg for item in all_nodes(node) if isinstance(item, ast.arg)} | set(_outer_names(node))
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
-        """Rename what the comprehension binds, if it is used elsewhere."""
-        return self._renamed(node)
-
-    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
-        """Rename what the comprehension binds, if it is used elsewhere."""
-        return self._renamed(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Write `tuple(f(i) for i in ...)` and `list(...)` of a generator as those of a list."""
-        self.generic_visit(node)
-        match node:
-            case ast.Call(func=ast.Name(id="tuple" | "list"), args=[ast.GeneratorExp() as made], keywords=[]):
-                node.args = [ast.copy_location(ast.ListComp(elt=made.elt, generators=made.generators), made)]
-            case ast.Call(func=ast.Name(id="list"), args=[ast.Call(func=ast.Name(id="range"))], keywords=[]):
-                node.args = [self._listed(node.args[0])]
-            case _:
-                pass
-        return node
-
-    def visit_For(self, node: ast.For) -> ast.stmt:
-        """Leave `list(range(n))` in the head of a loop as it is."""
-        head, node.iter = node.iter, ast.Constant(None)
-        self.generic_visit(node)
-        node.iter = head.args[0] if isinstance(head, ast.Call) and _is_listed_range(head) else self.visit(head)
-        return node
-
-    def _listed(self, node: ast.expr) -> ast.expr:
-        """Return `[i for i in range(n)]`."""
-        name, number = "item", 1
-        while name in self._taken:
-            number += 1
-            name = f"item_{number}"
-        self._taken.add(name)
-        target, read = (ast.copy_location(ast.Name(name, context), node) for context in (ast.Store(), ast.Load()))
-        return ast.copy_location(ast.ListComp(read, [ast.comprehension(target, node, [], 0)]), node)
-
-    def _renamed(self, node: ast.GeneratorExp | ast.ListComp) -> ast.expr:
-        bound = {item.id for part in node.generators for item in all_nodes(part.target) if isinstance(item, ast.Name)}
-        first = node.generators[0].iter
-        inside = [item for item in all_nodes(node) if isinstance(item, ast.Name)]
-        outside = {id(item) for item in all_nodes(first)}
-        for name in sorted(bound):
-            fresh, number = name, 1
-            while fresh in self._taken:
-                number += 1
-                fresh = f"{name}_{number}"
-            self._taken.add(fresh)
-            for item in inside:
-                if item.id == name and id(item) not in outside:
-                    item.id = fresh
-        self.generic_visit(node)
-        return node
-
-
-def _is_listed_range(node: ast.Call) -> bool:
-    match node:
-        case ast.Call(func=ast.Name(id="list"), args=[ast.Call(func=ast.Name(id="range"))], keywords=[]):
-            return True
-        case _:
-            return False
-
-
-def _outer_names(node: ast.AST) -> Iterator[str]:
-    """Yield the names outside of comprehensions; the first thing that one runs over is outside."""
-    if isinstance(node, ast.GeneratorExp | ast.ListComp):
-        yield from _outer_names(node.generators[0].iter)
-        return
-    if isinstance(node, ast.Name):
-        yield node.id
-    for child in ast.iter_child_nodes(node):
-        yield from _outer_names(child)
 
 
 class Frozen(ast.NodeTransformer):

@@ -3,8 +3,8 @@
 Kernels are read as Taichi reads them, and run as operators of PyTorch on its tensors. See docs/guide/taichi.md.
 """
 
+from brickwork.taichi import ad, algorithms, types
 from brickwork.taichi import mathematics as math
-from brickwork.taichi import types
 from brickwork.taichi.annotations import ref, template
 from brickwork.taichi.compound import Struct, dataclass
 from brickwork.taichi.errors import (
@@ -21,6 +21,7 @@ from brickwork.taichi.errors import (
 from brickwork.taichi.fields import Field, StructField, field
 from brickwork.taichi.functions import func, pyfunc, real_func
 from brickwork.taichi.kernels import data_oriented, kernel
+from brickwork.taichi.linear import eig, polar_decompose, solve, svd, sym_eig
 from brickwork.taichi.loops import (
     assume_in_range,
     block_local,
@@ -132,6 +133,8 @@ __all__ = [
     "VectorNdarray",
     "abs",
     "acos",
+    "ad",
+    "algorithms",
     "amdgpu",
     "arm64",
     "asin",
@@ -159,6 +162,7 @@ __all__ = [
     "dataclass",
     "dx11",
     "dx12",
+    "eig",
     "exp",
     "extension",
     "f16",
@@ -189,6 +193,7 @@ __all__ = [
     "no_activate",
     "one",
     "opengl",
+    "polar_decompose",
     "pow",
     "pyfunc",
     "randn",
@@ -204,11 +209,14 @@ __all__ = [
     "select",
     "set_logging_level",
     "sin",
+    "solve",
     "sqrt",
     "static",
     "static_assert",
     "static_print",
     "stop_grad",
+    "svd",
+    "sym_eig",
     "sync",
     "tan",
     "tanh",

@@ -10,6 +10,9 @@ from brickwork.ir import build
 from brickwork.taichi import arithmetic, state
 from brickwork.taichi.values import Scalar, Variable, kept
 
+DEEPEST = 64
+"""Operators in one expression of a long sum: passes over the IR recurse."""
+
 
 def settled(value: Any) -> Any:
     """Return a scalar that is used several times so that it is computed once."""
@@ -22,8 +25,10 @@ def settled(value: Any) -> Any:
 def folded(name: str, entries: Sequence[Any]) -> Any:
     """Return an operator applied between all entries, from the left."""
     result = entries[0]
-    for entry in entries[1:]:
+    for number, entry in enumerate(entries[1:], 1):
         result = arithmetic.binary(name, result, entry)
+        if number % DEEPEST == 0:
+            result = settled(result)
     return result
 
 

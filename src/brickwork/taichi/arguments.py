@@ -42,9 +42,23 @@ class Array:
     kind: ScalarType
     ndim: int
     element_shape: tuple[int, ...]
-    grad: torch.Tensor | None
     owner: Any
     """What was passed."""
+
+    @property
+    def has_grad(self) -> bool:
+        """Whether there are gradients, or would be."""
+        if isinstance(self.owner, Cells):
+            return getattr(self.owner, "grad", None) is not None
+        return self.data.requires_grad and self.data.is_leaf
+
+    def grad(self) -> torch.Tensor:
+        """Return the gradients; those of a tensor are made now if there are none yet."""
+        if isinstance(self.owner, Cells):
+            return cast("Any", self.owner).grad.storage
+        if self.data.grad is None:
+            self.data.grad = torch.zeros_like(self.data)
+        return self.data.grad
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +91,7 @@ def pass_argument(place: int, name: str, value: Any, kind: Any) -> Passed:
         return Passed(_template_key(value), value)
     if isinstance(kind, NdarrayType):
         array = _array(name, value, kind)
-        key = (array.kind, array.ndim, array.element_shape, array.grad is not None, (array.owner is None))
+        key = (array.kind, array.ndim, array.element_shape, array.has_grad)
         return Passed(key, array)
     if isinstance(kind, MatrixType | StructType):
         return Passed(None, [_raw(each) for each in _flat(_host_value(name, value, kind), kind)])
@@ -141,8 +155,7 @@ def _flat(value: Any, kind: Any) -> list[tuple[Any, ScalarType]]:
 
 def _array(name: str, value: Any, kind: NdarrayType) -> Array:
     if isinstance(value, Cells):
-        grad = value.grad.storage if value.grad is not None else None
-        array = Array(value.storage, value.dtype, len(value.shape), value.element_shape, grad, value)
+        array = Array(value.storage, value.dtype, len(value.shape), value.element_shape, value)
         _matches(name, array, kind)
         return array
     owner = value
@@ -153,22 +166,26 @@ def _array(name: str, value: Any, kind: NdarrayType) -> Array:
         raise TaichiRuntimeTypeError(f"Argument {name}: elements of {data.dtype} are not supported")
     dims = kind.element_dim or 0
     if dims > data.dim():
-        raise ValueError(
-            f"Invalid argument into ti.types.ndarray() - required element_dim={dims}, but there are {data.dim()} axes"
-        )
+        raise _wrong_dims(name, kind, data.dim())
+    if kind.ndim is not None and kind.ndim != data.dim() - dims:
+        raise _wrong_dims(name, kind, data.dim())
     element_shape = tuple(data.shape[data.dim() - dims :])
-    array = Array(data, own, data.dim() - dims, element_shape, _grad(data, kind), owner)
+    if kind.dtype is not None and kind.dtype != own:
+        said = f"Invalid value for argument {name} - required array has dtype={kind.dtype}"
+        raise ValueError(f"{said}, array with dtype={own} is provided")
+    if kind.element_shape is not None and kind.element_shape != element_shape:
+        said = f"Invalid value for argument {name} - required element_shape={kind.element_shape}"
+        raise ValueError(f"{said}, array with element shape of {element_shape} is provided")
+    array = Array(data, own, data.dim() - dims, element_shape, owner)
     _matches(name, array, kind)
     return array
 
 
-def _grad(data: torch.Tensor, kind: NdarrayType) -> torch.Tensor | None:
-    """Return the gradients of a tensor, made where it takes some and has none yet."""
-    if not data.requires_grad or not data.is_leaf or kind.needs_grad is False:
-        return None
-    if data.grad is None:
-        data.grad = torch.zeros_like(data)
-    return data.grad
+def _wrong_dims(name: str, kind: NdarrayType, given: int) -> ValueError:
+    dims = f" element_dim={kind.element_dim}" if kind.element_dim else ""
+    ndim = f"ndim={kind.ndim}" if kind.ndim is not None else ""
+    said = f"Invalid value for argument {name} - required array has {ndim}{dims}"
+    return ValueError(f"{said}, array with {given} dimensions is provided")
 
 
 def _from_numpy(name: str, value: Any) -> torch.Tensor:
@@ -183,17 +200,28 @@ def _from_numpy(name: str, value: Any) -> torch.Tensor:
 
 
 def _matches(name: str, array: Array, kind: NdarrayType) -> None:
-    said = "Invalid argument into ti.types.ndarray() - required"
-    if kind.element_dim is not None and kind.element_dim != len(array.element_shape):
-        raise ValueError(f"{said} element_dim={kind.element_dim}, but {len(array.element_shape)} is provided")
-    if kind.element_shape is not None and kind.element_shape != array.element_shape:
-        raise ValueError(f"{said} element_shape={kind.element_shape}, but {array.element_shape} is provided")
+    said = f"Invalid value for argument {name} - required"
+    shape = kind.element_shape
+    if (shape is not None and shape != array.element_shape) or (
+        kind.element_dim is not None and kind.element_dim != len(array.element_shape)
+    ):
+        given = _element_text(array.element_shape, array.kind)
+        if kind.element_dim == 0:
+            raise TypeError(f"Expect element type {kind.dtype} for argument {name}, but get {given}")
+        raise ValueError(f"{said} element type: {_element_text(shape or (), kind.dtype)}, but {given} is provided")
     if kind.dtype is not None and kind.dtype != array.kind:
         raise TypeError(f"Expect element type {kind.dtype} for argument {name}, but get {array.kind}")
     if kind.ndim is not None and kind.ndim != array.ndim:
-        raise ValueError(f"{said} ndim={kind.ndim}, but {array.ndim}d Taichi ndarray is provided for {name}")
-    if kind.needs_grad and array.grad is None:
+        sizes = tuple(array.data.shape[: array.ndim])
+        raise ValueError(f"{said} ndim={kind.ndim}, but {array.ndim}d ndarray with shape {sizes} is provided")
+    if kind.needs_grad and not array.has_grad:
         raise ValueError(f"{said} needs_grad=True, but `{name}` has no gradients")
+
+
+def _element_text(shape: tuple[int, ...], kind: ScalarType | None) -> str:
+    if not shape:
+        return str(kind)
+    return f"{'Vector' if len(shape) == 1 else 'Matrix'}Type[{','.join(map(str, shape))}, {kind}]"
 
 
 # ---------------------------------------------------------------- in the kernel
@@ -239,10 +267,12 @@ def _parameter(builder: Builder, name: str, kind: ScalarType, symbols: list[Symb
 def _view(builder: Builder, place: int, name: str, kind: NdarrayType, array: Array) -> View:
     rank = array.ndim + len(array.element_shape)
     tensor = builder.tensor(name, array.kind.element, rank, array.owner, "data", place)
-    grad = None
-    if array.grad is not None:
-        of_grad = builder.tensor(f"{name}_grad", array.kind.element, rank, array.owner, "grad", place)
-        grad = View(of_grad, array.kind, array.ndim, array.element_shape)
+
+    def of_gradients() -> View:
+        made_ = builder.tensor(f"{name}_grad", array.kind.element, rank, array.owner, "grad", place)
+        return View(made_, array.kind, array.ndim, array.element_shape)
+
+    grad = of_gradients if array.has_grad else None
     return View(tensor, array.kind, array.ndim, array.element_shape, boundary=kind.boundary, grad=grad)
 
 

@@ -100,7 +100,7 @@ def lift(value: Any) -> Scalar:
     kind = type_of_number(value)
     plain = value.item() if hasattr(value, "item") else value
     if isinstance(plain, int) and not kind.is_real and not kind.holds(plain):
-        raise TaichiTypeError(f"Integer literal {plain} exceeded the range of specified dtype: {kind}")
+        raise TaichiTypeError(f"Integer literal {plain} exceeded the range of default_ip: {kind}")
     return literal(plain, kind)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import string
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from brickwork.taichi import access, loops, operations, printing, state
 from brickwork.taichi.annotations import NdarrayType, Ref, is_template
+from brickwork.taichi.arithmetic import is_number, literal
 from brickwork.taichi.compound import MatrixType, Struct, StructType, fitted
 from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError, unsupported
 from brickwork.taichi.expressions import Expressions, Formatted, Text, is_taichi
@@ -54,6 +56,14 @@ def _isinstance(value: Any, kinds: Any) -> bool:
     return isinstance(value, kinds)
 
 
+def _all_of(items: Any) -> Any:
+    return operations.fold_bits("bit_and", items_of(items))
+
+
+def _any_of(items: Any) -> Any:
+    return operations.fold_bits("bit_or", items_of(items))
+
+
 def _summed(items: Any, start: Any = 0) -> Any:
     result = start
     for each in items:
@@ -73,6 +83,8 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     float: _number("default_fp", float),
     bool: _truth,
     isinstance: _isinstance,
+    all: _all_of,
+    any: _any_of,
     sum: _summed,
 }
 """What functions of Python are in kernels."""
@@ -135,7 +147,7 @@ class Calls(Expressions):
         if isinstance(function, Func):
             return self.inlined(function.function, function.bound, args, named, real=function.real)
         if isinstance(function, ScalarType):
-            return operations.cast(args[0], function) if args else function(0)
+            return _literal(function, args, named)
         if isinstance(function, MatrixType | StructType):
             return function(*args, **named)
         if getattr(function, "is_taichi_kernel", False):
@@ -171,10 +183,7 @@ class Calls(Expressions):
         source = parse(function)
         signature = inspect.signature(function)
         own = () if bound is None else (bound,)
-        try:
-            given = signature.bind(*own, *args, **named)
-        except TypeError as error:
-            raise TaichiSyntaxError(f"`{function.__name__}`: {error}") from None
+        given = bound_arguments(signature, (*own, *args), named)
         given.apply_defaults()
         names: dict[str, Any] = {}
         for name, value in given.arguments.items():
@@ -195,6 +204,23 @@ class Calls(Expressions):
         raise NotImplementedError
 
 
+def bound_arguments(signature: inspect.Signature, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """Return the arguments of a call by parameter; say in Taichi's words what is wrong with them."""
+    try:
+        return signature.bind(*args, **named)
+    except TypeError as error:
+        said = str(error)
+    found = re.search(r"'(\w+)'", said)
+    name = found[1] if found else ""
+    if "missing" in said:
+        parameter = signature.parameters[name]
+        annotation = "" if parameter.annotation is inspect.Parameter.empty else f" : {parameter.annotation}"
+        raise TaichiSyntaxError(f"Parameter `{name}{annotation}` missing")
+    if "unexpected" in said:
+        raise TaichiSyntaxError(f"Unexpected argument '{name}'")
+    raise TaichiSyntaxError("Too many arguments" if "too many" in said else f"Multiple values for argument '{name}'")
+
+
 def _passed(name: str, value: Any, annotation: Any, *, steady: bool) -> Any:
     """Return what a parameter stands for: the value by reference where that is declared, else a copy."""
     if is_template(annotation) or isinstance(annotation, NdarrayType | Ref):
@@ -205,6 +231,26 @@ def _passed(name: str, value: Any, annotation: Any, *, steady: bool) -> Any:
     if is_taichi(value):
         return variable(name, value, steady=steady)
     return value
+
+
+def _literal(kind: ScalarType, args: list[Any], named: dict[str, Any]) -> Any:
+    """Return a number, or a value, in a type that is written around it."""
+    if len(args) != 1 or named:
+        raise TaichiSyntaxError("A primitive type can only decorate a single expression.")
+    value = args[0]
+    if isinstance(value, Scalar):
+        return operations.cast(value, kind)
+    if not is_number(value):
+        raise TaichiSyntaxError("A primitive type cannot decorate an expression with a compound type.")
+    if isinstance(value, int) and kind.is_real:
+        said = "Integer literals must be annotated with a integer type. For type casting, use `ti.cast`."
+        raise TaichiTypeError(said)
+    if isinstance(value, float) and not kind.is_real:
+        said = "Floating-point literals must be annotated with a floating-point type. For type casting, use `ti.cast`."
+        raise TaichiTypeError(said)
+    if isinstance(value, int) and not isinstance(value, bool) and not kind.holds(value):
+        raise TaichiTypeError(f"Integer literal {value} exceeded the range of specified dtype: {kind}")
+    return literal(value, kind)
 
 
 def _has_scalars(value: Any) -> bool:

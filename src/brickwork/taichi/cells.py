@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 
 from brickwork.taichi import state
-from brickwork.taichi.errors import TaichiRuntimeError
+from brickwork.taichi.errors import TaichiOutOfBoundsError, TaichiRuntimeError
 from brickwork.taichi.matrix import Matrix, made
 from brickwork.taichi.scalars import ScalarType
 from brickwork.taichi.sequences import items_of
@@ -35,8 +35,6 @@ class Cells:
 
     data: torch.Tensor | None
     shape: tuple[int, ...]
-    grad: Any = None
-    dual: Any = None
     offset: tuple[int, ...] = ()
     host_accessible = True
 
@@ -82,10 +80,18 @@ class Cells:
             key = ()
         given = items_of(key) if isinstance(key, tuple | list | Matrix) else [key]
         indices = [one for each in given for one in (each.entries if isinstance(each, Matrix) else [each])]
+        for each in indices:
+            if isinstance(each, slice | float):
+                said = f"Detected illegal element of type: {type(cast('object', each))}."
+                raise TypeError(f"{said} Please be aware that slicing a ti.field is not supported so far.")
         if len(indices) != self.ndim:
-            raise AssertionError(f"{self.ndim} indices are needed, not {len(indices)}")
+            said = "Slicing is not supported on ti.field"
+            raise AssertionError(f"{said}: {self.ndim} indices are needed, not {len(indices)}")
         offset = self.offset or (0,) * len(indices)
-        return tuple(int(index) - start for index, start in zip(indices, offset, strict=True))
+        place = tuple(int(index) - start for index, start in zip(indices, offset, strict=True))
+        if not all(0 <= index < size for index, size in zip(place, self.shape, strict=True)):
+            raise TaichiOutOfBoundsError(f"Out of bound access: indices {tuple(indices)} of {self.shape} cells")
+        return place
 
     def __getitem__(self, key: Any) -> Any:
         """Return a cell: a number, or a vector or matrix that writes through."""

@@ -71,8 +71,8 @@ class MatrixType:
 
     def make_field(self, shape: Any = None, **more: Any) -> Any:
         """Make a field of them."""
-        offset = placing(more)
-        return finished(Field(self._dtype, self.shape, more.pop("name", ""), **more), shape, offset)
+        options = placing(more)
+        return finished(Field(self._dtype, self.shape, more.pop("name", ""), **more), shape, options)
 
     field = make_field
 
@@ -206,9 +206,9 @@ class StructType:
 
     def make_field(self, shape: Any = None, **more: Any) -> Any:
         """Make a field of them."""
-        offset, name = placing(more), more.pop("name", "")
+        options, name = placing(more), more.pop("name", "")
         fields = {each: _member_field(kind, f"{name}.{each}", more) for each, kind in self.members.items()}
-        return finished(StructField(fields, self.methods, name), shape, offset)
+        return finished(StructField(fields, self.methods, name), shape, options)
 
     field = make_field
 

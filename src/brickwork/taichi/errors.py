@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+
 from brickwork.diagnostics.location import Location
 
 
@@ -47,7 +49,7 @@ class TaichiDivisionError(TaichiRuntimeError, ZeroDivisionError):
 
 def argument_error(place: int | str, needed: object, given: object) -> TaichiRuntimeTypeError:
     """Return the error for an argument of a wrong type."""
-    return TaichiRuntimeTypeError(f"Argument {place} (type={given}) cannot be converted into required type {needed}")
+    return TaichiRuntimeTypeError(f"Argument ({place},) (type={given}) cannot be converted into required type {needed}")
 
 
 def unsupported(what: str, instead: str = "") -> TaichiCompilationError:
@@ -55,10 +57,16 @@ def unsupported(what: str, instead: str = "") -> TaichiCompilationError:
     return TaichiCompilationError(f"{what} is not supported by brickwork.taichi{': ' if instead else ''}{instead}")
 
 
-def placed(error: Exception, loc: Location, line: str) -> TaichiCompilationError:
-    """Return an error of the same class that says where it stands; others become compilation errors."""
+def placed(error: Exception, loc: Location) -> TaichiCompilationError:
+    """Return an error of the same class that shows the calls that lead to it; others become compilation errors."""
     kind = type(error) if isinstance(error, TaichiCompilationError) else TaichiCompilationError
     said = str(error) if isinstance(error, TaichiCompilationError) else f"{type(error).__name__}: {error}"
-    column = len(line) - len(line.lstrip())
-    mark = " " * (loc.column - column) + "^" * max(1, min(loc.end_column, len(line)) - loc.column)
-    return kind(f'File "{loc.file}", line {loc.line}, in {loc.function}:\n    {line.strip()}\n    {mark}\n{said}')
+    frames: list[str] = []
+    place: Location | None = loc
+    while place is not None:
+        line = linecache.getline(place.file, place.line).rstrip("\n")
+        end = place.end_column if place.end_line == place.line else len(line)
+        mark = " " * place.column + "^" * max(1, end - place.column)
+        frames.insert(0, f'File "{place.file}", line {place.line}, in {place.function}:\n{line}\n{mark}\n')
+        place = place.call_site
+    return kind("\n" + "".join(frames) + said)

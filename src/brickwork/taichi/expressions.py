@@ -76,6 +76,10 @@ class Expressions:
         self.builder.loc = self.source.location(node, self.call_site)
         try:
             return method(node)
+        except Exception as error:
+            if not hasattr(error, "place"):  # the innermost expression is where it stands
+                vars(error)["place"] = self.builder.loc
+            raise
         finally:
             self.builder.loc = before
 
@@ -248,7 +252,10 @@ class Expressions:
     def _compared(self, kind: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(kind, ast.Is | ast.IsNot | ast.In | ast.NotIn):
             if not self.static and not (isinstance(kind, ast.Is | ast.IsNot) and (left is None or right is None)):
-                raise TaichiSyntaxError(f'Unsupported comparison operator "{type(kind).__name__}" outside of ti.static')
+                if isinstance(kind, ast.Is | ast.IsNot):
+                    name = "is" if isinstance(kind, ast.Is) else "is not"
+                    raise TaichiSyntaxError(f'Operator "{name}" in Taichi scope is not supported')
+                raise TaichiSyntaxError(f'"{type(kind).__name__}" is only supported inside `ti.static`.')
             return _STATIC[type(kind)](left, right)
         if not (is_taichi(left) or is_taichi(right)):
             return getattr(operator, COMPARED[type(kind)])(left, right)
@@ -297,7 +304,7 @@ class Expressions:
     def _ifexp(self, node: ast.IfExp) -> Any:
         test = self.expression(node.test)
         if isinstance(test, Matrix):
-            return mapped(arithmetic.select, (test, self.expression(node.body), self.expression(node.orelse)))
+            raise TaichiSyntaxError('A conditional expression takes a scalar. Please use "ti.select" instead.')
         if not isinstance(test, Scalar):
             return self.expression(node.body if test else node.orelse)
         condition = Value(arithmetic.truth(settled(test)), u1)

@@ -31,8 +31,6 @@ def scalar_type(dtype: Any) -> ScalarType:
 class Field(Cells):
     """A field of scalars, vectors or matrices."""
 
-    needs_grad = False
-    needs_dual = False
     parent_node: Any = None
 
     def __init__(
@@ -42,23 +40,36 @@ class Field(Cells):
         """Have no cells yet; with `needs_grad`, also a field of gradients."""
         super().__init__(scalar_type(dtype), element_shape)
         self.name = name
-        if needs_grad:
-            self.add_grad()
-        if needs_dual:
-            self.add_dual()
+        self.needs_grad, self.needs_dual = needs_grad, needs_dual
+        self._companions: dict[str, Field] = {}
+        if (needs_grad or needs_dual) and not self.dtype.is_real:
+            message = f"{self.dtype} is not supported for field with `needs_grad=True` or `needs_dual=True`."
+            raise TaichiRuntimeError(message)
 
-    def add_grad(self) -> None:
-        """Have a field of gradients."""
-        if not self.needs_grad and self.dtype.is_real:
-            self.needs_grad = True
-            self.grad = Field(self.dtype, self.element_shape, f"{self.name}.grad")
-            self.grad.is_adjoint = True
+    @property
+    def grad(self) -> Any:
+        """The field of gradients, which may have no cells; None of integers."""
+        return self._companion("grad")
 
-    def add_dual(self) -> None:
-        """Have a field of tangents."""
-        if not self.needs_dual and self.dtype.is_real:
-            self.needs_dual = True
-            self.dual = Field(self.dtype, self.element_shape, f"{self.name}.dual")
+    @property
+    def dual(self) -> Any:
+        """The field of tangents, which may have no cells; None of integers."""
+        return self._companion("dual")
+
+    def _companion(self, part: str) -> Any:
+        if not self.dtype.is_real:
+            return None
+        found = self._companions.get(part)
+        if found is None:
+            found = self._companions[part] = Field(self.dtype, self.element_shape, f"{self.name}.{part}")
+            (state.adjoints() if part == "grad" else state.duals()).add(found)
+        return found
+
+    def lay_out(self, part: str) -> None:
+        """Give the gradients, or the tangents, cells where this field has some."""
+        found = self._companion(part)
+        if found is not None and found.data is None and self.data is not None:
+            found.place(self.shape, self.offset or None, self.parent_node)
 
     def place(self, shape: tuple[int, ...], offset: Any = None, node: Any = None) -> None:
         """Make the cells."""
@@ -69,10 +80,19 @@ class Field(Cells):
             raise TaichiCompilationError(
                 f"The dimensionality of shape and offset must be the same  ({len(shape)} != {len(start)})"
             )
-        for each in (self, self.grad, self.dual):
-            if each is not None:
-                each.offset, each.parent_node = start, node
-                each.allocate(shape)
+        if any(size <= 0 for size in shape):
+            raise TaichiRuntimeError("Every dimension of a Taichi field should be positive")
+        self.offset, self.parent_node = start, node
+        self.allocate(shape)
+        if node is None:
+            state.loose().add(self)
+        waiting = state.unplaced()
+        if self in waiting:
+            waiting.remove(self)
+
+    def wanted(self) -> list[Field]:
+        """Return the field and those that it is declared to have, which must be placed before a kernel runs."""
+        return [self, *([self.grad] if self.needs_grad else []), *([self.dual] if self.needs_dual else [])]
 
     @property
     def snode(self) -> Any:
@@ -87,8 +107,13 @@ class Field(Cells):
         return node
 
     def get_scalar_field(self, *indices: int) -> Any:
-        """Refuse: the entries of cells are no fields of their own."""
-        raise unsupported(f"get_scalar_field{indices}")
+        """Return the field of one entry of all cells, which shares their memory."""
+        if self.data is None:
+            raise unsupported("get_scalar_field of a field that is not placed", "place the whole field")
+        found = Field(self.dtype, (), f"{self.name}_{'_'.join(map(str, indices))}")
+        found.data, found.shape = self.storage[(..., *indices)], self.shape
+        found.offset, found.parent_node = self.offset, self.parent_node
+        return found
 
     def __str__(self) -> str:
         """Return the values of a field, as Taichi prints them."""
@@ -137,15 +162,14 @@ class StructField:
         for each in self.members.values():
             each.place(shape, offset, node)
 
-    def add_grad(self) -> None:
-        """Have fields of gradients."""
+    def lay_out(self, part: str) -> None:
+        """Give the gradients, or the tangents, of all members cells."""
         for each in self.members.values():
-            each.add_grad()
+            each.lay_out(part)
 
-    def add_dual(self) -> None:
-        """Have fields of tangents."""
-        for each in self.members.values():
-            each.add_dual()
+    def wanted(self) -> list[Field]:
+        """Return the fields of the members, and those that they are declared to have."""
+        return [field for each in self.members.values() for field in each.wanted()]
 
     @property
     def needs_grad(self) -> bool:
@@ -239,45 +263,61 @@ class CellStruct:
         setattr(self, name, value)
 
 
-def finished(field: Any, shape: Any, offset: Any) -> Any:
+def finished(field: Any, shape: Any, options: dict[str, Any]) -> Any:
     """Return a new field, laid out where a shape is given."""
+    offset, order = options.get("offset"), options.get("order")
+    for name, value in (("offset", offset), ("order", order)):
+        if shape is None and value is not None:
+            raise TaichiCompilationError(f"shape cannot be None when {name} is set")
     if shape is None:
-        if offset is not None:
-            raise TaichiCompilationError("The shape cannot be None when offset is being set")
-        state.unplaced().append(field)
+        state.unplaced().extend(field.wanted())
         return field
-    field.place(normal_shape(shape), offset)
+    sizes = normal_shape(shape)
+    if order is not None:
+        _check_order(order, len(sizes))
+    for each in field.wanted():
+        each.place(sizes, offset)
     return field
 
 
-def placing(more: dict[str, Any]) -> Any:
-    """Take what says where cells lie out of the options of a field, and return where indices begin."""
-    for name in ("layout", "order"):
-        more.pop(name, None)
-    return more.pop("offset", None)
+def _check_order(order: str, axes: int) -> None:
+    if len(order) != axes:
+        raise TaichiCompilationError(
+            f"The dimensionality of shape and order must be the same  ({axes} != {len(order)})"
+        )
+    if len(set(order)) != axes:
+        raise TaichiCompilationError("The axes in order must be different")
+    for letter in order:
+        if letter not in "ijklmn"[:axes]:
+            raise TaichiCompilationError(f"Invalid axis {letter}")
 
 
-def field(
-    dtype: Any, shape: Any = None, order: Any = None, name: str = "", offset: Any = None, needs_grad: bool = False,
-    needs_dual: bool = False,
-) -> Any:  # fmt: skip
-    """Make a field: `ti.field(ti.f32, shape=(n, m))`; `order` is where axes lie in memory, which is left to torch."""
-    del order
+def placing(more: dict[str, Any]) -> dict[str, Any]:
+    """Take what says where cells lie out of the options of a field."""
+    return {name: more.pop(name, None) for name in ("layout", "order", "offset")}
+
+
+def field(dtype: Any, shape: Any = None, **more: Any) -> Any:
+    """Make a field: `ti.field(ti.f32, shape=(n, m))`.
+
+    Args:
+        dtype: The type of a cell.
+        shape: The number of cells along each axis; None where `ti.root` says it.
+        more: `offset`, where indices begin; `needs_grad` and `needs_dual`; `name`; `order`, which has no effect.
+    """
     if hasattr(dtype, "make_field"):
-        return dtype.make_field(shape, offset=offset, name=name, needs_grad=needs_grad, needs_dual=needs_dual)
-    return finished(Field(dtype, (), name, needs_grad=needs_grad, needs_dual=needs_dual), shape, offset)
+        return dtype.make_field(shape, **more)
+    options = placing(more)
+    return finished(Field(dtype, (), more.pop("name", ""), **more), shape, options)
 
 
-def matrix_field(
-    n: int, m: int, dtype: Any, shape: Any = None, order: Any = None, name: str = "", offset: Any = None,
-    needs_grad: bool = False, needs_dual: bool = False, layout: Any = None,
-) -> Any:  # fmt: skip
+def matrix_field(n: int, m: int, dtype: Any, shape: Any = None, **more: Any) -> Any:
     """Make a field of matrices: `ti.Matrix.field(n, m, ti.f32, shape=...)`."""
-    del order, layout
-    return finished(Field(dtype, (n, m), name, needs_grad=needs_grad, needs_dual=needs_dual), shape, offset)
+    options = placing(more)
+    return finished(Field(dtype, (n, m), more.pop("name", ""), **more), shape, options)
 
 
 def vector_field(n: int, dtype: Any, shape: Any = None, **more: Any) -> Any:
     """Make a field of vectors: `ti.Vector.field(n, ti.f32, shape=...)`."""
-    offset = placing(more)
-    return finished(Field(dtype, (n,), more.pop("name", ""), **more), shape, offset)
+    options = placing(more)
+    return finished(Field(dtype, (n,), more.pop("name", ""), **more), shape, options)

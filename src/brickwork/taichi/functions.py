@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 from brickwork.taichi import state
 from brickwork.taichi.errors import TaichiSyntaxError
+from brickwork.taichi.source import parse
 
 
 class Func:
@@ -50,7 +52,15 @@ def real_func(fn: Callable[..., Any]) -> Func:
             raise TaichiSyntaxError(
                 f"Taichi real function `{fn.__name__}` parameter `{parameter.name}` must be annotated"
             )
+    if inspect.signature(fn).return_annotation is inspect.Parameter.empty and _returns_value(fn):
+        raise TaichiSyntaxError(f"Function `{fn.__name__}`: its return value must be annotated")
     return Func(fn, real=True)
+
+
+def _returns_value(fn: Callable[..., Any]) -> bool:
+    """Return whether a function has a `return` with a value."""
+    nodes = ast.walk(parse(fn).node)
+    return any(isinstance(node, ast.Return) and node.value is not None for node in nodes)
 
 
 def pyfunc(fn: Callable[..., Any]) -> Func:

@@ -85,8 +85,10 @@ class Iteration(Statements):
         for name in found:
             if self.scope.holds(name) and name != "_":
                 raise TaichiSyntaxError(f"Loop variable '{name}' has been previously defined: give it another name")
-        if len(found) != (1 if grouped else count) and not (len(found) == 1 and (product or count == 0)):
-            raise TaichiSyntaxError(f"Number of loop variables ({len(found)}) does not match the {count} axes")
+        if len(found) != (1 if grouped else count) and not (len(found) == 1 and count == 0):
+            what = "Ndrange for loop with number of the loop variables not equal to the dimension of the ndrange"
+            said = f"{what} is not supported" if product else "Number of loop variables does not match the axes"
+            raise TaichiSyntaxError(f"{said}: {len(found)} variables for {count} axes")
         return found
 
     # ------------------------------------------------------------ the loops themselves

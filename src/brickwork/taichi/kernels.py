@@ -15,7 +15,6 @@ from brickwork.diagnostics.location import with_cells
 from brickwork.ir import build
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Symbol, Tensor
-from brickwork.pytorch.native import NativeOperator
 from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.schema import KEY
 from brickwork.records import dataclass
@@ -32,16 +31,17 @@ from brickwork.taichi.arguments import (
 )
 from brickwork.taichi.arithmetic import convert
 from brickwork.taichi.builder import Bound, Builder
+from brickwork.taichi.calls import bound_arguments
 from brickwork.taichi.compound import MatrixType, StructType, fitted
 from brickwork.taichi.errors import (
     TaichiAssertionError,
     TaichiDivisionError,
     TaichiOutOfBoundsError,
-    TaichiRuntimeTypeError,
     TaichiSyntaxError,
 )
+from brickwork.taichi.gradients import Launch, add_gradients
 from brickwork.taichi.iteration import Iteration
-from brickwork.taichi.operators import Lowered, operator_of, result_tensor
+from brickwork.taichi.operators import Lowered, Operator, operator_of, result_tensor
 from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.source import Source, parse
 
@@ -50,7 +50,7 @@ from brickwork.taichi.source import Source, parse
 class Instance:
     """A kernel that is compiled for types and templates."""
 
-    operator: NativeOperator
+    operator: Operator
     bound: tuple[Bound, ...]
     mutated: tuple[bool, ...]
     """Of each tensor, whether the kernel stores into it."""
@@ -71,7 +71,7 @@ class Instance:
         if bound.place < 0:
             return bound.owner.storage if hasattr(bound.owner, "storage") else bound.owner.data
         array = passed[names[bound.place]].value
-        return array.data if bound.part == "data" else array.grad
+        return array.data if bound.part == "data" else array.grad()
 
 
 class Kernel:
@@ -119,13 +119,25 @@ class Kernel:
         if state.builder() is not None:
             raise TaichiSyntaxError("Kernels cannot call other kernels. I.e., nested kernels are not allowed.")
         passed = self.bind(args, named)
-        instance, key = self.instance(passed)
-        numbers = self.numbers(passed)
-        tensors = instance.tensors(passed, self.names)
-        tape = state.recorder()
-        note = None if tape is None else tape.before(self, instance, tensors, numbers)
+        check_placed()
+        while True:
+            instance, key = self.instance(passed)
+            launch = self._launch(instance, passed)
+            try:
+                return self._recorded(launch)
+            except RaceError as error:
+                if state.settings().races == "error":
+                    raise
+                places = {(each.loc.line, each.loc.column) for each in error.diagnostics}
+                self._serial[key] = self._serial.get(key, frozenset()) | places
+                self._instances.pop(key)
+
+    def _recorded(self, launch: Launch) -> Any:
+        """Run a launch; a tape that is on notes it."""
+        tape, instance = state.recorder(), launch.instance
+        note = None if tape is None else tape.before(launch)
         try:
-            found = self._launch(instance, key, passed, tensors, numbers)
+            found = self.launched(launch)
         finally:
             if instance.log is not None:
                 instance.log.show()
@@ -133,26 +145,24 @@ class Kernel:
             tape.after(note)
         return found
 
-    def _launch(self, instance: Instance, key: Any, passed: dict[str, Passed], tensors: Any, numbers: Any) -> Any:
-        try:
-            return self.launched(instance, tensors, numbers)
-        except RaceError as error:
-            if state.settings().races == "error":
-                raise
-            places = {(each.loc.line, each.loc.column) for each in error.diagnostics}
-            self._serial[key] = self._serial.get(key, frozenset()) | places
-            self._instances.pop(key)
-            again, _ = self.instance(passed)
-            return self._launch(again, key, passed, again.tensors(passed, self.names), numbers)
+    def _launch(self, instance: Instance, passed: dict[str, Passed]) -> Launch:
+        key = [draw_key(state.settings().generator)] if instance.operator.draws_random else []
+        tensors = instance.tensors(passed, self.names)
+        adjoints = [_companion(each, passed, self.names, "grad") for each in instance.bound]
+        tangents = [_companion(each, passed, self.names, "dual") for each in instance.bound]
+        return Launch(instance, tensors, self.numbers(passed), key, adjoints, tangents)
+
+    def grad(self, *args: Any, **named: Any) -> None:
+        """Add the gradients of this call to those of the fields and arrays."""
+        passed = self.bind(args, named)
+        instance, _ = self.instance(passed)
+        add_gradients(self._launch(instance, passed))
 
     # ------------------------------------------------------------ arguments
 
     def bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Passed]:
         """Return how the arguments of a call are passed."""
-        try:
-            given = inspect.signature(self.function).bind(*args, **named).arguments
-        except TypeError as error:
-            raise TaichiRuntimeTypeError(f"Taichi kernel `{self.function.__name__}`: {error}") from None
+        given = bound_arguments(inspect.signature(self.function), args, named).arguments
         return {
             name: Passed(id(value), value)
             if self.kinds[name] is is_template
@@ -213,20 +223,15 @@ class Kernel:
         kept = tuple(each.value for each in passed.values() if each.key is not None)
         return Instance(operator_of(lowered), bound, mutated, returns, tuple(places), builder.log, kept)
 
-    @staticmethod
-    def _key(instance: Instance) -> dict[str, torch.Tensor]:
-        """Return the key of this call's random numbers, if it draws some."""
-        if not instance.operator.definition.draws_random:
-            return {}
-        return {KEY: draw_key(state.settings().generator)}
-
-    def launched(self, instance: Instance, tensors: list[torch.Tensor], numbers: list[Any]) -> Any:
+    def launched(self, launch: Launch) -> Any:
         """Run the code and return what the kernel returns."""
-        written = [each for each, is_written in zip(tensors, instance.mutated, strict=True) if is_written]
+        instance = launch.instance
+        written = [each for each, is_written in zip(launch.tensors, instance.mutated, strict=True) if is_written]
         leaves = any(each.requires_grad and each.is_leaf for each in written)
         try:
             with torch.set_grad_enabled(torch.is_grad_enabled() and not leaves):
-                found = instance.operator.call(*tensors, *numbers, **self._key(instance))
+                key = {KEY: launch.key[0]} if launch.key else {}
+                found = instance.operator.call(*launch.tensors, *launch.numbers, **key)
         except IndexError as error:
             raise TaichiOutOfBoundsError(with_cells(f"Out of bound access: {error}")) from None
         except ZeroDivisionError as error:
@@ -246,6 +251,19 @@ class Kernel:
             results.append(result_of(kind, values[:count]))
             values = values[count:]
         return results
+
+
+def check_placed() -> None:
+    """Refuse to run a kernel while fields have no cells."""
+    waiting = state.unplaced()
+    for part in ("grad", "dual"):
+        if any(each.name.endswith(f".{part}") for each in waiting):
+            raise RuntimeError(
+                f"These field(s) requrie `needs_{part}=True`, however their {part} field(s) are not placed: use"
+                f" ti.root.lazy_{part}(), or place them"
+            )
+    if waiting:
+        raise RuntimeError(f"These field(s) are not placed: {', '.join(each.name or 'a field' for each in waiting)}")
 
 
 def _numbers(result: Any) -> list[Any]:
@@ -273,6 +291,17 @@ class BoundKernel:
         """Return what the kernel has, for this object."""
         found = getattr(self.kernel, name)
         return functools.partial(found, self.owner) if callable(found) else found
+
+
+def _companion(bound: Bound, passed: dict[str, Passed], names: list[str], part: str) -> Callable[[], Any] | None:
+    """Return what gives the gradients, or the tangents, of a tensor of the kernel; None if it has none."""
+    if bound.part != "data":
+        return None
+    if bound.place >= 0:
+        array = passed[names[bound.place]].value
+        return array.grad if part == "grad" and array.has_grad else None
+    found = getattr(bound.owner, part, None)
+    return None if found is None or found.data is None else lambda: found.storage
 
 
 def _is_tuple(returns: Any) -> bool:

@@ -23,7 +23,9 @@ class ndrange:
         for each in args:
             pair = items_of(each) if isinstance(each, tuple | list | Matrix) else [0, each]
             if len(pair) != 2:
-                raise TaichiSyntaxError(f"a range of ndrange has a start and a stop, not {len(pair)} numbers")
+                raise TaichiSyntaxError(
+                    "Every argument of ndrange should be a scalar or a tuple/list like (begin, end)"
+                )
             for bound in pair:
                 _refuse_float(bound)
             self.bounds.append((pair[0], pair[1]))

@@ -273,9 +273,12 @@ class Matrix:
         return made(entries, (len(a), len(b)))
 
     def transpose(self) -> Matrix:
-        """Return the matrix with rows and columns exchanged; of a vector, the row."""
+        """Return the matrix with rows and columns exchanged."""
         if self.ndim == 1:
-            return made(list(self.entries), (1, self.n))
+            raise TaichiTypeError(
+                "`transpose()` cannot apply to a vector. If you want something like `a @ b.transpose()`, write"
+                " `a.outer_product(b)` instead."
+            )
         return made([entry for number in range(self.m) for entry in self.column(number)], (self.m, self.n))
 
     def trace(self) -> Any:
@@ -295,7 +298,7 @@ class Matrix:
 
     def _square(self, what: str) -> None:
         if self.ndim != 2 or self.n != self.m:
-            raise TaichiTypeError(f"{what} is for square matrices, not for one of {self.n} x {self.m}")
+            raise TaichiTypeError(f"{what}: expected a square matrix, got shape {self.shape}")
         if what != "trace" and self.n > 4:
             raise TaichiCompilationError(f"{what} of matrices larger than 4 x 4 is not supported")
 

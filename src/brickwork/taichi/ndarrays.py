@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from brickwork.taichi.cells import Cells, normal_shape
+from brickwork.taichi.errors import TaichiRuntimeError
 from brickwork.taichi.fields import scalar_type
 from brickwork.taichi.scalars import ScalarType
+from brickwork.taichi.sequences import items_of
 
 
 class Ndarray(Cells):
@@ -17,8 +19,11 @@ class Ndarray(Cells):
     ) -> None:
         """Make the cells, all zero."""
         super().__init__(scalar_type(dtype), element_shape)
-        self.allocate(normal_shape(shape))
-        self.grad = Ndarray(dtype, shape, element_shape) if needs_grad else None
+        sizes = normal_shape(shape) if _is_shape(shape) else ()
+        if not _is_shape(shape) or any(not 0 < size < 1 << 31 for size in sizes):
+            raise TaichiRuntimeError(f"{shape} is not a valid shape for ndarray")
+        self.allocate(sizes)
+        self.grad: Any = Ndarray(dtype, shape, element_shape) if needs_grad else None
 
     @property
     def element_type(self) -> ScalarType:
@@ -57,6 +62,11 @@ class MatrixNdarray(Ndarray):
     def __init__(self, n: int, m: int, dtype: Any, shape: Any, **more: Any) -> None:
         """Make the cells, all zero."""
         super().__init__(dtype, shape, (n, m), **more)
+
+
+def _is_shape(shape: Any) -> bool:
+    given: list[Any] = items_of(shape) if isinstance(shape, tuple | list) else [shape]
+    return all(isinstance(each, int) or "int" in str(getattr(each, "dtype", "")) for each in given)
 
 
 def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Ndarray:

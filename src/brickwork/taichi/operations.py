@@ -188,6 +188,15 @@ def _draw(draw: Draw) -> Any:
     return builder.keep(made, "drawn")
 
 
+def fold_bits(name: str, items: list[Any]) -> Any:
+    """Return whether all, or some, of the items hold."""
+    found = [is_true(each) for each in items]
+    result = found[0] if found else name == "bit_and"
+    for each in found[1:]:
+        result = arithmetic.binary(name, result, each)
+    return result
+
+
 def is_true(value: Any) -> Any:
     """Return a value as a bool."""
     if is_number(value) or not isinstance(value, Scalar):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -38,7 +38,7 @@ from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
 from brickwork.ir.walk import free_symbols, free_tensors
 from brickwork.pytorch.gate import thunk_name, thunk_object
-from brickwork.pytorch.native import NativeOperator
+from brickwork.pytorch.native import DerivedOperators, NativeOperator
 from brickwork.pytorch.schema import KEY
 from brickwork.pytorch.specialise import Tools
 from brickwork.records import dataclass
@@ -70,7 +70,20 @@ class Lowered:
     """The variable with the key of random draws, if there are any."""
 
 
-def operator_of(lowered: Lowered) -> NativeOperator:
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator, and all that is derived of it."""
+
+    call: Callable[..., Any]
+    family: DerivedOperators
+
+    @property
+    def draws_random(self) -> bool:
+        """Whether it takes a random key."""
+        return self.family.definition.draws_random
+
+
+def operator_of(lowered: Lowered) -> Operator:
     """Return the operator of a kernel."""
     names = _names((*lowered.tensors, *lowered.scalars))
     program = _program(lowered)
@@ -78,7 +91,9 @@ def operator_of(lowered: Lowered) -> NativeOperator:
     digest = hashlib.sha256(f"{loc.file}:{loc.line}\n{print_program(program)}".encode()).hexdigest()
     definition = _definition(lowered, names, program, digest)
     name = f"{NAMESPACE}::{lowered.source.node.name}_{digest[:_DIGITS]}"
-    return NativeOperator(name, name, definition, Tools(_compile, _thunks, _note))
+    tools = Tools(_compile, _thunks, _note)
+    native = NativeOperator(name, name, definition, tools)
+    return Operator(native.call, DerivedOperators(name, name, definition, native.call, tools))
 
 
 def _names(items: Sequence[Tensor | Symbol]) -> list[str]:

@@ -38,6 +38,10 @@ class ScalarType:
         """Return that of the name."""
         return hash(self.name)
 
+    def __deepcopy__(self, memo: Any) -> ScalarType:
+        """Return the type itself: types are told apart by identity."""
+        return self
+
     def __repr__(self) -> str:
         """Return Taichi's name."""
         return self.name

@@ -61,8 +61,6 @@ class SNode:
                 continue
             each.place(self.shape, offset, self)
             self.fields.append(each)
-            if each in (waiting := state.unplaced()):
-                waiting.remove(each)
         return self
 
     def parent(self, level: int = 1) -> Any:
@@ -74,26 +72,18 @@ class SNode:
 
     def lazy_grad(self) -> None:
         """Give a field of gradients to all fields below."""
-        for each in self.fields:
-            each.add_grad()
-            self._lay_out(each, "grad")
-        for node in self.below:
-            node.lazy_grad()
+        self.lay_out("grad")
 
     def lazy_dual(self) -> None:
         """Give a field of tangents to all fields below."""
-        for each in self.fields:
-            each.add_dual()
-            self._lay_out(each, "dual")
-        for node in self.below:
-            node.lazy_dual()
+        self.lay_out("dual")
 
-    def _lay_out(self, field: Any, part: str) -> None:
-        for member in getattr(field, "members", {"": field}).values():
-            made = getattr(member, part)
-            if made is not None and made.data is None and member.data is not None:
-                made.offset = member.offset
-                made.allocate(member.shape)
+    def lay_out(self, part: str) -> None:
+        """Give gradients, or tangents, to all fields below."""
+        for each in self.fields:
+            each.lay_out(part)
+        for node in self.below:
+            node.lay_out(part)
 
     def deactivate_all(self) -> None:
         """Set all cells to zero."""
@@ -110,15 +100,18 @@ class SNode:
 
 
 class Root(SNode):
-    """`ti.root`: the node above all others."""
+    """`ti.root`: the node above all others, and of the fields that are laid out by their shape."""
+
+    def lay_out(self, part: str) -> None:
+        """Give gradients, or tangents, to all fields."""
+        super().lay_out(part)
+        for each in [*state.loose()]:
+            if not each.name.endswith((".grad", ".dual")):
+                each.lay_out(part)
 
     def __init__(self) -> None:
         """Begin with no axes."""
         super().__init__(None, {})
-
-    def lazy_grad(self) -> None:
-        """Give a field of gradients to all fields that are laid out here."""
-        super().lazy_grad()
 
 
 class FieldsBuilder(Root):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from dataclasses import field
 from typing import Any
 
@@ -33,6 +34,9 @@ class _State:
     settings: Settings = field(default_factory=Settings)
     generation: int = 0
     local: threading.local = field(default_factory=threading.local)
+    adjoints: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet[Any])
+    duals: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet[Any])
+    loose: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet[Any])
     unplaced: list[Any] = field(default_factory=list[Any])
     resets: list[Any] = field(default_factory=list[Any])
 
@@ -50,6 +54,8 @@ def set_settings(settings: Settings) -> None:
     _state.settings = settings
     _state.generation += 1
     _state.unplaced.clear()
+    for fields in (_state.loose, _state.adjoints, _state.duals):
+        fields.clear()
     for reset in _state.resets:
         reset()
 
@@ -57,6 +63,21 @@ def set_settings(settings: Settings) -> None:
 def at_reset(action: Any) -> None:
     """Have something done whenever `ti.init` or `ti.reset` is called."""
     _state.resets.append(action)
+
+
+def adjoints() -> weakref.WeakSet[Any]:
+    """Return the fields of gradients."""
+    return _state.adjoints
+
+
+def duals() -> weakref.WeakSet[Any]:
+    """Return the fields of tangents."""
+    return _state.duals
+
+
+def loose() -> weakref.WeakSet[Any]:
+    """Return the fields that are laid out by their shape alone."""
+    return _state.loose
 
 
 def unplaced() -> list[Any]:

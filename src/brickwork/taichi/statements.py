@@ -26,7 +26,7 @@ from brickwork.taichi.loops import static
 from brickwork.taichi.matrix import Matrix, settled
 from brickwork.taichi.scope import variable
 from brickwork.taichi.sequences import is_sequence
-from brickwork.taichi.values import Scalar, kept
+from brickwork.taichi.values import Scalar, Value, kept
 
 
 class _StaticBreak(Exception):
@@ -74,8 +74,7 @@ class Statements(Calls):
         except Exception as error:  # whatever is wrong in the user's code is told with its place
             if getattr(error, "is_placed", False):
                 raise
-            loc = self.builder.loc if self.builder.loc.file == self.source.file else self.source.location(node)
-            told = placed(error, loc, self.source.lines.get(loc.line, ""))
+            told = placed(error, getattr(error, "place", None) or self.source.location(node, self.call_site))
             vars(told)["is_placed"] = True
             raise told from error
 
@@ -129,6 +128,7 @@ class Statements(Calls):
             self.scope.declare(name, value)
             return
         known = self.scope.find(name)
+        self._refuse_argument(name, known)
         if is_taichi(known):
             access.store(known, value)
         elif is_taichi(value) or not self.static:
@@ -137,6 +137,15 @@ class Statements(Calls):
             self.scope.rebind(name, value)
         else:
             self.scope.rebind(name, value)
+
+    @staticmethod
+    def _refuse_argument(name: str, known: Any) -> None:
+        entries = known.entries if isinstance(known, Matrix) else [known]
+        if any(type(each) is Value for each in entries):
+            raise TaichiSyntaxError(
+                f'Kernel argument "{name}" is immutable in the kernel. If you want to change its value, please create a'
+                " new variable."
+            )
 
     def _set_part(self, target: ast.Attribute | ast.Subscript, value: Any) -> None:
         if isinstance(target, ast.Attribute):
@@ -163,6 +172,8 @@ class Statements(Calls):
             self._set(node.target, self.operate(name, self.expression(node.target), self.expression(node.value)))
             return
         target, value = self.expression(node.target), self.expression(node.value)
+        if isinstance(node.target, ast.Name):
+            self._refuse_argument(node.target.id, target)
         if not is_taichi(target):
             if not isinstance(node.target, ast.Name) or is_scalar(target):
                 raise TaichiSyntaxError(f"`{ast.unparse(node.target)}` cannot be assigned to in a kernel")

@@ -42,7 +42,7 @@ class View:
         """The array of the gradients."""
         if self._grad is None:
             raise TaichiCompilationError("this array has no gradients: make it with `needs_grad=True`")
-        return self._grad
+        return self._grad()
 
     @property
     def n(self) -> int:
@@ -76,7 +76,7 @@ class View:
             if len(given) == self.ndim + len(self.element_shape) and self.element_shape:
                 given, extra = given[: self.ndim], given[self.ndim :]
             else:
-                raise TaichiIndexError(f"Field with dim {self.ndim} accessed with indices of dim {len(given)}")
+                raise TaichiIndexError(f"{self.ndim}d ndarray indexed with {len(given)}d indices")
         place = tuple(self._index(axis, index) for axis, index in enumerate(given))
         if not self.element_shape:
             return Element(self.tensor, place, self.dtype)
@@ -86,7 +86,7 @@ class View:
     def _index(self, axis: int, index: Any) -> Expression:
         place = index_of(index)
         if isinstance(place, build.Constant) and self.offset[axis] == 0 and place.value < 0:
-            raise TaichiSyntaxError("The index of a Tensor must be non-negative: negative indices are not supported")
+            raise TaichiSyntaxError("Negative indices are not supported in Taichi kernels.")
         place = build.sub(place, build.integer(self.offset[axis]))
         if self.boundary == "clamp":
             last = build.sub(build.size(self.tensor, axis), build.integer(1))

@@ -14,6 +14,8 @@ CHUNK_BYTES = 16
 """Bytes that a thread copies at once, the most that it can."""
 GROUP_SHARED_BYTES = 227 << 10
 """Bytes of shared memory of a multiprocessor that has instructions for groups of warps."""
+REGISTERS, THREAD_REGISTERS = 65536, 255
+"""Registers of a multiprocessor, and those that a thread has at most."""
 GROUP_ROWS = 64
 """Rows of a tile that a group of four warps multiplies (`wgmma`)."""
 GROUP_TERMS = 16
@@ -57,7 +59,6 @@ class Form:
     stages: int = 3
     grouped: int = 6
     terms: int = LEAST_TERMS
-    windows: bool = False
 
     @property
     def low(self) -> bool:
@@ -72,18 +73,6 @@ MET = (
     Form(128, 128, chunked=True, grouped=3),
 )
 """Forms of contractions with a factor in which rows and terms meet: `height` is along these rows."""
-
-CELLS = 512
-"""Places in a box that windows of a tile read: two blocks have room in a multiprocessor beside the other factor."""
-CELL_PITCH = CELLS + 8
-"""Words between those of a cell of a box, so that neither cells nor words of terms meet in a bank."""
-READ_TOGETHER = 2
-"""Chunks of a cell that a thread reads before it stores them: all eight took registers from the sums, and spilled."""
-WINDOWS = (
-    Form(128, 64, chunked=False, grouped=3, windows=True),
-    Form(128, 128, chunked=False, grouped=3, windows=True),
-)
-"""Forms of contractions with a factor that reads windows: `height` is along the rows that windows move over."""
 
 FORMS = (
     Form(64, 64, chunked=False),

@@ -136,7 +136,7 @@ class _Pass:
         before = dict(self.tests)
         index, size = place
         found = self.range(index)
-        if found is None:
+        if found is None or self.loop.index in read_symbols(size) or not _is_safe(size):
             self.tests = before
             return False
         self.test("ge", found.low, build.integer(0))
@@ -230,14 +230,14 @@ def may_divide_by_zero(node: Node) -> bool:
 
 @legality
 def _place(check: Check, known: Definitions) -> tuple[Expression, Expression] | None:
-    """Return the index and the size of a check of an index; None where what the index is worth is not known."""
+    """Return the index and the size of a check of an index; None where what one of them is worth is not known."""
     if check.failure.kind is not FailureKind.INDEX:
         return None
     match check.condition:
         # That is `least <= index and index < size`.
         case Apply(operands=(Apply(), Apply(operands=(index, size)))):
-            value = known.value(index)
-            return None if value is None else (value, size)
+            value, limit = known.value(index), known.value(size)  # The length of a list may change.
+            return None if value is None or limit is None else (value, limit)
         case _:
             return None
 

@@ -222,7 +222,7 @@ def _for_sizes(
             yield Version(name, needed, panels)
     if plain.verbs and (rows := short_schedule(kernel.body, analysis, target, plain, wide=False)) is not None:
         yield Version("short rows", rows[1], rows[0])
-    for name, find in (("short", _short), ("sums", _summed), (SHARED, _shared), (TILES, _tiled)):
+    for name, find in (("short", _short), ("narrow sums", _narrow_sums), ("sums", _summed), (SHARED, _shared), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
             yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
     if _is_easy(kernel, plain, known):
@@ -269,6 +269,18 @@ def _summed(
     if schedule is None or needed is None:
         return None
     return schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))
+
+
+def _narrow_sums(
+    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
+) -> tuple[Schedule, tuple[Expression, ...]] | None:
+    """Return the same for sums whose rows begin at any elements, where `_summed` asks for others."""
+    found = _summed(kernel, analysis, target, plain, known)
+    schedule = None if found is None else sum_schedule(kernel.body, analysis, target, plain, wide=False)
+    if found is None or schedule is None or schedule == found[0]:
+        return None
+    needed = sum_conditions(kernel.body, schedule, plain)
+    return None if needed is None else (schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule)))
 
 
 def _shared(

@@ -67,9 +67,14 @@ class SumPlanner(GridPlanner):
         return next(node for node in band if any(not varies_with(access, node.index) for access in along))
 
 
-def sum_schedule(block: Block, analysis: Analysis, target: Target, plain: Schedule) -> Schedule | None:
-    """Return the schedule of a kernel's body that shares long sums out, where that is another one than `plain`."""
-    schedule = planned(SumPlanner(analysis, target, lengths_in(block)).block(block))
+def sum_schedule(
+    block: Block, analysis: Analysis, target: Target, plain: Schedule, *, wide: bool = True
+) -> Schedule | None:
+    """Return the schedule of a kernel's body that shares long sums out, where that is another one than `plain`.
+
+    If it is not `wide`, threads read element by element, wherever rows begin.
+    """
+    schedule = planned(SumPlanner(analysis, target, lengths_in(block), wide=wide).block(block))
     return None if schedule == plain else schedule
 
 
