@@ -22,6 +22,7 @@ def integer_range(expression: Expression) -> Range | None:
     return found if found is not None and max(-found[0], found[1]) <= 2**_WORD_BITS else None
 
 
+@legality
 def _range_of(expression: Expression) -> Range | None:
     match expression:
         case _ if expression.dtype is BOOL:
@@ -30,7 +31,7 @@ def _range_of(expression: Expression) -> Range | None:
             return int(value), int(value)
         case Load(tensor=tensor) if not tensor.type.dtype.is_float:
             return _of_type(tensor.type.dtype)
-        case Cast(operand=operand) if not operand.dtype.is_float and not expression.dtype.is_float:
+        case Cast(operand=operand) if not expression.dtype.is_float:
             found = integer_range(operand)
             return None if expression.dtype is UINT64 and found is not None and found[0] < 0 else found
         case Select(then=then, otherwise=otherwise):
@@ -41,18 +42,19 @@ def _range_of(expression: Expression) -> Range | None:
             return None
 
 
+@legality
 def _of_type(dtype: DType) -> Range:
-    if dtype is BOOL:
-        return 0, 1
     if dtype.kind is Kind.UINT:
         return 0, 2**dtype.bits - 1
     return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
 
 
+@legality
 def _hull(left: Range | None, right: Range | None) -> Range | None:
     return None if left is None or right is None else (min(left[0], right[0]), max(left[1], right[1]))
 
 
+@legality
 def _applied(name: str, operands: list[Range | None]) -> Range | None:
     match name, operands:
         case "add", [(low, high), (least, most)]:
