@@ -222,7 +222,13 @@ def _for_sizes(
             yield Version(name, needed, panels)
     if plain.verbs and (rows := short_schedule(kernel.body, analysis, target, plain, wide=False)) is not None:
         yield Version("short rows", rows[1], rows[0])
-    for name, find in (("short", _short), ("narrow sums", _narrow_sums), ("sums", _summed), (SHARED, _shared), (TILES, _tiled)):
+    for name, find in (
+        ("short", _short),
+        ("narrow sums", _narrow_sums),
+        ("sums", _summed),
+        (SHARED, _shared),
+        (TILES, _tiled),
+    ):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
             yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
     if _is_easy(kernel, plain, known):

@@ -5,7 +5,7 @@
                                    for b: s = 0; for c: s += copy[c, b]
                                           h[b] += s
 
-Invariant: only updates that give the same result in any order are taken apart.
+Sums of floats are taken apart, too: atomic updates have no order either. Invariant: of what is updated nothing is read.
 """
 
 from __future__ import annotations
@@ -88,12 +88,13 @@ def replicate_reductions(levels: Sequence[For], names: Names) -> Copies | None:
 
 @legality
 def _counted(loop: For) -> Tensor | None:
-    """Return the row to whose elements the only store in a loop adds integers, if nothing in the loop reads it."""
+    """Return the row to whose elements the only store in a loop adds numbers, if nothing in the loop reads it."""
     stores = [node for node in statements(loop.body) if isinstance(node, Store)]
     if len(stores) != 1:
         return None
     tensor, combine = stores[0].tensor, stores[0].combine
-    adds = combine is not None and combine.name == "add" and value_dtype(tensor.type.dtype) is INT64
+    exact = value_dtype(tensor.type.dtype) in {INT64, tensor.type.dtype}  # half floats would be rounded in each copy
+    adds = combine is not None and combine.name == "add" and exact
     if not adds or tensor.type.rank != 1 or tensor in effects(loop.body).loads:
         return None
     return tensor
@@ -102,13 +103,15 @@ def _counted(loop: For) -> Tensor | None:
 def _cleared(copy: Tensor, names: Names) -> For:
     """Return the nest that begins the copies."""
     row, place = (Symbol(name, next(names.symbols), INT64) for name in ("copy", "place"))
-    zero = names.store(copy, build.read(row), build.read(place), build.integer(0))
+    nothing = build.constant(0, value_dtype(copy.type.dtype))
+    zero = names.store(copy, build.read(row), build.read(place), nothing)
     return nested([_over(row, copy, 0, Role.PARALLEL), _over(place, copy, 1, Role.PARALLEL)], (zero,))
 
 
 def _joined(tensor: Tensor, copy: Tensor, names: Names) -> For:
     """Return the nest that adds the copies to the tensor."""
-    row, place, total = (Symbol(name, next(names.symbols), INT64) for name in ("copy", "place", "sum"))
+    row, place = (Symbol(name, next(names.symbols), INT64) for name in ("copy", "place"))
+    total = names.symbol("sum", value_dtype(tensor.type.dtype))
     part = build.add(build.read(total), names.load(copy, build.read(row), build.read(place)))
     inner = replace(
         _over(row, copy, 0, Role.THREAD),
@@ -116,7 +119,7 @@ def _joined(tensor: Tensor, copy: Tensor, names: Names) -> For:
         reductions=(Reduction(total, OPERATORS["add"]),),
     )
     added = replace(names.store(tensor, build.read(place), build.read(total)), combine=OPERATORS["add"])
-    body = (Assign(symbol=total, value=build.integer(0)), inner, added)
+    body = (Assign(symbol=total, value=build.constant(0, total.dtype)), inner, added)
     return nested([_over(place, copy, 1, Role.BLOCK)], body)
 
 

@@ -69,12 +69,25 @@ def weigh(x: torch.Tensor, out: torch.Tensor) -> None:
         out[int(x[i])] += x[i]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_floats_are_added_in_copies_too(dtype):
+    x = torch.randint(0, 4, (30,)).to(dtype)
+    program, pieces = programs_of(weigh, x, torch.zeros(4, dtype=dtype))
+    results = []
+    for one in (program, pieces):
+        memories = [to_memory(x), to_memory(torch.full((4,), 0.5, dtype=dtype))]
+        run_program(one, memories, key=5, check=True)
+        results.append(to_tensor(memories[1]))
+    assert torch.equal(*results)
+    assert set(launches_of(pieces)) == {3}
+
+
 def least(x: torch.Tensor, out: torch.Tensor) -> None:
     for i in range(x.shape[0]):
         out[x[i]] = min(out[x[i]], i)
 
 
-@pytest.mark.parametrize(("function", "dtype"), [(weigh, torch.float32), (least, torch.int64)])
+@pytest.mark.parametrize(("function", "dtype"), [(weigh, torch.bfloat16), (least, torch.int64)])
 def test_other_updates_have_no_copies(function, dtype):
     _, pieces = programs_of(function, torch.zeros(30, dtype=dtype), torch.zeros(4, dtype=dtype))
     assert launches_of(pieces) == []
