@@ -3,7 +3,7 @@
 Kernels are read as Taichi reads them, and run as operators of PyTorch on its tensors. See docs/guide/taichi.md.
 """
 
-from brickwork.taichi import ad, algorithms, types
+from brickwork.taichi import ad, algorithms, profiler, simt, types
 from brickwork.taichi import mathematics as math
 from brickwork.taichi.annotations import ref, template
 from brickwork.taichi.compound import Struct, dataclass
@@ -195,6 +195,7 @@ __all__ = [
     "opengl",
     "polar_decompose",
     "pow",
+    "profiler",
     "pyfunc",
     "randn",
     "random",
@@ -208,6 +209,7 @@ __all__ = [
     "rsqrt",
     "select",
     "set_logging_level",
+    "simt",
     "sin",
     "solve",
     "sqrt",

@@ -59,7 +59,8 @@ def _store_scalar(target: Scalar, value: Any) -> None:
         case Variable():
             builder.assign(target.symbol, given.value if target.fits else given.ir)
         case Element():
-            builder.store(target.tensor, target.indices, given.ir)
+            value = given.value if target.tensor.is_local else given.ir  # stores into tensors wrap
+            builder.store(target.tensor, target.indices, value)
         case Pick():
             kept_value = settled(given)
             for number, entry in enumerate(target.matrix.entries):

@@ -19,7 +19,6 @@ from brickwork.ir.nodes import (
     Expression,
     Failure,
     FailureKind,
-    For,
     If,
     Load,
     Read,
@@ -68,6 +67,12 @@ class Builder:
         """Whether the next loop is told to run in order."""
         self.wants_value = True
         """Whether what the call that is compiled returns is used."""
+        self.shared: list[Tensor] | None = None
+        """The arrays that the threads of a block share, in a loop that has blocks."""
+        self.waits = self.symbol("waits", INT64)
+        """Stands for a wait of all threads of a block: it is assigned where they wait."""
+        self.block_dim = 0
+        """How many threads a block has, where `loop_config` says it."""
         self.turns: list[Symbol] = []
         """The variables that count the turns of the `while` loops around."""
         self._accesses = count()
@@ -117,7 +122,8 @@ class Builder:
 
     def store(self, tensor: Tensor, indices: tuple[Expression, ...], value: Expression) -> None:
         """Set an element."""
-        self.mutated.add(tensor)
+        if not tensor.is_local:
+            self.mutated.add(tensor)
         self.emit(Store(tensor=tensor, indices=indices, value=value, access=self.access(), loc=self.loc))
 
     def check(self, condition: Expression, kind: FailureKind, message: str, *values: Expression) -> None:
@@ -141,12 +147,6 @@ class Builder:
         """Add a branch; nothing where both ways are empty."""
         if then or otherwise:
             self.emit(If(condition=condition, then=tuple(then), otherwise=tuple(otherwise), loc=self.loc))
-
-    def loop(
-        self, index: Symbol, start: Expression, stop: Expression, body: list[Statement], *, claimed: bool, loc: Location
-    ) -> None:
-        """Add a loop."""
-        self.emit(For(index=index, start=start, stop=stop, body=tuple(body), claimed=claimed, loc=loc))
 
     def bound_of(self, value: Expression) -> Expression:
         """Return a loop's bound: a value that reads no element, and that nothing changes."""

@@ -9,8 +9,9 @@ from typing import Any
 
 from brickwork.diagnostics.location import Location
 from brickwork.ir import build
-from brickwork.ir.nodes import Expression, Symbol
+from brickwork.ir.nodes import Expression, For, Symbol
 from brickwork.taichi.arithmetic import lift, type_of
+from brickwork.taichi.blocks import Blocks
 from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError
 from brickwork.taichi.expressions import known_items
 from brickwork.taichi.loops import Grouped, Range, ndrange, static
@@ -99,43 +100,30 @@ class Iteration(Statements):
     ) -> None:  # fmt: skip
         builder = self.builder
         bounds = [(builder.bound_of(start), builder.bound_of(stop)) for start, stop in axes]
-        flat = len(axes) > 1 and (_leaves(node) or (len(names) == 1 and not grouped))
-        indices = [builder.new_index(names[number] if number < len(names) else names[0]) for number in range(len(axes))]
-        before, builder.in_order = builder.in_order, False
-        outer, builder.loops = builder.loops, [*builder.loops]
-        blocks: list[list[Any]] = []
+        in_blocks = top and _waits(node)
+        flat = in_blocks or (len(axes) > 1 and _leaves(node))
         run = [self._flat(bounds)] if flat else bounds
-        own = [builder.new_index("flat")] if flat else indices
-        with self.scope.block(), self._loop("parallel" if top else "for"):
-            values = self._values(own, run, indices, bounds, kinds, flat=flat)
-            with builder.inside() as block:
-                builder.depth += len(run) - 1
-                for index, (start, stop) in zip(own, run, strict=True):
-                    builder.loops.append((build.sub(build.read(index), start), build.iterations(start, stop)))
-                if flat:
-                    values = self._unflattened(own[0], bounds, kinds)
-                self._bind(names, values, grouped=grouped)
-                self.body(node.body)
-                builder.depth -= len(run) - 1
-            blocks.append(block)
+        own = [builder.new_index("flat" if flat else names[min(number, len(names) - 1)]) for number in range(len(run))]
+        before = builder.in_order, builder.shared, builder.loops
+        builder.in_order, builder.shared, builder.loops = False, [] if in_blocks else builder.shared, [*builder.loops]
+        with self.scope.block(), self._loop("parallel" if top else "for"), builder.inside() as body:
+            builder.depth += len(run) - 1
+            for index, (start, stop) in zip(own, run, strict=True):
+                builder.loops.append((build.sub(build.read(index), start), build.iterations(start, stop)))
+            values = [LoopIndex(build.read(index), kind, index=True) for index, kind in zip(own, kinds, strict=False)]
+            values = self._unflattened(own[0], bounds, kinds) if flat else values
+            self._bind(names, values, grouped=grouped)
+            self.body(node.body)
+            builder.depth -= len(run) - 1
         claimed = top and not builder.in_order
-        body = blocks[0]
-        for index, (start, stop) in reversed([*zip(own, run, strict=True)]):
-            before_block, builder.block = builder.block, []
-            builder.loop(index, start, stop, body, claimed=claimed, loc=loc)
-            body, builder.block = builder.block, before_block
-        builder.block += body
-        builder.in_order = before or (builder.in_order and not top)
-        builder.loops = outer
-
-    @staticmethod
-    def _values(
-        own: list[Symbol], run: Any, indices: list[Symbol], bounds: Any, kinds: Sequence[Any], *, flat: bool
-    ) -> list[LoopIndex]:
-        del own, run, bounds
-        if flat:
-            return []
-        return [LoopIndex(build.read(index), kind, index=True) for index, kind in zip(indices, kinds, strict=True)]
+        if in_blocks:
+            builder.block += Blocks(builder, own[0], run[0][1], loc).written(body, claimed=claimed)
+        else:
+            for index, (start, stop) in reversed([*zip(own, run, strict=True)]):
+                body = [For(index=index, start=start, stop=stop, body=tuple(body), claimed=claimed, loc=loc)]
+            builder.block += body
+        in_order = before[0] or (builder.in_order and not top)
+        builder.in_order, builder.shared, builder.loops = in_order, *before[1:]
 
     @staticmethod
     def _flat(bounds: Sequence[tuple[Expression, Expression]]) -> tuple[Expression, Expression]:
@@ -184,6 +172,15 @@ def _static_items(items: Any) -> list[Any]:
             raise TaichiCompilationError("a static range must be known while the kernel is compiled")
         return [*range(int(start.value), int(stop.value))]
     return known_items(items)
+
+
+def _waits(node: ast.For) -> bool:
+    """Return whether the threads of a block wait for one another, or share an array, in a loop."""
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Attribute)]
+    return any(
+        each.attr == "SharedArray" or (each.attr == "sync" and ast.unparse(each.value).endswith("block"))
+        for each in names
+    )
 
 
 def _leaves(node: ast.For) -> bool:

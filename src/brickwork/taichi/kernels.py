@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -43,6 +44,7 @@ from brickwork.taichi.gradients import Launch, add_gradients
 from brickwork.taichi.iteration import Iteration
 from brickwork.taichi.operators import Lowered, Operator, operator_of, result_tensor
 from brickwork.taichi.sequences import is_sequence, items_of
+from brickwork.taichi.settings import sync
 from brickwork.taichi.source import Source, parse
 
 
@@ -136,8 +138,13 @@ class Kernel:
         """Run a launch; a tape that is on notes it."""
         tape, instance = state.recorder(), launch.instance
         note = None if tape is None else tape.before(launch)
+        measured = state.settings().others.get("kernel_profiler")
+        start = time.perf_counter()
         try:
             found = self.launched(launch)
+            if measured:
+                sync()
+                state.times().append((self.function.__name__, time.perf_counter() - start))
         finally:
             if instance.log is not None:
                 instance.log.show()

@@ -100,9 +100,10 @@ def loop_config(
     block_dim_adaptive: bool = True, bit_vectorize: bool = False,
 ) -> None:  # fmt: skip
     """Say how the next loop is run: `serialize=True` in order; sizes of blocks and threads are chosen by brickwork."""
-    del block_dim, parallelize, block_dim_adaptive, bit_vectorize
+    del parallelize, block_dim_adaptive, bit_vectorize
     if state.builder() is not None:
         current().serialize = serialize
+        current().block_dim = block_dim or 0
 
 
 def no_activate(*_: Any) -> None:

@@ -37,6 +37,7 @@ class _State:
     adjoints: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet[Any])
     duals: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet[Any])
     loose: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet[Any])
+    times: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     unplaced: list[Any] = field(default_factory=list[Any])
     resets: list[Any] = field(default_factory=list[Any])
 
@@ -78,6 +79,11 @@ def duals() -> weakref.WeakSet[Any]:
 def loose() -> weakref.WeakSet[Any]:
     """Return the fields that are laid out by their shape alone."""
     return _state.loose
+
+
+def times() -> list[tuple[str, float]]:
+    """Return the kernels that were measured, each with its seconds."""
+    return _state.times
 
 
 def unplaced() -> list[Any]:
