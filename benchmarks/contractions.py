@@ -70,6 +70,22 @@ def dequantised(a: Tensor, q: Tensor, scale: Tensor) -> Tensor:
     return out
 
 
+@bw.op("contractions::group_scaled")
+def group_scaled(a: Tensor, codes: Tensor, scale: Tensor) -> Tensor:
+    """Return a @ w for codes of four bits, two a byte, each 32 terms of which have a scale."""
+    assert a.shape[1] == 2 * codes.shape[0], "the sizes do not fit"
+    assert scale.shape[0] * 32 == a.shape[1], "the sizes do not fit"
+    assert scale.shape[1] == codes.shape[1], "the sizes do not fit"
+    out = torch.empty(a.shape[0], codes.shape[1], dtype=a.dtype, device=a.device)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[i, k] * (((codes[k // 2, j] >> (4 * (k % 2))) & 15) - 8) * scale[k // 32, j]
+            out[i, j] = s
+    return out
+
+
 @bw.op("contractions::convolution")
 def convolution(x: Tensor, w: Tensor) -> Tensor:
     """Return the convolution of x (N, C, H, W) with w (F, C, R, S), with borders of zeros."""
@@ -133,13 +149,7 @@ def cases() -> Iterator[tuple[str, Call, Call, Call]]:
         lambda: gelu(torch.addmm(bias, a, b)),
         lambda: gelu(a.double() @ b.double() + bias.double()),
     )
-    q = torch.randint(-100, 100, (4096, 4096), device="cuda", dtype=torch.int8)
-    yield (
-        "bfloat16 x int8 4096, scaled",
-        lambda: dequantised(a, q, bias),
-        lambda: a @ (q.to(bfloat) * bias[:, None]).T,
-        lambda: a.double() @ (q.double() * bias.double()[:, None]).T,
-    )
+    yield from narrow_cases(a, bias)
     for dtype in (bfloat, single):
         x, w = drawn(16, 64, 58, 58, dtype=dtype), drawn(64, 64, 3, 3, dtype=dtype)
         yield (
@@ -166,6 +176,32 @@ def cases() -> Iterator[tuple[str, Call, Call, Call]]:
         lambda: (rows @ table.mT).transpose(0, 1) + 0.5,
         lambda: (rows.double() @ table.double().mT).transpose(0, 1) + 0.5,
     )
+
+
+def narrow_cases(a: Tensor, scale: Tensor) -> Iterator[tuple[str, Call, Call, Call]]:
+    """Yield the same for weights of few bits, which the library turns into elements before."""
+    q = torch.randint(-100, 100, (4096, 4096), device="cuda", dtype=torch.int8)
+    yield (
+        "bfloat16 x int8 4096, scaled",
+        lambda: dequantised(a, q, scale),
+        lambda: a @ (q.to(a.dtype) * scale[:, None]).T,
+        lambda: a.double() @ (q.double() * scale.double()[:, None]).T,
+    )
+    codes = torch.randint(0, 256, (2048, 4096), device="cuda", dtype=torch.uint8)
+    scales = drawn(128, 4096, dtype=a.dtype)
+
+    def weights(dtype: torch.dtype) -> Tensor:
+        whole = torch.stack([codes & 15, codes >> 4], 1).reshape(4096, 4096).to(dtype) - 8
+        return whole * scales.to(dtype).repeat_interleave(32, 0)
+
+    for rows in (1, 16, 4096):
+        some = a[:rows]
+        yield (
+            f"bfloat16 x int4, {rows} x 4096 x 4096, a scale for 32 terms",
+            lambda some=some: group_scaled(some, codes, scales),
+            lambda some=some: some @ weights(some.dtype),
+            lambda some=some: some.double() @ weights(torch.float64),
+        )
 
 
 def _name(dtype: torch.dtype) -> str:
