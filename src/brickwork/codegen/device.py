@@ -56,7 +56,7 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
     if grid.tile is not None:
         header += f' "{SHARED_BYTES}"="{grid.tile.shared_bytes}"'
         # All that a thread can have: shared memory leaves no room for the third block that ptxas spills for.
-        header += "" if grid.least_blocks > 1 else ' "nvvm.maxnreg"="255"'
+        header += "" if grid.least_blocks > 1 else f' "nvvm.maxnreg"="{grid.tile.registers}"'
     lines = kernel_lines(module, name, _place(kernel)) if module.lines else None
     if lines is not None:
         header += f" {lines.header}"

@@ -213,10 +213,15 @@ class Tile:
         return 2 if light and 2 * self.shared_bytes <= GROUP_SHARED_BYTES else 1
 
     @property
+    def registers(self) -> int:
+        """Registers that a thread may have."""
+        return min(REGISTERS // self.threads, THREAD_REGISTERS)
+
+    @property
     def spare_registers(self) -> int:
         """Registers of a thread for what waits beside the sums, and those of a stage: a quarter of the others."""
         sums = self.left.size * self.right.size // self.threads * (1 + self.contraction.promotes)
-        return (min(REGISTERS // self.threads, THREAD_REGISTERS) - sums) // 4
+        return (self.registers - sums) // 4
 
     @property
     def pitch(self) -> int:
