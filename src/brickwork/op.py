@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 _any_requires_grad: Callable[..., bool] = private("_C._any_requires_grad")
 _is_grad_enabled = torch.is_grad_enabled
 
+CONSTANT = "constant"
+"""The argument of `check` that names arguments of the operator."""
 DEVICE = "device"
 """The argument of `warmup`, `inspect` and `explain` that names a device, unless the operator has one of that name."""
 
@@ -451,18 +453,20 @@ class Op(Handle):
 
         Results are compared with those of `python`, of a second call, of arguments with other strides, and of batches.
         Gradients, second derivatives and tangents are compared with finite differences, in float64. And
-        `torch.library.opcheck` runs.
+        `torch.library.opcheck` runs. `constant=("boxes",)` names arguments that are not differentiated.
 
         Raises:
             AssertionError: A test has failed; the table says which.
         """
         self.be_registered()
+        own = CONSTANT in self.__signature__.parameters
+        constant = () if own else named.pop(CONSTANT, ())
         if self._schema.unsaid:
             more = {name: value for name, value in named.items() if name not in self.__signature__.parameters}
             bound = self.__signature__.bind(*arguments, **{key: named[key] for key in named.keys() - more.keys()})
             bound.apply_defaults()
             arguments, named = bound.args, bound.kwargs | more
-        check_operator(self._overload, self._reference, self.name, arguments, named)
+        check_operator(self._overload, self._reference, self.name, arguments, named, constant)
 
     def tune(self, /, *arguments: Any, **named: Any) -> Tuning:
         """Measure a few schedules on these arguments, and let calls with tensors of these sizes run by the fastest.

@@ -164,3 +164,58 @@ def test_gradients_samples_and_graphs_of_rows():
     torch.testing.assert_close(torch.vmap(operator, in_dims=(0, None))(batch, w)[1], operator(2 * x, w))
     compiled = torch.compile(operator, fullgraph=True)
     torch.testing.assert_close(compiled(x.detach(), w.detach()), operator(x, w).detach())
+
+
+def strided(x: torch.Tensor) -> torch.Tensor:
+    n, m = x.shape
+    out = torch.zeros(n, (m + 1) // 2, dtype=x.dtype)
+    for i in range(n):
+        out[i, : m // 2] = x[i, 1::2]
+        out[i] += x[i, ::2] * x[i, ::2]
+        out[i, 0] += x[i, 1:6:3].sum()
+        for v in x[i, 2::4]:
+            out[i, 1] += v
+        x[i, ::2] = x[i, ::2] * 2
+    return out
+
+
+def spread(x: torch.Tensor) -> torch.Tensor:
+    n, m = x.shape
+    out = torch.zeros(2 * n, 2 * m, dtype=x.dtype)
+    for i in range(n):
+        out[2 * i, ::2] = x[i]
+        out[2 * i + 1, 1::2] = x[i] + 1
+        for k in range(3):
+            out[2 * i, k::3] += 1
+    return out
+
+
+def summed(x: torch.Tensor, first: int, last: int) -> torch.Tensor:
+    out = torch.zeros(len(x), dtype=x.dtype)
+    for i in range(len(x)):
+        out[i] = x[i, first:last:3].sum()
+    return out
+
+
+@pytest.mark.parametrize("columns", [2, 7, 8])
+def test_slices_with_steps(columns: int):
+    x = torch.randn(3, columns, dtype=torch.float64)
+    agree(strided, x)
+    agree(spread, x)
+    for first, last in ((0, 0), (5, 2), (0, 1), (1, 7), (-3, 9), (6, 7)):
+        agree(summed, x, first, last)
+    operator = bw.op(spread)
+    assert torch.autograd.gradcheck(operator, (x.requires_grad_(),))
+
+
+def test_a_tensor_stored_into_at_another_step_is_left_to_python():
+    def shifted(x: torch.Tensor) -> None:
+        for i in range(len(x)):
+            x[i, ::2] = x[i, 1::2]
+
+    operator, x = bw.op(shifted), torch.randn(2, 6)
+    expected = x.clone()
+    expected[:, ::2] = x[:, 1::2]
+    assert "host part: Python, because line" in operator.explain(x.clone())
+    operator(x)
+    torch.testing.assert_close(x, expected)

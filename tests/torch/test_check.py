@@ -80,3 +80,22 @@ def test_batches_are_skipped_where_an_element_says_a_size(capsys):
     positive.check(torch.arange(-3, 4))
     *_, batches = capsys.readouterr().out.splitlines()
     assert "skipped: the host part asks for the value of an element" in batches
+
+
+@bw.op("checks::weighted_rows")
+def weighted_rows(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Take elements at places that are floats: no gradient is that of rounding."""
+    out = torch.empty_like(x)
+    for i in range(len(x)):
+        out[i] = x[i] * x[min(max(int(places[i] * 10), 0), len(x) - 1)] + places[i]
+    return out
+
+
+def test_arguments_may_be_held_constant(capsys: pytest.CaptureFixture[str]) -> None:
+    x, places = torch.rand(4), torch.arange(4) / 10
+    weighted_rows.check(x, places, constant=("places",))
+    assert "gradcheck      passed" in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="gradcheck"):
+        weighted_rows.check(x, places)
+    with pytest.raises(ValueError, match="has no argument 'place' to hold constant: it has x, places"):
+        weighted_rows.check(x, places, constant=("place",))

@@ -35,7 +35,7 @@ from brickwork.frontend.parts import (
 )
 from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
-from brickwork.frontend.row_forms import REDUCED, is_sliced, slices_of
+from brickwork.frontend.row_forms import REDUCED, is_sliced, slices_of, step_of
 from brickwork.frontend.rows import Bounds, as_row, combined, row_of, slab_of
 from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
 from brickwork.frontend.tuple_indexing import looked_up, pick
@@ -273,15 +273,18 @@ def slice_operands(state: State, frame: Frame, node: ast.Subscript) -> list[Oper
     """Return the indices of `x[i, a:b]`, with the bounds of each slice."""
     parts = slices_of(node)
     for part in parts:
-        if isinstance(part, ast.Slice) and part.step is not None:
-            raise error("BW003", "a slice with a step is not part of the language", frame.loc(part), "write a loop")
+        if isinstance(part, ast.Slice) and step_of(part) is None:
+            message = "the step of a slice is a positive literal here"
+            raise error("BW003", message, frame.loc(part), "write a loop")
         if isinstance(part, ast.Constant) and part.value is ...:
             raise error("BW003", "`...` is no index here", frame.loc(part), "write `:` for each dimension")
     nodes = [part for part in parts if not isinstance(part, ast.Slice)]
     nodes += [item for part in parts if isinstance(part, ast.Slice) for item in (part.lower, part.upper) if item]
     known = dict(zip(map(id, nodes), operands(state, frame, nodes), strict=True))
     return [
-        (known.get(id(part.lower)), known.get(id(part.upper))) if isinstance(part, ast.Slice) else known[id(part)]
+        (known.get(id(part.lower)), known.get(id(part.upper)), step_of(part) or 1)
+        if isinstance(part, ast.Slice)
+        else known[id(part)]
         for part in parts
     ]
 

@@ -10,9 +10,9 @@ from brickwork.frontend.grown_lists import item_at, length, pinned, store_at
 from brickwork.frontend.lowering_state import Frame, State
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.typing import Grown, Operand
-from brickwork.ir.build import add, apply, constant, integer, read, select, sub
-from brickwork.ir.dtypes import BOOL, INT64
-from brickwork.ir.nodes import Assign, Expression, FailureKind, If, Statement, While
+from brickwork.ir.build import add, apply, integer, logical_not, read, select, sub
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Assign, Break, Expression, FailureKind, If
 
 
 def sort(state: State, frame: Frame, found: Grown, node: ast.expr, backward: Expression) -> None:
@@ -30,24 +30,21 @@ def sort(state: State, frame: Frame, found: Grown, node: ast.expr, backward: Exp
         start = add(turn, one, loc)
         state.nonnegative.add(start)
         item = pinned(state, item_at(state, found, start, loc))
-        place, goes_on = state.symbol("place", INT64), state.symbol("goes_on", BOOL)
-        here = read(place, loc)
-        last = sub(here, one, loc)
-        state.nonnegative |= {here, last}
+        place = state.symbol("place", INT64)
         state.emit(Assign(symbol=place, value=start, loc=loc))
-        test: list[Statement] = []
-        with state.into(test):
-            state.emit(Assign(symbol=goes_on, value=before(item, item_at(state, found, last, loc)), loc=loc))
-        prelude = (
-            Assign(symbol=goes_on, value=constant(False, BOOL, loc), loc=loc),
-            If(condition=apply("gt", here, integer(0, loc), loc=loc), then=tuple(test), loc=loc),
-        )
-        body: list[Statement] = []
-        with state.into(body):
-            store_at(state, found, here, item_at(state, found, last, loc), loc)
+
+        def move(step: Expression) -> None:
+            here = sub(start, step, loc)
+            last = sub(here, one, loc)
+            state.nonnegative |= {here, last}
+            other = item_at(state, found, last, loc)
+            stays = state.pin(logical_not(before(item, other), loc), "stays")
+            state.emit(If(condition=stays, then=(Break(loc=loc),), loc=loc))
+            store_at(state, found, here, other, loc)
             state.emit(Assign(symbol=place, value=last, loc=loc))
-        state.emit(While(prelude=prelude, condition=read(goes_on, loc), body=tuple(body), loc=loc))
-        store_at(state, found, here, item, loc)
+
+        emit_loop(state, start, move, loc)
+        store_at(state, found, read(place, loc), item, loc)
 
     if found.tensors:
         emit_loop(state, sub(count, one, loc), insert, loc)

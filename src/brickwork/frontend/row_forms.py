@@ -86,13 +86,24 @@ def _operands(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _is_plain(node: ast.Subscript) -> bool:
-    """Return whether slices have no step, and there is no `...`."""
+    """Return whether the steps of slices are known, and there is no `...`."""
     parts = slices_of(node)
     return not any(
-        (isinstance(part, ast.Slice) and part.step is not None)
+        (isinstance(part, ast.Slice) and step_of(part) is None)
         or (isinstance(part, ast.Constant) and part.value is ...)
         for part in parts
     )
+
+
+def step_of(part: ast.Slice) -> int | None:
+    """Return the step of a slice; None of one that is no positive literal."""
+    match part.step:
+        case None:
+            return 1
+        case ast.Constant(value=int(step)) if step > 0:
+            return step
+        case _:
+            return None
 
 
 def _keeps_order(target: ast.Subscript, operands: Sequence[ast.expr]) -> bool:
@@ -117,6 +128,8 @@ def _moved(target: Sequence[ast.expr], source: Sequence[ast.expr]) -> int | None
     if not moved:
         return 0 if len(target) == len(source) else None
     one, other = moved[0]
+    if any(isinstance(part, ast.Slice) and part.step is not None for part in (one, other)):
+        return None
     begins = [_literal(part.lower) for part in (one, other) if isinstance(part, ast.Slice)]
     if len(moved) > 1 or len(sliced) > 1 or len(begins) != 2 or begins[0] is None or begins[1] is None:
         return None

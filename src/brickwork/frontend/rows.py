@@ -17,13 +17,13 @@ from brickwork.frontend.lowering_state import State
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Along, Operand, Row, Slab, Value, View
-from brickwork.ir.build import add, apply, cast, integer, select, size, sub
+from brickwork.ir.build import add, apply, cast, integer, mul, select, size, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, FailureKind
 
 StoreElement: TypeAlias = Callable[[State, View, Value, Location], None]
-Bounds: TypeAlias = tuple[Operand | None, Operand | None]
-"""What stands before and behind the colon of a slice."""
+Bounds: TypeAlias = tuple[Operand | None, Operand | None, int]
+"""What stands before and behind the colon of a slice, and its step."""
 
 
 def as_row(state: State, found: Operand, loc: Location) -> Row | None:
@@ -56,16 +56,20 @@ def slab_of(state: State, view: View, parts: Sequence[Operand | Bounds], loc: Lo
 
 def _along(state: State, extent: Expression, bounds: Bounds, loc: Location) -> Along:
     """Return how a slice runs along an axis: bounds beyond its ends are those ends, as in Python."""
-    lower, upper = (None if item is None else _bound(state, item, loc) for item in bounds)
+    lower, upper = (None if item is None else _bound(state, item, loc) for item in bounds[:2])
     start = integer(0, loc) if lower is None else _clamped(state, lower, extent, loc)
     stop = extent if upper is None else _clamped(state, upper, extent, loc)
     literal = 0 if lower is None else int(lower.value) if isinstance(lower, Constant) else None
     length = sub(stop, start, loc)
     if lower is not None and upper is not None:
         length = apply("maximum", length, integer(0, loc), loc=loc)
+    step = bounds[2]
+    if step > 1:
+        last = apply("floordiv", sub(length, integer(1, loc), loc), integer(step, loc), loc=loc)
+        length = add(last, integer(1, loc), loc)
     length = state.fix(length, "length")
     state.nonnegative |= {start, length}
-    return Along(start, length, literal)
+    return Along(start, length, literal, step)
 
 
 def _bound(state: State, found: Operand, loc: Location) -> Expression:
@@ -92,7 +96,9 @@ def _at(state: State, slab: Slab, indices: Sequence[Expression], loc: Location) 
     waiting = iter(indices)
     places: list[Expression] = []
     for axis in slab.axes:
-        place = add(axis.start, next(waiting), loc) if isinstance(axis, Along) else axis
+        place = axis
+        if isinstance(axis, Along):
+            place = add(axis.start, mul(next(waiting), integer(axis.step, loc), loc), loc)
         places.append(place)
         if isinstance(axis, Along):
             state.nonnegative.add(place)
@@ -225,7 +231,11 @@ def _moved(target: Slab, source: Slab) -> int | None:
     for one, other in zip(target.axes, source.axes, strict=True):
         if isinstance(one, Along) is not isinstance(other, Along):
             return None
-        if not isinstance(one, Along) or not isinstance(other, Along) or one.start == other.start:
+        if not isinstance(one, Along) or not isinstance(other, Along) or one == other:
+            continue
+        if not one.step == other.step == 1:
+            return None
+        if one.start == other.start:
             continue
         if one.literal is None or other.literal is None or (one.literal < 0) is not (other.literal < 0):
             return None

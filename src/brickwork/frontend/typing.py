@@ -128,11 +128,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """An axis that a row runs along: where it begins, how long it is, and the begin as a literal if it is one."""
+    """An axis that a row runs along: where it begins, how long it is, the begin as a literal, and the step."""
 
     start: Expression
     size: Expression
     literal: int | None = None
+    step: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class Subject:
     arguments: tuple[Any, ...]
     named: Mapping[str, Any]
     values: tuple[Any, ...]
+    constant: frozenset[str] = frozenset()
+    """Arguments that are not differentiated."""
 
     def outputs(self, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """Call the operator on copies; return what it stores into, then its results."""
@@ -49,10 +51,16 @@ class Subject:
 
 
 def check_operator(
-    operator: Any, reference: Callable[..., Any], name: str, arguments: Sequence[Any], named: Mapping[str, Any]
+    operator: Any,
+    reference: Callable[..., Any],
+    name: str,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    constant: Sequence[str] = (),
 ) -> None:
     """Check an operator on these arguments and print a table of what was found; AssertionError if a check failed.
 
+    `constant` are the names of arguments that are not differentiated.
     The reference runs on the CPU, on copies; an operator that draws random numbers draws the same ones in each call.
     """
     parameters = schema_arguments(operator)
@@ -60,7 +68,11 @@ def check_operator(
     if any(each.name == KEY for each in parameters) and named.get(KEY) is None:
         named = {**named, KEY: draw_key(device=device)}
     values = in_order(parameters, tuple(arguments), dict(named))
-    subject = Subject(name, operator, reference, tuple(arguments), named, values)
+    known = [each.name for each in parameters]
+    for each in constant:
+        if each not in known:
+            raise ValueError(f"{name} has no argument {each!r} to hold constant: it has {', '.join(known)}")
+    subject = Subject(name, operator, reference, tuple(arguments), named, values, frozenset(constant))
     width = max(map(len, CHECKS))
     failures: list[str] = []
     for title, check in CHECKS.items():
@@ -129,11 +141,14 @@ def _forward_mode(subject: Subject) -> None:
 def _differentiated(subject: Subject, check: Callable[..., Any], **options: bool) -> None:
     """Run one of torch's checks on the float tensors among the arguments, in float64."""
     precise = [_precise(value) for value in subject.values]
-    inputs = tuple(tensor.requires_grad_() for tensor in tensors_of(precise) if tensor.is_floating_point())
+    fixed = [each.name in subject.constant for each in schema_arguments(subject.overload)]
+    varied = [value for value, is_fixed in zip(precise, fixed, strict=True) if not is_fixed]
+    inputs = tuple(tensor.requires_grad_() for tensor in tensors_of(varied) if tensor.is_floating_point())
 
     def function(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
         rest = iter(given)
-        outputs = subject.outputs([_with(value, rest) for value in precise])
+        pairs = zip(precise, fixed, strict=True)
+        outputs = subject.outputs([value if is_fixed else _with(value, rest) for value, is_fixed in pairs])
         return tuple(output for output in outputs if output.is_floating_point())
 
     try:
