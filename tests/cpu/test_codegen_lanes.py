@@ -270,3 +270,23 @@ def test_lanes_write_at_a_distance_that_is_an_argument(numbers):
     made = kernel((x, out), loop(i, 0, 33, store(out, (op("mul", i, n),), load(x, i))), scalars=(n,))
     for factor in (0, 1, 3):
         agree(made, [numbers, torch.zeros_like(numbers)], (factor,))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 9, 70])
+def test_few_iterations_with_loops_inside_run_one_after_the_other(count):
+    numbers = torch.arange(count) - count // 2
+    x, out = named("x", 0, numbers), named("out", 1, numbers)
+    i, k, s, last = symbol("i"), symbol("k"), symbol("s"), symbol("last")
+    inner = (when(op("gt", op("mul", k, k), load(x, i)), (Break(),)), let(s, op("add", s, op("mul", k, i))))
+    body = (
+        let(s, 0),
+        let(last, load(x, i)),
+        when(op("eq", op("mod", last, 3), 1), (store(out, (i,), last), Continue())),
+        loop(k, 0, i, *inner),
+        store(out, (i,), op("add", s, last)),
+    )
+    made = kernel((x, out), loop(i, 0, extent(x), *body))
+    agree(made, [numbers, torch.zeros_like(numbers)])
+    plain = kernel((x, out), loop(i, 0, extent(x), store(out, (i,), load(x, i))))
+    texts = [Machine(scheduled(each, roles(16))).module.text() for each in (made, plain)]
+    assert ["alone" in text for text in texts] == [True, False]

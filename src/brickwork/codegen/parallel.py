@@ -12,14 +12,14 @@ from dataclasses import replace
 from brickwork.codegen.attributes import attributes
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.cost import emit_cost
-from brickwork.codegen.emitter_state import Frame, Slot, State
+from brickwork.codegen.emitter_state import Frame, State
 from brickwork.codegen.expressions import emit_scalar, read
 from brickwork.codegen.failures import emit_leave_if_failed
 from brickwork.codegen.joins import identity
 from brickwork.codegen.lane_values import Uniform, scalar_type
 from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.variables import private_symbols
-from brickwork.codegen.vectors import accumulate, emit_vector
+from brickwork.codegen.vectors import accumulate, declare_private, emit_vector
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Check, For, Load, Reduction, Role, Store, Symbol, Tensor, joined_together
 from brickwork.ir.walk import read_symbols, statements, walk
@@ -185,7 +185,7 @@ def _emit_function(state: State, nest: _Nest, name: str, emit_block: EmitBlock) 
         frame=None,
         moving={},
     )
-    _declare_private(inner, nest.last)
+    declare_private(inner, nest.last)
     bounds = (starts, stops, counts)
     if nest.reductions:
         total, chunks = word(1 + 3 * depth), word(2 + 3 * depth)
@@ -225,13 +225,6 @@ def _edge(state: State, chunk: str, total: str, chunks: str) -> str:
     """Return where a chunk of the range begins."""
     emit = state.writer.emit
     return emit(f"udiv i64 {emit(f'mul i64 {chunk}, {total}')}, {chunks}")
-
-
-def _declare_private(state: State, loop: For) -> None:
-    symbols = private_symbols(loop) - state.bound | {reduction.symbol for reduction in loop.reductions}
-    for symbol in symbols:
-        state.slots[symbol] = Slot(state.writer.alloca(scalar_type(symbol.dtype)), symbol.dtype, varying=False)
-        state.values.pop(symbol, None)
 
 
 def _emit_step(

@@ -1,4 +1,7 @@
-"""Vector loops: full vectors of iterations without a mask, then one incomplete vector under a mask."""
+"""Vector loops: full vectors of iterations without a mask, then one incomplete vector under a mask.
+
+Where a vector takes long, a loop of few iterations runs them one after the other.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.codegen import lanes, loops
-from brickwork.codegen.emitter_state import Slot, State
+from brickwork.codegen.emitter_state import Frame, Slot, State
 from brickwork.codegen.joins import Group, accumulated, identity, joined
 from brickwork.codegen.lane_values import Strided, Uniform, Value, scalar_type, vector_type
 from brickwork.codegen.variables import private_symbols, statement_count, varying_symbols
-from brickwork.ir.nodes import For, Reduction, joined_together
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Block, Constant, For, Reduction, Role, Statement, While, joined_together
+from brickwork.ir.walk import rewrite_statements, statements
+from brickwork.transform.schedule.planner import FEW
 
 
 def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: loops.EmitBlock) -> None:
     """Emit a loop of which each lane runs an iteration; `bounds` are its start and stop."""
     start, stop = (value.text for value in bounds if isinstance(value, Uniform))
     writer, width = state.writer, loop.width
+    after = _emit_few(state, loop, start, stop, emit_block) if _is_dear(state, loop) else ""
     inner = lane_state(state, loop)
     slots = {item.symbol: reduction_slot(inner, item) for item in loop.reductions}
     inner.slots.update(slots)
@@ -46,6 +53,51 @@ def emit_vector(state: State, loop: For, bounds: tuple[Value, ...], emit_block: 
     writer.place(done)
     for group in joined_together(loop.reductions):
         _combine(state, inner, group)
+    if after:
+        writer.place(after)
+
+
+def _is_dear(state: State, loop: For) -> bool:
+    """Whether a vector takes long however few iterations it has: there are loops inside, and a processor runs it."""
+    inside = any(isinstance(node, For | While) for node in statements(loop.body))
+    return inside and not loop.reductions and state.width == 1 and not state.target.grid
+
+
+def _emit_few(state: State, loop: For, start: str, stop: str, emit_block: loops.EmitBlock) -> str:
+    """Emit a short loop, whose iterations run one after the other; return the label after it.
+
+    With a fourth of the lanes at work that is as fast where they read neighbours, and faster where they read apart.
+    """
+    writer = state.writer
+    alone, together, done = (writer.label(stem) for stem in ("alone", "together", "done"))
+    length = writer.emit(f"sub i64 {stop}, {start}")
+    writer.branch_if(writer.emit(f"icmp sle i64 {length}, {min(FEW, loop.width // 4)}"), alone, together)
+    writer.place(alone)
+    inner = replace(state.inner(), varying=frozenset())
+    declare_private(inner, loop)
+    with writer.count(start, stop) as number:
+        after = writer.label("next")
+        inner.values[loop.index] = Uniform(number, INT64)
+        emit_block(replace(inner.inner(), frame=Frame(after, after, None)), rewrite_statements(loop.body, _short))
+        writer.place(after)
+    writer.branch(done)
+    writer.place(together)
+    return done
+
+
+def _short(statement: Statement) -> Block:
+    """Return a loop of a short version of another, which LLVM does not unroll by more than a known length."""
+    if not isinstance(statement, For) or statement.role is not Role.SEQUENTIAL or isinstance(statement.stop, Constant):
+        return (statement,)
+    return (replace(statement, role=Role.VECTOR, width=1),)
+
+
+def declare_private(state: State, loop: For) -> None:
+    """Give the variables of one iteration of a loop memory of their own."""
+    symbols = private_symbols(loop) - state.bound | {reduction.symbol for reduction in loop.reductions}
+    for symbol in symbols:
+        state.slots[symbol] = Slot(state.writer.alloca(scalar_type(symbol.dtype)), symbol.dtype, varying=False)
+        state.values.pop(symbol, None)
 
 
 def lane_state(state: State, loop: For) -> State:
