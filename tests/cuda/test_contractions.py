@@ -100,6 +100,16 @@ def test_windows_agree(height, width, channels, filters, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(
+    ("width", "channels", "filters", "size"), [(30, 40, 64, 3), (58, 64, 70, 3), (33, 100, 130, 5)]
+)
+def test_windows_in_boxes_agree(width, channels, filters, size, dtype):
+    x, w = drawn(20, channels, 31, width, dtype=dtype), drawn(filters, channels, size, size, dtype=dtype)
+    found = OPERATORS["convolution"](x, w)
+    agree(found, torch.conv2d(x.double(), w.double(), padding=size // 2))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(("batch", "length"), [(8, 40), (32, 200), (33, 131), (64, 128), (130, 72)])
 def test_factors_in_which_rows_and_terms_meet_agree(batch, length, dtype):
     w, k = drawn(3, length, dtype=dtype), drawn(batch, 3, length, dtype=dtype)

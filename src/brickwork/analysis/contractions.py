@@ -25,13 +25,15 @@ from brickwork.ir.nodes import (
     For,
     If,
     Load,
+    Node,
     Read,
+    Select,
     Size,
     Statement,
     Store,
     Symbol,
 )
-from brickwork.ir.walk import read_symbols, statements, substitute, walk
+from brickwork.ir.walk import read_symbols, rewrite, statements, substitute, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 
@@ -189,10 +191,27 @@ def find_contraction(
         return None
     factors: list[Factor] = []
     for side, other in ((0, 1), (1, 0)):
-        value = _product(sides[side])
+        value = _decided(_product(sides[side]), masked[side])
         inside = () if around is None or not masked[other] else _in_range(value, [*sums, *around])
         factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
     return Contraction(symbol, before, sums, (factors[0], factors[1]), tuple(scale), after)
+
+
+@legality
+def _decided(value: Expression, masks: Sequence[Expression]) -> Expression:
+    """Return what a value is where masks hold: an index that is not negative is not counted from the end."""
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Select(condition=Apply(operator=operator, operands=(left, right)), otherwise=otherwise) if (
+                operator.name == "lt"
+                and (build.apply("ge", left, right) in masks or build.apply("le", right, left) in masks)
+            ):
+                return otherwise
+            case _:
+                return node
+
+    return rewrite(value, visit)
 
 
 def _in_range(value: Expression, loops: Sequence[For]) -> Iterator[Expression]:

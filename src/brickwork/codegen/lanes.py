@@ -76,7 +76,7 @@ def wrap_counts(state: State, wraps: Wraps) -> str:
     # Numerator and denominator are at most the width: the quotient stays clear of integers by more than it is rounded.
     half = emit(f"fadd {single} {emit(f'sitofp {whole} {past} to {single}')}, splat (float 0x3FE0000000000000)")
     period = splat(state, "float", emit(f"sitofp i32 {wraps.period} to float"))
-    quotient = emit(f"fptosi {single} {emit(f'fdiv {single} {half}, {period}')} to {whole}")
+    quotient = emit(f"fptosi {single} {emit(f'fdiv afn {single} {half}, {period}')} to {whole}")
     more = emit(f"add {whole} {quotient}, splat (i32 1)")
     return emit(f"select <{width} x i1> {wrapped_lanes(state, wraps)}, {whole} {more}, {whole} zeroinitializer")
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from brickwork.analysis.contractions import Along, Contraction, Factor, find_contraction, reached
 from brickwork.analysis.meeting import meeting
+from brickwork.analysis.windows import Window, find_window
 from brickwork.ir.dtypes import FLOAT32, DType
-from brickwork.ir.nodes import Apply, Block, For, Load, Read, Role, Symbol
+from brickwork.ir.nodes import Apply, Assign, Block, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.matrix import (
+    CELL_PITCH,
     CHUNK_BYTES,
     GROUP_ROWS,
     GROUP_SHARED_BYTES,
@@ -51,6 +53,8 @@ class Side:
     """Whether it is staged along the depth, though neighbours in memory go along its rows or columns."""
     meets: int = 0
     """Where rows and terms meet: how far what it goes with moves from row to row; its distinct numbers are staged."""
+    window: Window | None = None
+    """What windows it reads, of which a box is kept in shared memory beside the stages."""
 
     @property
     def taken(self) -> int:
@@ -60,6 +64,8 @@ class Side:
     @property
     def part_bytes(self) -> int:
         """Bytes of a part in a stage; of distinct numbers two copies of 16 bits each, or one of 32, end at a tile."""
+        if self.window is not None:
+            return 0
         if self.meets:
             return -(-(FLOAT32.size * self.size + 2 * ROW_BYTES + COPIES_APART) // TILE_BYTES) * TILE_BYTES
         return self.size * ROW_BYTES
@@ -118,7 +124,7 @@ class Tile:
     @property
     def in_registers(self) -> bool:
         """Whether groups take the left factor from registers: it is split there, or its distinct numbers are staged."""
-        return self.dtype is FLOAT32 or bool(self.left.meets)
+        return self.dtype is FLOAT32 or bool(self.left.meets) or self.left.window is not None
 
     @property
     def left_parts(self) -> int:
@@ -142,7 +148,9 @@ class Tile:
         Neighbouring threads read neighbouring terms then. Both factors have the terms of a stage in this order.
         """
         deep = [side for side in self.sides if side.along is Along.DEPTH]
-        return bool(deep) and not any(side.meets or side.chunked or side.is_stepped(self.depth.index) for side in deep)
+        return bool(deep) and not any(
+            side.meets or side.window or side.chunked or side.is_stepped(self.depth.index) for side in deep
+        )
 
     @property
     def bytes_each(self) -> int:
@@ -208,7 +216,7 @@ class Tile:
     @property
     def blocks(self) -> int:
         """Blocks that a multiprocessor is to have room for at once: in registers, if in shared memory."""
-        many = self.right.size > GROUP_ROWS if self.left.meets else self.lags
+        many = self.right.size > GROUP_ROWS if self.left.meets or self.left.window else self.lags
         light = self.groups and not (many or self.contraction.promotes)
         return 2 if light and 2 * self.shared_bytes <= GROUP_SHARED_BYTES else 1
 
@@ -231,7 +239,13 @@ class Tile:
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block."""
-        return max(self.stages * self.stage_bytes, self.rows.size * self.pitch)
+        box = 0 if self.left.window is None else CELL_PITCH * ROW_BYTES
+        return max(self.window_offset + box, self.rows.size * self.pitch)
+
+    @property
+    def window_offset(self) -> int:
+        """Where the box of windows begins, behind the stages."""
+        return self.stages * self.stage_bytes
 
 
 def tile_in(block: Block) -> Tile | None:
@@ -256,11 +270,23 @@ def tile_of(rows: For) -> Tile:
         meeting(factor, loop.index, each, depth.index) if count == 1 else 0
         for factor, loop, each, count in zip(found.factors, loops, names, parts, strict=True)
     ]
-    crossed = not meets[0] and (bool(meets[1]) or (groups and rows.width % GROUP_ROWS > 0))
+    windows = [_window(found, factor, loop, depth) for factor, loop in zip(found.factors, loops, strict=True)]
+    crossed = not (meets[0] or windows[0]) and (
+        bool(meets[1] or windows[1]) or (groups and rows.width % GROUP_ROWS > 0)
+    )
     first, second = (1, 0) if crossed else (0, 1)
-    left = _side(found, loops[first], names[first], depth, first, meets=meets[first])
+    left = _side(found, loops[first], names[first], depth, first, meets=meets[first], window=windows[first])
     right = _side(found, loops[second], names[second], depth, second, after=left, alone=groups)
     return Tile(left, right, depth, found, found.dtype, groups, crossed)
+
+
+def _window(found: Contraction, factor: Factor, loop: For, depth: For) -> Window | None:
+    """Return the windows of a factor, if those of its loop are kept."""
+    if loop.role is not Role.WINDOW_TILE:
+        return None
+    heads = [item.symbol for item in loop.body if isinstance(item, Assign) and loop.index in read_symbols(item.value)]
+    rows = [loop.index] if loop.index in read_symbols((factor.value, *factor.masks)) else heads
+    return find_window(factor, rows, depth.index, [each.index for each in found.sums if each is not depth])
 
 
 def _side(
@@ -272,13 +298,16 @@ def _side(
     *,
     meets: int = 0,
     after: Side | None = None,
+    window: Window | None = None,
     alone: bool = False,
 ) -> Side:
     """Return a factor of a tile, staged after another; instructions may take it from shared memory `alone`."""
     factor = found.factors[number]
     offset = 0 if after is None else after.offset + after.parts * after.part_bytes
-    if meets:
-        return Side(loop, factor, loop.width, Along.DEPTH, offset, names, None, 1, turned=False, meets=meets)
+    if meets or window is not None:
+        return Side(
+            loop, factor, loop.width, Along.DEPTH, offset, names, None, 1, False, 0 if window else meets, window
+        )
     along = factor.along(names)
     copied = factor.element if loop.role is Role.CHUNKED_TILE else None
     unit = depth.index if along is Along.DEPTH else loop.index

@@ -59,6 +59,7 @@ class Form:
     stages: int = 3
     grouped: int = 6
     terms: int = LEAST_TERMS
+    windows: bool = False
 
     @property
     def low(self) -> bool:
@@ -73,6 +74,18 @@ MET = (
     Form(128, 128, chunked=True, grouped=3),
 )
 """Forms of contractions with a factor in which rows and terms meet: `height` is along these rows."""
+
+CELLS = 512
+"""Places in a box that windows of a tile read: two blocks have room in a multiprocessor beside the other factor."""
+CELL_PITCH = CELLS + 8
+"""Words between those of a cell of a box, so that neither cells nor words of terms meet in a bank."""
+READ_TOGETHER = 2
+"""Chunks of a cell that a thread reads before it stores them: all eight took registers from the sums, and spilled."""
+WINDOWS = (
+    Form(128, 64, chunked=False, grouped=3, windows=True),
+    Form(128, 128, chunked=False, grouped=3, windows=True),
+)
+"""Forms of contractions with a factor that reads windows: `height` is along the rows that windows move over."""
 
 FORMS = (
     Form(64, 64, chunked=False),

@@ -13,8 +13,8 @@ import torch
 from brickwork.analysis.contractions import Contraction, find_contraction
 from brickwork.ir import build
 from brickwork.ir.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT64, DType
-from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Symbol
-from brickwork.ir.walk import read_symbols
+from brickwork.ir.nodes import Assign, Block, Expression, For, If, Kernel, Select, Symbol
+from brickwork.ir.walk import read_symbols, walk
 from support.lowering import memory
 from support.scheduling import kernel_of
 
@@ -466,6 +466,47 @@ def test_a_factor_is_taken_in_parts_that_have_as_many_bits_as_results_show(
     found = _found(plain, left, right, result)
     assert found is not None
     assert (found.parts(0), found.parts(1)) == parts
+
+
+def not_counted_from_the_end(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                if 0 <= i + k - 1 and k - i >= 0:
+                    s += a[i + k - 1, k - i] * b[k, j]
+            y[i, j] = s
+
+
+def perhaps_counted_from_the_end(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                if k - i >= -1:
+                    s += a[0, k - i] * b[k, j]
+            y[i, j] = s
+
+
+def another_choice(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(N):
+            s = 0.0
+            for k in range(N):
+                if i >= k:
+                    left = 2.0 if i > k else 1.0
+                    s += (a[i, k] * left) * b[k, j]
+            y[i, j] = s
+
+
+@pytest.mark.parametrize(
+    ("function", "choices"),
+    [(not_counted_from_the_end, 0), (perhaps_counted_from_the_end, 1), (another_choice, 1)],
+)
+def test_masks_decide_choices(function: Callable[..., None], choices: int) -> None:
+    found = _found(function)
+    assert found is not None
+    assert sum(isinstance(node, Select) for node in walk(found.factors[0].value)) == choices
 
 
 def test_a_loop_without_statements() -> None:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from math import prod
 
 from brickwork.analysis.contractions import Along, Contraction, computed_from, find_contraction, grouped, reached
 from brickwork.analysis.meeting import meeting
 from brickwork.analysis.verdicts import Analysis, Bound
+from brickwork.analysis.windows import Window, find_window, unmoved
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import (
@@ -44,6 +46,8 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import (
+    CELL_PITCH,
+    CELLS,
     CHUNK_BYTES,
     FORMS,
     FULL,
@@ -57,6 +61,7 @@ from brickwork.target.matrix import (
     RASTER,
     ROW_BYTES,
     SAVED,
+    WINDOWS,
     Form,
 )
 from brickwork.target.target import Target
@@ -93,7 +98,51 @@ class Nest:
 
     def sizes(self, form: Form) -> tuple[int, int]:
         """Return how many rows and columns a tile of a form has."""
-        return (form.width, form.height) if self.met == 1 else (form.height, form.width)
+        turned = self.viewed if form.windows else self.met
+        return (form.width, form.height) if turned == 1 else (form.height, form.width)
+
+    @property
+    def viewed(self) -> int | None:
+        """The side whose factor reads windows that loops of the sum move over rows (0) or columns (1)."""
+        return next((side for side in (0, 1) if self.window(side) is not None), None)
+
+    def window(self, side: int) -> Window | None:
+        """Return the windows that a factor reads, if those of a tile lie in a box."""
+        factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
+        moving = [loop.index for loop in self.contraction.sums if loop is not self.depth]
+        others = reached(self.contraction.before, frozenset(names)) - {*names}
+        if self.leans or self.contraction.parts(side) > 1 or read_symbols((factor.value, *factor.masks)) & others:
+            return None
+        return find_window(factor, names, self.depth.index, moving)
+
+    def over_windows(self) -> Nest:
+        """Return the nest without the rows, or columns, that windows do not move over: each has tiles of its own."""
+        moving = [loop.index for loop in self.contraction.sums if loop is not self.depth]
+        for side in (0, 1):
+            names = (self.rows, self.columns)[side]
+            alone = unmoved(self.contraction.factors[side], names, moving)
+            kept = tuple(name for name in names if name not in alone)
+            found = replace(self, rows=kept) if side == 0 else replace(self, columns=kept)
+            if kept and found.window(side) is not None:
+                return found
+        return self
+
+    def cells(self, form: Form) -> Expression:
+        """Return how many places the box of windows has at most."""
+        names = (self.rows, self.columns)[self.viewed or 0]
+        counts = {node.index: build.iterations(node.start, node.stop) for node in (*self.band, *self.contraction.sums)}
+        inner = build.product([build.integer(1), *(counts[name] for name in names[1:])])
+        across = build.add(build.integer(form.height - 2), inner)
+        first = build.add(
+            build.apply("floordiv", across, build.apply("maximum", inner, build.integer(1))), build.integer(1)
+        )
+        extents = {name: counts[name] for name in names} | {names[0]: build.apply("minimum", first, counts[names[0]])}
+        found = self.window(self.viewed or 0)
+        axes = () if found is None else found.axes
+        sums = (
+            [extents[axis.row], *(build.sub(counts[each], build.integer(1)) for each in axis.moves)] for axis in axes
+        )
+        return build.product([build.integer(1), *(reduce(build.add, parts) for parts in sums)])
 
     def laid_out(self, side: int) -> list[Load]:
         """Return what a factor reads along memory, as chunks are staged."""
@@ -151,8 +200,9 @@ class ContractionPlanner(GridPlanner):
             yield from GridPlanner.independent(self, loop, inside=inside)
             return
         size, form = found.contraction.dtype.size, self.form
+        windows = (form.windows and found.viewed == 0, form.windows and found.viewed == 1)
         chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
-        groups = self.target.matrix == "wgmma" and (any(chunked) or found.met is not None) and not form.low
+        groups = self.target.matrix == "wgmma" and (any((*chunked, *windows)) or found.met is not None) and not form.low
         height, width, stages = self.shape(found, groups=groups)
         sides = found.rows, found.columns, found.depth.index
         staged = ROW_BYTES // size
@@ -167,21 +217,24 @@ class ContractionPlanner(GridPlanner):
             groups=groups,
             stages=stages,
             blocks=blocks,
+            windows=windows,
         )
 
     def shape(self, nest: Nest, *, groups: bool) -> tuple[int, int, int]:
         """Return the rows and columns of a tile, and how many stages it has: as many as there is room for."""
         form, found, (height, width) = self.form, nest.contraction, nest.sizes(self.form)
         many = groups and not found.promotes
-        if nest.met is None and not form.low and not many:
+        if nest.met is None and not (form.low or form.windows or many):
             width = min(width, height)
 
         def stage() -> int:
-            return (height * found.parts(0) + width * found.parts(1)) * ROW_BYTES
+            sizes = [height * found.parts(0), width * found.parts(1)]
+            return ROW_BYTES * sum(size for side, size in enumerate(sizes) if not form.windows or side != nest.viewed)
 
-        while 2 * stage() > self.target.shared_bytes:
+        room = self.target.shared_bytes - (ROW_BYTES * CELL_PITCH if form.windows else 0)
+        while 2 * stage() > room:
             width //= 2
-        return height, width, min(form.grouped if many else form.stages, self.target.shared_bytes // stage())
+        return height, width, min(form.grouped if many else form.stages, room // stage())
 
     @legality
     def contracted(self, loop: For) -> Nest | None:
@@ -205,7 +258,8 @@ class ContractionPlanner(GridPlanner):
         terms = {each.index: self.lengths.most(each) or _longest(each, band) for each in found.sums}
         depth = self.deepest_of(found)
         ordered = [tuple(node.index for node in band if node.index in group) for group in (rows, groups[columns])]
-        return Nest(band, ordered[0], ordered[1], depth, found, build.product([*terms.values()]), terms[depth.index])
+        nest = Nest(band, ordered[0], ordered[1], depth, found, build.product([*terms.values()]), terms[depth.index])
+        return nest.over_windows() if self.form.windows else nest
 
     @hazard
     def reads_for_rows(self, found: Contraction) -> bool:
@@ -289,6 +343,8 @@ def contraction_versions(
             return
         if form.low and not all(nest.is_copied(side) for nest in nests for side in (0, 1)):
             continue
+        if form.windows and any(nest.viewed is None for nest in nests):
+            continue
         if schedule not in before:
             conditions = [part for nest in nests for part in _worth(nest, form, target)]
             yield f"contraction {form.height} x {form.width}", schedule, tuple(dict.fromkeys(conditions))
@@ -300,8 +356,11 @@ def _forms(block: Block, analysis: Analysis, target: Target) -> tuple[Form, ...]
     if not target.matrix:
         return ()
     planner = ContractionPlanner(analysis, target, lengths_in(block))
-    nests = (planner.contracted(node) for node in statements(block) if isinstance(node, For))
-    return MET if any(nest is not None and nest.met is not None for nest in nests) else FORMS
+    nodes = (node for node in statements(block) if isinstance(node, For))
+    nests = [nest for node in nodes if (nest := planner.contracted(node)) is not None]
+    if any(nest.met is not None for nest in nests):
+        return MET
+    return (FORMS[0], *WINDOWS) if any(nest.over_windows().viewed is not None for nest in nests) else FORMS
 
 
 def _longest(loop: For, band: Sequence[For]) -> Expression:
@@ -333,6 +392,8 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     rows, columns = nest.total(nest.rows), nest.total(nest.columns)
     if form.chunked:
         yield from nest.chunks()
+    if form.windows:
+        yield build.apply("le", nest.cells(form), build.integer(CELLS))
     if form.low:
         yield build.apply("le", rows, build.integer(form.height))
     if not form.low or nest.contraction.dtype is FLOAT32:
@@ -377,7 +438,10 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
         band.append(inner)
     body = _marked(band[-1].body, directive, analysis)
     rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
-    roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
+    roles = [
+        Role.WINDOW_TILE if windows else Role.CHUNKED_TILE if chunked else Role.TILE
+        for windows, chunked in zip(directive.windows, directive.chunked, strict=True)
+    ]
     inner, across = _tiled(columns, directive.width, roles[1], body, numbers)
     outer, down = _tiled(rows, directive.height, roles[0], (inner,), numbers)
     place = Symbol("tile", next(numbers), INT64)
