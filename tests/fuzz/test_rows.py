@@ -1,0 +1,43 @@
+"""Random loops over rows that elements begin and end: every target leaves what the program leaves as it is written.
+
+`BRICKWORK_FUZZ_PROGRAMS` sets how many are tried, `BRICKWORK_FUZZ_SEED` the first one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections import Counter
+
+import pytest
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.signature import Signature
+from brickwork.transform.pipeline import schedule_program
+from support.fuzz.rows import draw_rows
+from support.lowering import argument_type
+from support.scheduling import AVX2, same
+
+PROGRAMS = int(os.environ.get("BRICKWORK_FUZZ_PROGRAMS", "60"))
+FIRST = int(os.environ.get("BRICKWORK_FUZZ_SEED", "0"))
+BATCH = 30
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + PROGRAMS, BATCH))
+def test_rows_are_the_same_on_every_target(first, tmp_path):
+    seen: Counter[bool] = Counter()
+    for seed in range(first, first + BATCH):
+        drawn = draw_rows(seed)
+        path = tmp_path / f"rows_{seed}.py"
+        path.write_text(drawn.source)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        program = lower(define(module.drawn), Signature(tuple(map(argument_type, drawn.arguments))))
+        seen[len(schedule_program(program, AVX2)[1]) > 1] += 1
+        try:
+            same(module.drawn, *drawn.arguments)
+        except AssertionError:
+            pytest.fail(f"seed {seed}:\n{drawn.source}\n{[item.data for item in drawn.arguments]}")
+    assert min(seen[True], seen[False]) >= BATCH // 5, seen
