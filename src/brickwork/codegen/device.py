@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from brickwork.codegen import wide_loads
 from brickwork.codegen.builder import ANYTHING, Known, Module
 from brickwork.codegen.convention import ContextLayout, context_layout
 from brickwork.codegen.emitter_state import Frame, Slot, State, Team, parameter
@@ -252,9 +253,20 @@ def _emit_lanes(state: State, loop: For, first: str) -> None:
 
 
 def _emit_iteration(state: State, grid: Grid) -> None:
-    after = state.writer.label("next")
-    emit_block(replace(state, frame=Frame(after, after, None)), grid.body)
-    state.writer.place(after)
+    """Emit an iteration, which reads short rows in chunks where sizes say that it can."""
+    writer = state.writer
+    after = writer.label("next")
+    inner = replace(state, frame=Frame(after, after, None))
+    if rows := wide_loads.records(state, grid.body):
+        whole, other = writer.label("whole"), writer.label("other")
+        writer.branch_if(wide_loads.are_whole(state, rows), whole, other)
+        writer.place(whole)
+        with wide_loads.read_whole(state, rows):
+            emit_block(inner.inner(), grid.body)
+        writer.branch(after)
+        writer.place(other)
+    emit_block(inner, grid.body)
+    writer.place(after)
 
 
 def _declare(state: State, grid: Grid) -> None:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from brickwork.codegen import lanes, wide_loads
 from brickwork.codegen.arrays import ON_GRIDS, ON_PROCESSORS, keeps_items_apart, turns_of
 from brickwork.codegen.builder import Known
+from brickwork.codegen.early_reads import early_reads
 from brickwork.codegen.emitter_state import Frame, State, full_unroll, no_unroll
 from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, vector_type
@@ -20,7 +21,7 @@ from brickwork.codegen.operators import apply
 from brickwork.codegen.variables import diverges, leaves_divergently, statement_count
 from brickwork.codegen.windows import windows as found_windows
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Apply, Block, Constant, For, Role, While
+from brickwork.ir.nodes import Apply, Block, Constant, For, Load, Role, While
 from brickwork.ir.walk import walk
 
 EmitBlock: TypeAlias = Callable[[State, Block], None]
@@ -280,10 +281,13 @@ def _emit_unrolled(
     with wide_loads.read_whole(state, rows):
         opening = _at(_begin_iteration(state, None), loop, start, first)
         windows = found_windows(opening, loop)
-        if windows:
+        early = None if windows or rows else early_reads(state, loop)
+        if windows or early is not None:
             with writer.when(writer.emit(f"icmp slt i64 {first}, {end}")):
                 for window in windows:
                     window.begin(opening)
+                if early is not None:
+                    early.begin(lambda number: _step(state, loop, start, first, number))
     head, body, latch, after = (writer.label(stem) for stem in ("turn", "body", "next", "done"))
     writer.place(head)
     count = writer.load("i64", counter)
@@ -293,6 +297,12 @@ def _emit_unrolled(
     writer.place(body)
     with wide_loads.read_whole(state, rows):
         chunks = [window.turn(_at(_begin_iteration(state, None), loop, start, count)) for window in windows]
+        asked: list[dict[Load, tuple[str, ...]]] = []
+        if early is not None:
+            later = writer.emit(f"add i64 {count}, {factor}")
+            more = writer.emit(f"icmp slt i64 {later}, {end}")
+            turn = writer.emit(f"select i1 {more}, i64 {later}, i64 {count}")
+            asked = early.turn(state, lambda number: _step(state, loop, start, turn, number))
         for number in range(factor):
             following = writer.label("step") if number + 1 < factor else latch
             inner = _begin_iteration(replace(state, frame=replace(frame, continue_label=following)), None)
@@ -300,11 +310,18 @@ def _emit_unrolled(
             items = {
                 window.load: window.items(state, texts, number) for window, texts in zip(windows, chunks, strict=True)
             }
+            items.update(asked[number] if asked else {})
             emit_block(replace(_at(inner, loop, start, step), read=items), loop.body)
             writer.place(following)
     writer.store("i64", writer.emit(f"add i64 {count}, {factor}"), counter)
     writer.terminate(f"br label %{head}{no_unroll(state.module)}")
     writer.place(after)
+
+
+def _step(state: State, loop: For, start: Value, count: str, number: int) -> State:
+    """Return the state of a step of the turn that begins after so many iterations."""
+    inner = _begin_iteration(state, None)
+    return _at(inner, loop, start, state.writer.emit(f"add i64 {count}, {number}") if number else count)
 
 
 def _at(state: State, loop: For, start: Value, count: str) -> State:

@@ -49,10 +49,7 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
     if (items := _from_chunks(state, tensor, offset)) is not None:
         return value_of(state, tensor, items)
     if isinstance(offset, Uniform):
-        address = _address(state, tensor, offset.text)
-        note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
-        text = state.writer.load(kind, address, note, pointer=_pointer(state, tensor))
-        return Uniform(widened(state, text, tensor.type.dtype, 1), value_dtype(tensor.type.dtype))
+        return value_of(state, tensor, [raw_element(state, tensor, indices)])
     if state.target.grid and not (_is_run(offset) and state.mask is None):
         places, note = _places(state, tensor, indices, offset), _scope(state, tensor)
         text = lane_access.load_lanes(state, kind, places, state.mask, "zeroinitializer", note, _pointer(state, tensor))
@@ -65,6 +62,17 @@ def element_load(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> Va
     else:
         text = _gather(state, tensor, offset)
     return Varying(widened(state, text, tensor.type.dtype, state.width), value_dtype(tensor.type.dtype))
+
+
+def raw_element(state: State, tensor: Tensor, indices: tuple[Value, ...]) -> str:
+    """Return the element at `indices` as it lies in memory, for code of one lane."""
+    offset = element_offset(state, tensor, indices)
+    if not isinstance(offset, Uniform):
+        msg = "an element of one lane lies at several places"
+        raise TypeError(msg)
+    note = f", align {tensor.type.dtype.size}{_scope(state, tensor)}"
+    address = _address(state, tensor, offset.text)
+    return state.writer.load(memory_type(tensor.type.dtype), address, note, pointer=_pointer(state, tensor))
 
 
 def value_of(state: State, tensor: Tensor, items: Sequence[str]) -> Value:

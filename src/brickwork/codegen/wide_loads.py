@@ -1,8 +1,9 @@
 """Wide loads: chunks of 16 aligned bytes, which unrolled loops of device kernels read at once and take elements from.
 
-Neighbouring iterations and lanes find what they read in the same few chunks, in registers. Rows are to be whole
-chunks: then each chunk with an element that is read lies in the tensor, and where the element lies in it is known from
-the loops' indices. Sizes tell at run time; where rows are not whole, the loop runs one iteration at a time.
+So do iterations that read most of a short row, as the corners of a box or the parts of a splat. Neighbouring iterations
+and lanes find what they read in the same few chunks, in registers. Rows are to be whole chunks: then each chunk with an
+element that is read lies in the tensor, and where the element lies in it is known from the loops' indices. Sizes tell
+at run time; where rows are not whole, the loop runs one iteration at a time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import State
-from brickwork.ir.nodes import For, Load, Tensor
+from brickwork.ir.nodes import Block, Constant, Expression, For, Load, Tensor
 from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import read_symbols, walk
 
@@ -32,6 +33,28 @@ def rows(state: State, loop: For) -> dict[str, int]:
             if state.writer.known(size).multiple % whole:
                 found[size] = max(found.get(size, 1), whole)
     return found
+
+
+def records(state: State, block: Block) -> dict[str, int]:
+    """Return what sizes have to be multiples of for a block to read chunks of short rows, of which it reads most."""
+    if not state.target.grid:
+        return {}
+    read: dict[tuple[Tensor, tuple[Expression, ...], int], set[int]] = {}
+    for node in walk(block):
+        if not isinstance(node, Load) or node.tensor.type.rank < 2 or not may_have_chunks(state, node.tensor):
+            continue
+        *row, last = node.indices
+        if isinstance(last, Constant):
+            place = int(last.value)
+            read.setdefault((node.tensor, tuple(row), place // _items(node.tensor)), set()).add(place)
+    found = {tensor: _items(tensor) for (tensor, _, _), places in read.items() if 2 * len(places) > _items(tensor)}
+    sizes = ((_row(state, tensor), whole) for tensor, whole in found.items())
+    return {size: whole for size, whole in sizes if state.writer.known(size).multiple % whole}
+
+
+def _items(tensor: Tensor) -> int:
+    """Return how many elements a chunk has."""
+    return ALIGNMENT // tensor.type.dtype.size
 
 
 def are_whole(state: State, rows: Mapping[str, int]) -> str:

@@ -48,6 +48,7 @@ from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lockstep import with_barriers
 from brickwork.transform.schedule.planner import trip_count
+from brickwork.transform.skipped_turns import with_skipped_turns
 
 Symbols = frozenset[Symbol]
 FEW_TERMS = 1 << 16
@@ -123,7 +124,7 @@ def persistent_blocks(kernel: Kernel, body: Block, launched: Symbols, analysis: 
     """
     assigned = assigned_symbols(kernel.body)
     numbers = count(max((symbol.number for symbol in assigned), default=0) + NUMBERS)
-    finder = _Finder(kernel, analysis, launched, numbers, few_iterations(target))
+    finder = _Finder(kernel, analysis, launched, numbers, few_iterations(target), target.block_threads)
     found = tuple(finder.block(body, NONE, Ranges(frozenset(kernel.scalars) - assigned)))
     match found:
         case (If(condition=condition, then=(Assign(symbol=mark),), version=version),) if mark in finder.blocks:
@@ -141,6 +142,7 @@ class _Finder:
     launched: Symbols
     numbers: Iterator[int]
     each: int
+    threads: int
     blocks: dict[Symbol, For] = field(default_factory=dict[Symbol, For])
 
     def block(self, block: Block, after: Symbols, ranges: Ranges) -> Iterator[Statement]:
@@ -195,7 +197,8 @@ class _Finder:
             return None
         own = {symbol: replace(symbol, number=next(self.numbers)) for symbol in carried}
         copies = (Assign(symbol=copy, value=build.read(symbol), loc=loop.loc) for symbol, copy in own.items())
-        body = (*copies, *with_barriers((_renamed(shared, own),), self.numbers))
+        turns = with_skipped_turns((_renamed(shared, own),), self.numbers, self.threads)
+        body = (*copies, *with_barriers(turns, self.numbers))
         index = Symbol("block", next(self.numbers), INT64)
         ends = build.integer(0), build.integer(1)
         return For(index=index, start=ends[0], stop=ends[1], body=body, role=Role.BLOCK, loc=loop.loc)

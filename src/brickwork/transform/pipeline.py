@@ -76,6 +76,7 @@ from brickwork.transform.schedule.shared_work import shared_conditions, shared_s
 from brickwork.transform.schedule.short_rows import short_schedule
 from brickwork.transform.schedule.text import Names
 from brickwork.transform.scratch import names_of
+from brickwork.transform.scratch_layout import layouts, with_layouts
 from brickwork.transform.sink import sink
 from brickwork.transform.specialise import specialise
 from brickwork.transform.unguarded_analysis import careful_analysis
@@ -441,23 +442,18 @@ def schedule_program(
     by_user = given_for(program, given, loc)
     scratch = scratch_of(program)
     program, others = (program, frozenset[str]()) if by_user else with_ascending_rows(program, target)
-    computed = {node.symbol: node.value for node in program.body if isinstance(node, Assign)}
-    nodes = ((place, node) for place, statement in enumerate(program.body) for node in walk(statement))
-    kernels = [(place, node.kernel) for place, node in nodes if isinstance(node, Launch)]
-    known = argument_facts_of(program)
-    scheduled = {
-        kernel.name: schedule_kernel(
-            kernel,
-            target,
-            known,
-            scratch,
-            preconditions_of(program.body[:place], kernel.body),
-            by_user.get(kernel.name),
-        )
-        for place, kernel in kernels
-    }
+    scheduled = _schedule_kernels(program, target, scratch, by_user)
+    if target.grid and scratch:
+        written = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
+        chosen = layouts(((item.kernel, written[name], item.analysis) for name, item in scheduled.items()), scratch)
+        moved = with_layouts(program, chosen)
+        again = _schedule_kernels(moved, target, scratch, by_user) if chosen else scheduled
+        if all(item.schedule == scheduled[name].schedule for name, item in again.items()):
+            program, scheduled = moved, again
     scheduled = {name: replace(item, otherwise=name in others) for name, item in scheduled.items()}
-    names = Names(*(kernel for _, kernel in kernels))
+    computed = {node.symbol: node.value for node in program.body if isinstance(node, Assign)}
+    known = argument_facts_of(program)
+    names = Names(*(node.kernel for node in walk(program.body) if isinstance(node, Launch)))
     whole = {name: Schedule((*item.moved, *item.schedule.verbs)) for name, item in scheduled.items()}
     scheduled = {name: replace(item, text=names.text(whole[name])) for name, item in scheduled.items()}
     if target.grid:
@@ -476,6 +472,26 @@ def schedule_program(
     choices = _choices(program)
     made = (replace(item, kernel=final[name]) for name, item in scheduled.items())
     return program, tuple(replace(item, choices=choices, computed=computed) for item in made)
+
+
+def _schedule_kernels(
+    program: Program, target: Target, scratch: frozenset[Tensor], by_user: Mapping[str, Given]
+) -> dict[str, ScheduledKernel]:
+    """Return the kernels of a program as they are to run on `target`, by their names."""
+    nodes = ((place, node) for place, statement in enumerate(program.body) for node in walk(statement))
+    kernels = [(place, node.kernel) for place, node in nodes if isinstance(node, Launch)]
+    known = argument_facts_of(program)
+    return {
+        kernel.name: schedule_kernel(
+            kernel,
+            target,
+            known,
+            scratch,
+            preconditions_of(program.body[:place], kernel.body),
+            by_user.get(kernel.name),
+        )
+        for place, kernel in kernels
+    }
 
 
 def _choices(program: Program) -> frozenset[str]:

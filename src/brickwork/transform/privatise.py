@@ -97,7 +97,11 @@ def privatise(
         return kernel, analysis
     facts = Facts(analysis.model, Solver(), analysis.bounds)
     finder = _Finder(facts, live_after_loops(kernel.body), frozenset(sizes), updates=grid)
-    owners = {tensor: found for tensor in sizes if (found := finder.owners(kernel.body, tensor))}
+    owners = {
+        tensor: loops
+        for tensor in sizes
+        if (loops := finder.owners(kernel.body, tensor)) and any(finder.is_shared(loop, tensor) for loop in loops)
+    }
     if not owners:
         return kernel, analysis
     copies: dict[Symbol, dict[Tensor, Tensor]] = {}
@@ -202,7 +206,7 @@ class _Finder:
             match statement:
                 case For(body=body):
                     inner = self.owners(body, tensor)
-                    if inner is None and self.is_apart(statement) and self.fills(body, tensor, ()):
+                    if inner is None and self.is_apart(statement, self.tensors) and self.fills(body, tensor, ()):
                         inner = [statement]
                 case If(condition=condition, then=then, otherwise=otherwise) if not _reads((condition,), tensor):
                     first, second = self.owners(then, tensor), self.owners(otherwise, tensor)
@@ -216,14 +220,18 @@ class _Finder:
             found.extend(inner)
         return found
 
-    def is_apart(self, node: For) -> bool:
-        """Whether nothing but the tensors in question is in the way of independent iterations."""
+    def is_shared(self, node: For, tensor: Tensor) -> bool:
+        """Whether iterations meet in a tensor: one of which each iteration has a part of its own needs no copies."""
+        return not self.is_apart(node, self.tensors - {tensor})
+
+    def is_apart(self, node: For, tensors: frozenset[Tensor]) -> bool:
+        """Whether nothing but these tensors is in the way of independent iterations."""
         loop = next(item for item in self.facts.model.loops if item.node.index == node.index)
         if loop.leaves or effects(node.body).rebinds:
             return False
         if scalar_verdict(node, self.live[node.index])[1] is not None:
             return False
-        free = self.tensors | self.updated(node) if self.updates else self.tensors
+        free = tensors | self.updated(node) if self.updates else tensors
         others = tuple(item for item in self.facts.model.accesses if item.tensor not in free)
         facts = replace(self.facts, model=replace(self.facts.model, accesses=others))
         return find_race(facts, loop, may_alias=False) is None

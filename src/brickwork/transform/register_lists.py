@@ -5,8 +5,9 @@
         for j in range(n):             ->             for j in range(16):
             s[j] = s[j] * w[t, j]                         if j < n: s[j] = s[j] * w[t, j]
 
-Such loops are written out (`codegen/arrays.py`), and each item of the list is a register then. A list that an index of
-another kind goes through has an address, and stays in memory.
+Such loops are written out (`codegen/arrays.py`), and each item of the list is a register then. Where the list has just
+so many items, other loops of that length end so, too, and what both kinds compute is computed once. A list that an
+index of another kind goes through has an address, and stays in memory.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def _literal(body: Block, loops: Sequence[For], lists: Sequence[Tensor], items: 
     indices = {loop.index for loop in loops}
 
     def change(node: Statement) -> Block:
-        if not isinstance(node, For) or node.index not in indices or isinstance(node.stop, Constant):
+        if not isinstance(node, For) or isinstance(node.stop, Constant):
+            return (node,)
+        if node.index not in indices and not (exact and node.stop in lengths and _is_written_out(node)):
             return (node,)
         inside = build.apply("lt", build.read(node.index), node.stop)
         tested = (If(condition=inside, then=node.body, loc=node.loc),)

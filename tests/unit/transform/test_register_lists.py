@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from brickwork.ir.nodes import If
+from brickwork.ir import build
+from brickwork.ir.nodes import Constant, For, If
 from brickwork.ir.walk import statements
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.register_lists import FEW, LENGTHS, MOST
@@ -95,3 +96,31 @@ def test_the_lists_are_in_registers(tmp_path: Path) -> None:
     stacks = sorted(each.stack for each in found.values() if each.registers > 16)
     assert stacks[:2] == [0, 0]
     assert stacks[-1] == 4 * MOST
+
+
+def with_other_loops(x: Tensor, w: Tensor) -> None:
+    for b in range(x.shape[0]):
+        s = [0.0] * w.shape[0]
+        for t in range(x.shape[1]):
+            y = 0.0
+            for j in range(w.shape[0]):
+                y = y * w[j] + x[b, t]
+            for j in range(w.shape[0]):
+                s[j] = s[j] * w[j] + y
+                y = y * 0.5 + s[j]
+            for j in range(1, w.shape[0]):
+                y = y * y + w[j]
+            x[b, t] = y
+
+
+@pytest.mark.parametrize("items", [1, 3, FEW, MOST])
+def test_other_loops_of_that_length_end_so_too(items: int) -> None:
+    x, w = arguments(2, items)
+    same(with_other_loops, memory(x.tolist()), memory(w.tolist()))
+    program, _ = schedule_program(program_for_gpu(with_other_loops, *arguments(2, 3)), GPU)
+    chosen = {node.version: node.then for node in statements(program.body) if isinstance(node, If)}
+    for version, most in ((f"{FEW} items of s", FEW), (f"at most {FEW} items of s", None)):
+        loops = [node for node in statements(chosen[version]) if isinstance(node, For) and node.index.name == "j"]
+        ends = {node.stop.value if isinstance(node.stop, Constant) else None for node in loops[:2]}
+        assert ends == {most, FEW}
+        assert not any(isinstance(node.stop, Constant) for node in loops if node.start != build.integer(0))

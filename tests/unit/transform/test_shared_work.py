@@ -12,7 +12,7 @@ from brickwork.frontend.lower import lower
 from brickwork.ir.build import apply, integer, read
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Apply, Check, Constant, Continue, For, Load, Read, Size, Store
+from brickwork.ir.nodes import Apply, Check, Constant, Continue, For, Load, Read, Role, Size, Store
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import rewrite, statements, walk
 from brickwork.transform.pipeline import SHARED, schedule_program
@@ -192,6 +192,13 @@ def test_iterations_that_may_fail_run_together_and_fail_in_any_order():
     given[1] = memory([[0, 4, -1], [2, -6, 3]], INT64)
     with pytest.raises(IndexError, match="index -6 is out of bounds"):
         run_program(launched, given)
+
+
+def test_threads_lie_along_places_that_elements_say():
+    given = [memory(rows(8, 5)), memory([[0, 4, -1], [2, -5, 3]], INT64)]
+    _, (launched, _) = pieces(looked_up, *given)
+    loops = [node for node in walk(launched) if isinstance(node, For) and node.role is Role.PARALLEL]
+    assert {node.across for node in loops} == {0}
 
 
 def test_too_few_iterations_are_for_a_thread_each():

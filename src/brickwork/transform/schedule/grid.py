@@ -8,7 +8,7 @@ sizes alone. Invariant: a schedule depends on no machine of the kind; sizes choo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from brickwork.analysis.polyhedral_model import Access
@@ -251,15 +251,24 @@ class GridPlanner(Planner):
 
     def often(self, access: Access) -> float:
         """Return about how often an access is made."""
-        counts = (self.count(around.node) for around in access.loops)
+        return self.turns(around.node for around in access.loops)
+
+    def turns(self, loops: Iterable[For]) -> float:
+        """Return about how often the body of loops in one another runs."""
+        counts = map(self.count, loops)
         return prod(DEPTH_WEIGHT if count is None else min(count, DEPTH_WEIGHT) for count in counts)
+
+    def is_read_again(self, access: Access, loop: For) -> bool:
+        """Whether each turn of a loop around makes an access: steps of a recurrence keep what is the same for all."""
+        return self.analysis.loops[loop.index].independent or varies_with(access, loop.index)
 
     def neighbours_cost(self, loop: For) -> float:
         """Return about how long a nest takes if neighbouring iterations of this loop are for neighbouring threads."""
         total = 0.0
         for access in self.inside(loop):
             cost = self.access_cost(access, {loop.index})
-            total += self.often(access) * (cost / 2 if cost >= 1 and self.goes_along(access, loop) else cost)
+            often = self.turns(each.node for each in access.loops if self.is_read_again(access, each.node))
+            total += often * (cost / 2 if cost >= 1 and self.goes_along(access, loop) else cost)
         return total
 
     def worth_lanes(self, loop: For) -> bool:
@@ -287,8 +296,20 @@ class GridPlanner(Planner):
 
         It is the loop whose iterations share what those read, as all rows of `x` do for `x @ w.T`.
         """
+        return sharing if self.apart(innermost) else None
+
+    def apart(self, innermost: For) -> list[Access]:
+        """Return what neighbours along the innermost loop read far apart."""
         reads = [item for item in self.inside(innermost) if not item.store and varies_with(item, innermost.index)]
-        return sharing if any(not is_cheap(item, (innermost,)) for item in reads) else None
+        return [item for item in reads if not is_cheap(item, (innermost,))]
+
+    def sharing(self, band: list[For], vector: For) -> For | None:
+        """Return the outer loop whose iterations read the same, and bring no lines of their own that lie apart.
+
+        Channels do that which are read at places that data say: threads along both loops would find no line twice.
+        """
+        found = Planner.sharing(self, band, vector)
+        return None if found is not None and any(varies_with(i, found.index) for i in self.apart(vector)) else found
 
     def split(self, last: For) -> Iterator[Verb]:
         """Name the loop in a band that accumulates, if there is one and no other."""

@@ -1,0 +1,137 @@
+"""Scratch tensors lie so that neighbouring threads access neighbours, and mean the same."""
+
+import pytest
+import torch
+
+from brickwork.frontend.definition import define
+from brickwork.frontend.lower import lower
+from brickwork.ir.interpret import run_program
+from brickwork.ir.nodes import Allocate, For, Load, Role, Size, Store
+from brickwork.ir.signature import Signature
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import read_symbols, walk
+from brickwork.target.cuda import cuda_target
+from brickwork.transform.pipeline import schedule_program
+from support.tensors import argument_type, to_memory, to_tensor
+
+GPU = cuda_target((9, 0))
+
+
+def pieces_of(function, *arguments):
+    signature = Signature(tuple(map(argument_type, arguments)), device="cuda", narrow=True, aligned=True)
+    program = lower(define(function), signature)
+    pieces, _ = schedule_program(program, GPU)
+    verify_program(pieces)
+    return program, pieces
+
+
+def assert_same(function, *arguments):
+    program, pieces = pieces_of(function, *arguments)
+    results = [run_program(each, [to_memory(item.clone()) for item in arguments]) for each in (program, pieces)]
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(to_tensor(one), to_tensor(other))
+    return pieces
+
+
+def sizes_of(pieces, name):
+    """The sizes that a scratch tensor is made with, as text."""
+    (made,) = [node for node in walk(pieces) if isinstance(node, Allocate) and node.tensor.name == name]
+    return [str(size) for size in made.sizes]
+
+
+def last_indices(pieces, name):
+    """What the last index of the accesses by threads reads, with the index of these threads."""
+    found = []
+    for loop in walk(pieces):
+        if isinstance(loop, For) and loop.role in {Role.PARALLEL, Role.THREAD}:
+            accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.tensor.name == name]
+            found += [(loop.index, read_symbols(node.indices[-1])) for node in accesses]
+    return found
+
+
+def kept_steps(x: torch.Tensor) -> torch.Tensor:
+    rows, steps = x.shape
+    kept = torch.empty(rows, steps)
+    out = torch.empty(rows)
+    for i in range(rows):
+        s = 0.0
+        for t in range(steps):
+            kept[i, t] = s
+            s = s * s + x[i, t]
+        total = 0.0
+        for t in range(steps):
+            total = total * kept[i, steps - 1 - t] + s
+        out[i] = total
+    return out
+
+
+def returned_steps(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    rows, steps = x.shape
+    kept = torch.empty(rows, steps)
+    out = torch.empty(rows)
+    for i in range(rows):
+        s = 0.0
+        for t in range(steps):
+            kept[i, t] = s
+            s = s * s + x[i, t]
+        out[i] = s
+    return out, kept
+
+
+def aligned_pairs(x: torch.Tensor) -> torch.Tensor:
+    B, N, M = x.shape
+    R = torch.zeros(B, N + 1, M + 1)
+    out = torch.empty(B)
+    for b in range(B):
+        for i in range(1, N + 1):
+            for j in range(1, M + 1):
+                R[b, i, j] = x[b, i - 1, j - 1] + max(R[b, i - 1, j], R[b, i, j - 1], R[b, i - 1, j - 1])
+        out[b] = R[b, N, M]
+    return out
+
+
+def from_the_end(x: torch.Tensor, back: int) -> torch.Tensor:
+    B, N, M = x.shape
+    R = torch.zeros(B, N + 1, M + 1)
+    out = torch.empty(B)
+    for b in range(B):
+        for i in range(1, N + 1):
+            for j in range(1, M + 1):
+                R[b, i, j] = x[b, i - 1, j - 1] + max(R[b, i - 1, j], R[b, i, j - 1])
+        out[b] = R[b, back, M]
+    return out
+
+
+def test_a_tape_lies_along_the_threads():
+    pieces = assert_same(kept_steps, torch.rand(7, 5))
+    assert all(index in reads for index, reads in last_indices(pieces, "kept"))
+    (rows,) = {node.tensor for node in walk(pieces) if isinstance(node, Size) and node.tensor.name == "x"}
+    first, last = sizes_of(pieces, "kept")
+    assert "axis=1" in first
+    assert "axis=0" in last
+    assert rows.name == "x"
+
+
+def test_a_result_lies_as_it_was_asked_for():
+    pieces = assert_same(returned_steps, torch.rand(7, 5))
+    assert "axis=0" in sizes_of(pieces, "kept")[0]
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 6), (3, 40, 33), (1, 1, 1), (2, 0, 3)])
+def test_antidiagonals_lie_along_the_threads(shape):
+    pieces = assert_same(aligned_pairs, torch.rand(shape))
+    inner = [(index, reads) for index, reads in last_indices(pieces, "R") if index.name == "i"]
+    assert inner
+    assert all(reads == {index} for index, reads in inner)
+
+
+def test_what_may_count_from_the_end_is_not_added_up():
+    x = torch.rand(2, 40, 33)
+    signature = Signature((argument_type(x), argument_type(3)), device="cuda", narrow=True, aligned=True)
+    program = lower(define(from_the_end), signature)
+    pieces, _ = schedule_program(program, GPU)
+    for back in (-1, 3):
+        results = [run_program(each, [to_memory(x.clone()), back]) for each in (program, pieces)]
+        torch.testing.assert_close(*(to_tensor(each[0]) for each in results))
+    inner = [reads for index, reads in last_indices(pieces, "R") if index.name == "i"]
+    assert any(len(reads) > 1 for reads in inner)
