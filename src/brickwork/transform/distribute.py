@@ -12,14 +12,14 @@ iteration. The order of the statements stays, and so does the order of the itera
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import count
 
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.polyhedral_model import Access, Loop
 from brickwork.analysis.races import Facts, find_race, may_meet
 from brickwork.analysis.scalars import NONE, live_after_loops, live_before, scalar_verdict
-from brickwork.analysis.verdicts import Analysis
+from brickwork.analysis.verdicts import Analysis, LoopVerdict
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Assign,
@@ -91,6 +91,8 @@ class _Cutter:
     live: dict[Symbol, frozenset[Symbol]]
     numbers: Iterator[int]
     grid: bool
+    parts: dict[Symbol, Symbol] = field(default_factory=dict[Symbol, Symbol])
+    """The indices of loops that are parts of others, with those of these."""
 
     def statement(self, statement: Statement) -> Block:
         """Return a loop as it is, or as several."""
@@ -109,11 +111,16 @@ class _Cutter:
     def renamed(self, loop: For) -> For:
         """Return the loop with an index of its own."""
         index = replace(loop.index, number=next(self.numbers))
+        self.parts[index] = loop.index
 
         def visit(node: Node) -> Node:
             return replace(node, symbol=index) if isinstance(node, Read) and node.symbol == loop.index else node
 
         return replace(rewrite(loop, visit), index=index)
+
+    def verdict(self, loop: For) -> LoopVerdict:
+        """Return the verdict of a loop, for a part that of the whole loop."""
+        return self.analysis.loops[self.parts.get(loop.index, loop.index)]
 
     # ------------------------------------------------------------ legality
 
@@ -191,16 +198,16 @@ class _Cutter:
         if len(inner) != 1 or not isinstance(loop := inner[0], For) or any(isinstance(item, For) for item in loop.body):
             return False
         count = trip_count(loop)
-        verdicts = [self.analysis.loops[index] for index in (statement.index, loop.index)]
+        verdicts = [self.verdict(each) for each in (statement, loop)]
         free = all(verdict.independent and not verdict.reductions for verdict in verdicts)
         return free and (count is None or count >= FEW) and not runs_in_lockstep(body, frozenset({loop.index}))
 
     def may_be_skewed(self, statement: For, one: Block, other: Block) -> bool:
         """Whether a part, a loop in order and its bounds, is a nest with the loop around: it may have diagonals."""
-        return not self.analysis.loops[statement.index].independent and any(
+        return not self.verdict(statement).independent and any(
             isinstance(loop := part[-1], For)
             and not effects(loop.body).loops
-            and not self.analysis.loops[loop.index].independent
+            and not self.verdict(loop).independent
             and all(isinstance(item, Assign) for item in part[:-1])
             for part in (one, other)
         )

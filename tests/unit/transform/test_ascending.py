@@ -138,6 +138,19 @@ def other_ends(p: torch.Tensor, q: torch.Tensor, x: torch.Tensor):
             x[e] = x[e] * 2 + i
 
 
+def cut_twice(p: torch.Tensor, x: torch.Tensor, y: torch.Tensor):
+    """Store twice along rows, in loops that can be cut."""
+    for i in range(len(p) - 1):
+        for h in range(2):
+            for e in range(p[i], p[i + 1]):
+                y[p[i] + p[i + 1] - 1 - e, h] = x[e] + i
+            for e in range(p[len(p) - 2 - i], p[len(p) - 1 - i]):
+                y[e, h] = x[e] - i
+                x[e] = x[e + 1 - len(x)] + i
+            for e in range(p[i], p[i + 1]):
+                y[e, h] += i
+
+
 def moved_ends(p: torch.Tensor, x: torch.Tensor):
     """Change what rows end by."""
     for i in range(len(p) - 1):
@@ -242,6 +255,10 @@ def test_elements_that_do_not_ascend_or_end_too_late_are_found(ends, answer) -> 
     given = {"p": memory(ends, INT64), "x": X, "in_place_broken": memory([5], INT64)}
     run_kernel(test, [given[tensor.name] for tensor in test.tensors])
     assert given["in_place_broken"].data == [answer]
+
+
+def test_parts_of_loops_are_cut_again() -> None:
+    same(cut_twice, ENDS, X, MATRIX)
 
 
 def test_rows_beyond_the_end_fail_as_they_would() -> None:
