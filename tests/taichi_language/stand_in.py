@@ -25,8 +25,8 @@ def install() -> None:
         "taichi.lang.impl",
         current_cfg=_Settings,
         get_runtime=_Runtime,
-        ti_float=lambda value: ti.cast(value, float),
-        ti_int=lambda value: ti.cast(value, int),
+        ti_float=_as_float,
+        ti_int=_as_int,
         static=ti.static,
         grouped=ti.grouped,
         field=ti.field,
@@ -100,6 +100,14 @@ def _numpy_type(kind: Any) -> Any:
     return torch.empty(0, dtype=getattr(torch, fields.scalar_type(kind).element.name)).numpy().dtype.type
 
 
+def _as_float(value):
+    return ti.cast(value, float)
+
+
+def _as_int(value):
+    return ti.cast(value, int)
+
+
 class _Settings:
     """What `ti.lang.impl.current_cfg()` returns."""
 
@@ -116,4 +124,6 @@ class _Runtime:
     def __getattr__(self, name: str) -> Any:
         if name in {"default_fp", "default_ip"}:
             return getattr(state.settings(), name)
+        if name == "get_num_compiled_functions":
+            return state.compiled
         raise AttributeError(name)

@@ -99,8 +99,12 @@ class Calls(Expressions):
     def _call(self, node: ast.Call) -> Any:
         function = self._callee(node.func)
         if function is loops.static or function in {loops.static_assert, loops.static_print}:
+            if self.static and function is loops.static and self.in_static_call:
+                raise TaichiSyntaxError("`ti.static` inside of `ti.static` has no meaning")
+            before, self.in_static_call = self.in_static_call, function is loops.static
             with self.as_static():
                 args, named = self._arguments(node)
+            self.in_static_call = before
             return function(*args, **named)
         args, named = self._arguments(node)
         if function is print:
@@ -133,6 +137,8 @@ class Calls(Expressions):
         self.builder.wants_value = node is not self.unused
         return args, named
 
+    in_static_call = False
+    """Whether a call of `ti.static` is around."""
     unused: ast.expr | None = None
     """The call whose value nobody wants, of the statement that is compiled."""
 

@@ -198,6 +198,7 @@ class Kernel:
 
     def _compiled(self, passed: dict[str, Passed], serial: frozenset[tuple[int, int]]) -> Instance:
         source = parse(self.function)
+        state.count_compiled()
         builder = Builder(serial)
         before = state.set_builder(builder)
         try:

@@ -53,6 +53,8 @@ class Grouped:
 
     def __init__(self, over: Any) -> None:
         """Take an ndrange, a field or an array."""
+        if isinstance(over, Grouped | Range | range):
+            raise TaichiSyntaxError("`ti.grouped` takes an ndrange, a field or an array")
         self.over = over
 
     def __iter__(self) -> Iterator[Matrix]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -9,10 +10,12 @@ import torch
 from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
 from brickwork.taichi import state
+from brickwork.taichi.arithmetic import is_number, type_of
 from brickwork.taichi.compound import Struct
-from brickwork.taichi.errors import unsupported
+from brickwork.taichi.errors import TaichiTypeError, unsupported
 from brickwork.taichi.expressions import Formatted, Text
 from brickwork.taichi.matrix import Matrix
+from brickwork.taichi.scalars import ScalarType
 from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.values import Scalar, current
 
@@ -58,9 +61,8 @@ class Log:
         kind, spec = part
         at += 1
         if kind.is_real:
-            return format(self.floats.data[at].item(), spec or ".6f"), at
-        value = self.integers.data[at].item()
-        return format(kind.number(value), spec) if spec else str(int(kind.number(value))), at
+            return (spec or "%f") % self.floats.data[at].item(), at
+        return (spec or "%d") % int(kind.number(self.integers.data[at].item())), at
 
 
 class _Buffer:
@@ -112,20 +114,27 @@ def _part(value: Any, scalars: list[Scalar], spec: str = "") -> Any:
         return [_part(each, scalars) for each in value.parts]
     if isinstance(value, Scalar):
         scalars.append(value)
-        return (value.type, spec)
+        return (value.type, _printf(spec, value.type))
     if isinstance(value, Matrix):
-        rows = value.to_list()
-        return _listed([_part(each, scalars, spec) if value.ndim == 1 else _row(each, scalars) for each in rows])
+        return _listed([_part(each, scalars, spec) for each in value.to_list()])
     if isinstance(value, Struct):
         members = [[f"{name}=", _part(each, scalars)] for name, each in value.items]
         return ["{", *_between(members), "}"]
     if is_sequence(value):
-        return _listed([_part(each, scalars) for each in value])
-    return format(value, spec) if spec else str(value)
+        return _listed([_part(each, scalars, spec) for each in value])
+    return _printf(spec, type_of(value)) % value if spec and is_number(value) else str(value)
 
 
-def _row(entries: list[Any], scalars: list[Scalar]) -> Any:
-    return _listed([_part(each, scalars) for each in entries])
+def _printf(spec: str, kind: ScalarType) -> str:
+    """Return a format of C's `printf`, as which Taichi reads it; refuse one for other types."""
+    letters = "fFeEgGaA" if kind.is_real else "di" if kind.is_signed else "uxXo"
+    found = re.fullmatch(r"([-+ #0]*\d*(?:\.\d+)?)([a-zA-Z]*)", spec)
+    if found is None or (found[2] and found[2] not in letters) or len(found[2]) > 1:
+        raise TaichiTypeError(f"'{spec}' doesn't match '{kind}'.")
+    if not spec:
+        return ""
+    letter = found[2] or ("f" if kind.is_real else "d")
+    return f"%{found[1]}{'d' if letter in 'iu' else letter}"
 
 
 def _listed(parts: list[Any]) -> list[Any]:

@@ -74,6 +74,8 @@ def variable(name: str, value: Any, *, steady: bool) -> Any:
         result = Struct({key: variable(f"{name}.{key}", each, steady=steady) for key, each in value.items})
         result.__dict__.update(methods=value.__dict__["methods"], type=value.__dict__["type"])
         return result
+    if getattr(value, "shape", ()) and hasattr(value, "dtype") and hasattr(value, "tolist"):
+        lift(value)  # which says that it is an array
     if is_sequence(value):
         items = [variable(name, each, steady=steady) for each in value]
         return tuple(items) if isinstance(value, tuple) else items

@@ -37,6 +37,7 @@ class _State:
     adjoints: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet[Any])
     duals: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet[Any])
     loose: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet[Any])
+    compiled: int = 0
     times: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     unplaced: list[Any] = field(default_factory=list[Any])
     resets: list[Any] = field(default_factory=list[Any])
@@ -54,6 +55,7 @@ def set_settings(settings: Settings) -> None:
     """Begin anew: what was laid out before is forgotten."""
     _state.settings = settings
     _state.generation += 1
+    _state.compiled = 0
     _state.unplaced.clear()
     for fields in (_state.loose, _state.adjoints, _state.duals):
         fields.clear()
@@ -79,6 +81,16 @@ def duals() -> weakref.WeakSet[Any]:
 def loose() -> weakref.WeakSet[Any]:
     """Return the fields that are laid out by their shape alone."""
     return _state.loose
+
+
+def count_compiled() -> None:
+    """Count a kernel that is compiled."""
+    _state.compiled += 1
+
+
+def compiled() -> int:
+    """Return how many kernels were compiled since the last reset."""
+    return _state.compiled
 
 
 def times() -> list[tuple[str, float]]:

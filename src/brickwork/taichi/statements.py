@@ -24,6 +24,7 @@ from brickwork.taichi.errors import (
 from brickwork.taichi.expressions import BINARY, Text, is_taichi
 from brickwork.taichi.loops import static
 from brickwork.taichi.matrix import Matrix, settled
+from brickwork.taichi.scalars import ScalarType
 from brickwork.taichi.scope import variable
 from brickwork.taichi.sequences import is_sequence
 from brickwork.taichi.values import Scalar, Value, kept
@@ -205,7 +206,7 @@ class Statements(Calls):
                 self.builder.depth -= 1
             return
         if self._is_static(node.test):
-            raise TaichiSyntaxError("the condition of `ti.static` must be known while the kernel is compiled")
+            raise TaichiSyntaxError("the conditions of `ti.static` must be compile-time constants")
         condition = arithmetic.truth(test)
         loc = self.builder.loc
         with self.builder.inside() as then, self.scope.block():
@@ -333,7 +334,8 @@ class Statements(Calls):
 
     def give(self, value: Any) -> None:
         """Make a value the function's result."""
-        if self.returns is not None and is_taichi(value) and isinstance(self.returns, MatrixType | StructType):
+        declared = isinstance(self.returns, ScalarType | MatrixType | StructType) or self.returns in {int, float, bool}
+        if declared and is_taichi(value):
             value = fitted(value, self.returns)
         self.result = snapshot(value)
 
