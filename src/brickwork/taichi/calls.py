@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import operator
 import re
 import string
 import types
@@ -25,8 +26,8 @@ from brickwork.taichi.source import parse
 from brickwork.taichi.values import Scalar
 from brickwork.taichi.views import View
 
-DEEPEST = 100
-"""Calls of functions in functions: recursion that ends while compiling is seldom deeper."""
+DEEPEST = 40
+"""Calls of functions in functions: more would end in Python's own limit of 1000 frames, of which each call takes 20."""
 
 
 def _round(*_: Any) -> Any:
@@ -57,11 +58,11 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 
 
 def _all_of(items: Any) -> Any:
-    return operations.fold_bits("bit_and", items_of(items))
+    return items.all() if isinstance(items, Matrix) else operations.fold_bits("bit_and", items_of(items))
 
 
 def _any_of(items: Any) -> Any:
-    return operations.fold_bits("bit_or", items_of(items))
+    return items.any() if isinstance(items, Matrix) else operations.fold_bits("bit_or", items_of(items))
 
 
 def _summed(items: Any, start: Any = 0) -> Any:
@@ -88,6 +89,16 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     sum: _summed,
 }
 """What functions of Python are in kernels."""
+_OPERATORS: dict[Any, str] = {
+    getattr(operator, name): ours
+    for name, ours in {
+        "add": "add", "sub": "sub", "mul": "mul", "truediv": "truediv", "floordiv": "floordiv", "mod": "mod",
+        "pow": "pow", "and_": "bit_and", "or_": "bit_or", "xor": "bit_xor", "lshift": "shift_left",
+        "rshift": "shift_right", "matmul": "matmul",
+        "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    }.items()
+}  # fmt: skip
+"""What functions of the module `operator` are in kernels."""
 _COLLECTORS = frozenset[Any]({tuple, list, dict, zip, enumerate})
 _STATIC_TYPES = frozenset[Any]({range, int, float, bool, list, tuple, set, dict})
 _STATICALLY = frozenset({range, enumerate, zip, reversed, map, filter, sorted, isinstance, getattr, hasattr, type, len})
@@ -171,6 +182,8 @@ class Calls(Expressions):
         if isinstance(plain, types.FunctionType) and (at_run_time or module.startswith("brickwork.taichi")):
             bound = function.__self__ if isinstance(function, types.MethodType) else None
             return self.inlined(plain, bound, args, named)
+        if at_run_time and module == "_operator":
+            return self.operate(_OPERATORS[function], *args)
         if at_run_time and function not in _COLLECTORS:
             said = getattr(function, "__name__", str(function))
             advice = f"Did you mean ti.{said}?" if hasattr(operations, said) else "use a function of ti, or a ti.func"
@@ -229,6 +242,16 @@ def bound_arguments(signature: inspect.Signature, args: Sequence[Any], named: di
 
 def _passed(name: str, value: Any, annotation: Any, *, steady: bool) -> Any:
     """Return what a parameter stands for: the value by reference where that is declared, else a copy."""
+    if isinstance(annotation, NdarrayType) and isinstance(value, View):
+        same = annotation.element_shape in {None, value.element_shape} and annotation.dtype in {None, value.dtype}
+        if not same or annotation.ndim not in {None, value.ndim}:
+            raise TaichiTypeError(f"Invalid value for argument {name} - it is no array of {annotation}")
+    if isinstance(annotation, NdarrayType) and not isinstance(value, View):
+        raise TaichiTypeError(f"Expected ndarray in the kernel argument for argument {name}")
+    if isinstance(annotation, MatrixType) and isinstance(value, Matrix) and value.shape != annotation.shape:
+        wanted = f"n {annotation.n}" if value.n != annotation.n else f"m {annotation.m}"
+        given = value.n if value.n != annotation.n else value.m
+        raise TaichiSyntaxError(f"Argument {name} is expected to be a Matrix with {wanted}, but got {given}")
     if is_template(annotation) or isinstance(annotation, NdarrayType | Ref):
         return value
     if isinstance(annotation, ScalarType | MatrixType | StructType) or annotation in {int, float, bool}:

@@ -108,12 +108,7 @@ class Field(Cells):
 
     def get_scalar_field(self, *indices: int) -> Any:
         """Return the field of one entry of all cells, which shares their memory."""
-        if self.data is None:
-            raise unsupported("get_scalar_field of a field that is not placed", "place the whole field")
-        found = Field(self.dtype, (), f"{self.name}_{'_'.join(map(str, indices))}")
-        found.data, found.shape = self.storage[(..., *indices)], self.shape
-        found.offset, found.parent_node = self.offset, self.parent_node
-        return found
+        return EntryField(self, indices)
 
     def __str__(self) -> str:
         """Return the values of a field, as Taichi prints them."""
@@ -122,6 +117,29 @@ class Field(Cells):
     def __repr__(self) -> str:
         """Return what the field is."""
         return f"<ti.field {self.dtype} {self.shape}>"
+
+
+class EntryField(Field):
+    """The field of one entry of a field's cells; placing it places the whole field."""
+
+    def __init__(self, whole: Field, indices: tuple[int, ...]) -> None:
+        """Be the entry at a place of all cells."""
+        super().__init__(whole.dtype, (), f"{whole.name}_{'_'.join(map(str, indices))}")
+        self.whole, self.indices_in_cell = whole, indices
+        self._share()
+
+    def place(self, shape: tuple[int, ...], offset: Any = None, node: Any = None) -> None:
+        """Place the whole field, if no entry has placed it."""
+        if self.whole.data is None:
+            self.whole.place(shape, offset, node)
+        if self.whole.shape != shape:
+            raise TaichiRuntimeError(f"Members of the following field have different shapes: {self.whole.name}")
+        self._share()
+
+    def _share(self) -> None:
+        if self.whole.data is not None:
+            self.data, self.shape = self.whole.storage[(..., *self.indices_in_cell)], self.whole.shape
+            self.offset, self.parent_node = self.whole.offset, self.whole.parent_node
 
 
 class StructField:

@@ -473,8 +473,10 @@ def matmul(left: Any, right: Any) -> Any:
     left, right = settled(left), settled(right)
     if left.ndim == 1 and right.ndim == 1:
         raise TaichiTypeError("a product of two vectors is written `dot` or `outer_product`")
-    inner = left.m if left.ndim == 2 else 1
-    if inner != right.n:
+    if left.ndim == 1:  # a row
+        left = made(left.entries, (1, left.n))
+        return made(matmul(left, right).entries, (right.m,))
+    if left.m != right.n:
         raise TaichiTypeError(f"matrices of {left.n} x {left.m} and {right.n} x {right.m} have no product")
     rows = [left.row(number) for number in range(left.n)]
     columns = [right.column(number) for number in range(right.m)]
@@ -511,6 +513,8 @@ def subscript(matrix: Matrix, indices: Sequence[Any]) -> Any:
     if len(indices) > matrix.ndim:
         raise TaichiCompilationError(f"Expected {matrix.ndim} indices, got {len(indices)}.")
     given = [_known(index) for index in indices]
+    if len(given) < matrix.ndim and state.builder() is not None:
+        raise TaichiCompilationError(f"Expected {matrix.ndim} indices, got {len(indices)}.")
     if len(given) < matrix.ndim:
         given.append(slice(None))
     if any(isinstance(index, slice) for index in given):

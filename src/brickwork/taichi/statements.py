@@ -295,8 +295,12 @@ class Statements(Calls):
         self.returns = self.source.annotation("return")
         if real and _returns_inside(self.source.node):
             return self._run_early()
+        inside = int(real)  # the loops of a real function run in order
+        self.builder.depth += inside
+        self.entry_depth += inside
         with suppress(_Returned):
             self.body(self.source.node.body)
+        self.builder.depth -= inside
         return self.result
 
     def _run_early(self) -> Any:
