@@ -14,7 +14,7 @@ import torch
 
 from brickwork.language.loops import indices, ndrange
 from support.causal import timex
-from support.kernels_lists import SUITE
+from support.kernels_grown import SUITE
 from support.suite import Case, case, floats, integers
 
 __all__ = ["SUITE", "Case"]

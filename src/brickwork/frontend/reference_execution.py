@@ -301,14 +301,15 @@ class Execution:
             if name == "builtins.sum" and not is_tensor(arguments[0]):
                 return self._sum(*arguments, **named)
         if name in {"builtins.min", "builtins.max"} and len(arguments) == 1 and not is_tensor(arguments[0]):
-            arguments = ([*arguments[0]],)
-            if arguments[0] and isinstance(arguments[0][0], tuple):
-                return self._extreme_items("lt" if name == "builtins.min" else "gt", arguments[0])
+            given: list[Any] = [*arguments[0]]
+            arguments = (given,)
+            if given and isinstance(given[0], tuple):
+                return self._extreme_items("lt" if name == "builtins.min" else "gt", given)
         if name == "builtins.sorted":
             return self._in_order(self.loop(True, self.items(arguments[0])), **named)
         if isinstance(owner, list) and (called := getattr(function, "__name__", "")) in {"sort", "remove", "index"}:
             return self._search_list(cast("list[Any]", owner), called, arguments, named)
-        formula = METHODS.get(getattr(function, "__name__", "")) if is_scalar(owner) else None
+        formula = METHODS.get(getattr(function, "__name__", "")) if is_scalar(cast("Any", owner)) else None
         if formula is not None:
             return self._helpers[formula](self, owner)
         if name == "builtins.pow" and len(arguments) == 3:

@@ -96,9 +96,9 @@ def _at(state: State, slab: Slab, indices: Sequence[Expression], loc: Location) 
     waiting = iter(indices)
     places: list[Expression] = []
     for axis in slab.axes:
-        place = axis
-        if isinstance(axis, Along):
-            place = add(axis.start, mul(next(waiting), integer(axis.step, loc), loc), loc)
+        place = (
+            add(axis.start, mul(next(waiting), integer(axis.step, loc), loc), loc) if isinstance(axis, Along) else axis
+        )
         places.append(place)
         if isinstance(axis, Along):
             state.nonnegative.add(place)
