@@ -110,7 +110,7 @@ def test_windows_in_boxes_agree(width, channels, filters, size, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize(("batch", "length"), [(8, 40), (32, 200), (33, 131), (64, 128), (130, 72)])
+@pytest.mark.parametrize(("batch", "length"), [(8, 40), (32, 200), (33, 131), (64, 128), (130, 72), (32, 1300)])
 def test_factors_in_which_rows_and_terms_meet_agree(batch, length, dtype):
     w, k = drawn(3, length, dtype=dtype), drawn(batch, 3, length, dtype=dtype)
     place = torch.arange(length, device="cuda")

@@ -19,14 +19,13 @@ from brickwork.target.matrix import (
     CHUNK_BYTES,
     GROUP_ROWS,
     GROUP_SHARED_BYTES,
+    KEPT_STAGES,
     PADDING,
     REGISTERS,
     ROW_BYTES,
     THREAD_REGISTERS,
 )
 
-TILE_BYTES = 8 * ROW_BYTES
-"""Where a tile that groups read may begin: rows look alike after eight."""
 COPIES_APART = ROW_BYTES
 """Bytes beside the numbers of two copies, half of which keeps both in banks of their own."""
 FEWEST_STAGES = 3
@@ -57,18 +56,19 @@ class Side:
     """What windows it reads, of which a box is kept in shared memory beside the stages."""
 
     @property
+    def kept(self) -> bool:
+        """Whether what it reads is kept in shared memory for several stages, and not staged."""
+        return bool(self.meets) or self.window is not None
+
+    @property
     def taken(self) -> int:
         """In how many parts the instructions of float32 take a number: one if 16 bits have it."""
         return 1 if self.factor.exact else 2
 
     @property
     def part_bytes(self) -> int:
-        """Bytes of a part in a stage; of distinct numbers two copies of 16 bits each, or one of 32, end at a tile."""
-        if self.window is not None:
-            return 0
-        if self.meets:
-            return -(-(FLOAT32.size * self.size + 2 * ROW_BYTES + COPIES_APART) // TILE_BYTES) * TILE_BYTES
-        return self.size * ROW_BYTES
+        """Bytes of a part in a stage."""
+        return 0 if self.kept else self.size * ROW_BYTES
 
     @property
     def index(self) -> Symbol:
@@ -124,7 +124,7 @@ class Tile:
     @property
     def in_registers(self) -> bool:
         """Whether groups take the left factor from registers: it is split there, or its distinct numbers are staged."""
-        return self.dtype is FLOAT32 or bool(self.left.meets) or self.left.window is not None
+        return self.dtype is FLOAT32 or self.left.kept
 
     @property
     def left_parts(self) -> int:
@@ -148,9 +148,7 @@ class Tile:
         Neighbouring threads read neighbouring terms then. Both factors have the terms of a stage in this order.
         """
         deep = [side for side in self.sides if side.along is Along.DEPTH]
-        return bool(deep) and not any(
-            side.meets or side.window or side.chunked or side.is_stepped(self.depth.index) for side in deep
-        )
+        return bool(deep) and not any(side.kept or side.chunked or side.is_stepped(self.depth.index) for side in deep)
 
     @property
     def bytes_each(self) -> int:
@@ -216,7 +214,7 @@ class Tile:
     @property
     def blocks(self) -> int:
         """Blocks that a multiprocessor is to have room for at once: in registers, if in shared memory."""
-        many = self.right.size > GROUP_ROWS if self.left.meets or self.left.window else self.lags
+        many = self.right.size > GROUP_ROWS if self.left.kept else self.lags
         light = self.groups and not (many or self.contraction.promotes)
         return 2 if light and 2 * self.shared_bytes <= GROUP_SHARED_BYTES else 1
 
@@ -239,12 +237,24 @@ class Tile:
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block."""
-        box = 0 if self.left.window is None else CELL_PITCH * ROW_BYTES
-        return max(self.window_offset + box, self.rows.size * self.pitch)
+        return max(self.window_offset + self.kept_bytes, self.rows.size * self.pitch)
+
+    @property
+    def kept_terms(self) -> int:
+        """Terms whose distinct numbers are kept at once."""
+        return KEPT_STAGES * self.staged
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of a box of windows, or of distinct numbers: of 16 bits there are two copies."""
+        if self.left.window is not None:
+            return CELL_PITCH * ROW_BYTES
+        each = FLOAT32.size * (self.left.size + self.kept_terms) + COPIES_APART
+        return each if self.left.meets else 0
 
     @property
     def window_offset(self) -> int:
-        """Where the box of windows begins, behind the stages."""
+        """Where what is kept for several stages begins, behind these."""
         return self.stages * self.stage_bytes
 
 

@@ -1,9 +1,9 @@
-"""The distinct numbers of a factor in which rows and terms meet: staged once, and read as fragments at any place.
+"""The distinct numbers of a factor in which rows and terms meet: kept for some stages, and read at any place.
 
-A tile of `size` rows and a stage of so many terms have `size + terms - 1` of them, which lie in shared memory in the
-order of terms. A fragment's words lie anywhere among them: of 16 bits there is a second copy, one number further, for
-words that begin at an odd place. Rows and terms that are not there have zeros, or what others have: products with the
-other factor's zeros, or in rows that are not kept.
+A tile of `size` rows has `size + terms - 1` of them for so many terms, which lie in shared memory behind the stages, in
+the order of terms. A fragment's words lie anywhere among them: of 16 bits there is a second copy, one number further,
+for words that begin at an odd place. Rows and terms that are not there have zeros, or what others have: products with
+the other factor's zeros, or in rows that are not kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from brickwork.records import dataclass
 
 def _copy_bytes(tile: Tile, side: Side) -> int:
     """Return how far the second copy of numbers of 16 bits lies from the first."""
-    return (side.size + tile.staged) * tile.bytes_each + COPIES_APART // 2
+    return (side.size + tile.kept_terms) * tile.bytes_each + COPIES_APART // 2
 
 
 def _first(side: Side) -> int:
@@ -31,14 +31,31 @@ def _first(side: Side) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeter:
-    """Reads the distinct numbers of a factor, which wait in `numbers` (addresses of registers) from begin to end."""
+class Strip:
+    """The distinct numbers of a factor, which are read at once: they wait in `numbers` (addresses of registers).
+
+    `begun` is the address of the stage along the depth from which they are kept, and `moved` that of how many bytes the
+    stage that is multiplied lies further.
+    """
 
     places: Places
     numbers: tuple[str, ...]
+    begun: str
+    moved: str
 
-    def begin(self, _slot: Word, terms: State, first: str) -> None:
-        """Write what reads the numbers of the terms from `first` (i64) on; `terms` has the indices of outer sums."""
+    def fill(self, terms: State, first: str, stage: str) -> None:
+        """Write what keeps the numbers of the terms from `first` (i64) on, which `stage` (i32) begins with."""
+        self._begin(terms, first)
+        self._end()
+        self.places.state.writer.store("i32", stage, self.begun)
+
+    def move(self, stage: str) -> None:
+        """Go to a stage along the depth."""
+        writer, tile = self.places.state.writer, self.places.tile
+        far = writer.emit(f"sub i32 {stage}, {writer.load('i32', self.begun)}")
+        writer.store("i32", writer.emit(f"mul i32 {far}, {tile.staged * tile.bytes_each}"), self.moved)
+
+    def _begin(self, terms: State, first: str) -> None:
         places, writer = self.places, self.places.state.writer
         kind, rows = _kind(places.tile), writer.emit(f"sub i64 {places.stop}, {places.start}")
         left = writer.emit(f"sub i64 {places.end}, {first}")
@@ -46,31 +63,30 @@ class Meeter:
             row, term = self._pair(number, left)
             writer.store(kind, "0", kept)
             there = writer.emit(f"and i1 {_less(places, row, rows)}, {_less(places, term, left)}")
-            there = writer.emit(f"and i1 {there}, {_less(places, term, str(places.tile.staged))}")
+            there = writer.emit(f"and i1 {there}, {_less(places, term, str(places.tile.kept_terms))}")
             with writer.when(there):
                 inner = terms.inner()
                 inner.values[places.side.index] = Uniform(writer.emit(f"add i64 {places.start}, {row}"), INT64)
                 inner.values[places.tile.depth.index] = Uniform(writer.emit(f"add i64 {first}, {term}"), INT64)
                 self._read(inner, kept)
 
-    def end(self, slot: Word) -> None:
-        """Write what puts the numbers into shared memory."""
+    def _end(self) -> None:
         places, writer = self.places, self.places.state.writer
         words, tile = Words(writer), places.tile
-        total = places.side.size + tile.staged - 1
+        total = places.side.size + tile.kept_terms - 1
         for number, kept in enumerate(self.numbers):
             place = words.add(places.thread, number * tile.threads)
             with writer.when(writer.emit(f"icmp ult i32 {place}, {total}")):
                 text = writer.load(_kind(tile), kept)
-                at = words.add(slot, places.side.offset, words.mul(place, tile.bytes_each))
+                at = words.add(words.mul(place, tile.bytes_each), tile.window_offset)
                 _store(places, text, at)
             if tile.bytes_each > 2:
                 continue
             before = writer.emit(f"sub i32 {place}, 1")
             with writer.when(writer.emit(f"icmp ult i32 {before}, {total - 1}")):
                 text = writer.load(_kind(tile), kept)
-                begin = places.side.offset + _copy_bytes(tile, places.side)
-                _store(places, text, words.add(slot, begin, words.mul(before, tile.bytes_each)))
+                begin = tile.window_offset + _copy_bytes(tile, places.side)
+                _store(places, text, words.add(words.mul(before, tile.bytes_each), begin))
 
     def _pair(self, number: int, left: str) -> tuple[str, str]:
         """Return a row and a term that have a number, both from the first on, as i64: there is none if they are not."""
@@ -81,7 +97,7 @@ class Meeter:
             apart = emit(f"sub i64 {place}, {_first(places.side)}")
             term = emit(f"call i64 @llvm.smax.i64(i64 {apart}, i64 0)")
             return emit(f"sub i64 {term}, {apart}"), term
-        most = emit(f"call i64 @llvm.smin.i64(i64 {left}, i64 {places.tile.staged})")
+        most = emit(f"call i64 @llvm.smin.i64(i64 {left}, i64 {places.tile.kept_terms})")
         term = emit(f"call i64 @llvm.smin.i64(i64 {place}, i64 {emit(f'sub i64 {most}, 1')})")
         return emit(f"sub i64 {place}, {term}"), term
 
@@ -102,27 +118,30 @@ class Meeter:
             self._under(state.inner(), masks[1:], kept)
 
 
-def meeter(places: Places) -> Meeter:
-    """Return what stages a factor in which rows and terms meet."""
-    tile, total = places.tile, places.side.size + places.tile.staged - 1
-    count = -(-total // tile.threads)
-    return Meeter(places, tuple(places.state.writer.alloca(_kind(tile)) for _ in range(count)))
+def strip_of(places: Places) -> Strip:
+    """Return what keeps the numbers of a factor in which rows and terms meet."""
+    tile, writer = places.tile, places.state.writer
+    count = -(-(places.side.size + tile.kept_terms - 1) // tile.threads)
+    numbers = tuple(writer.alloca(_kind(tile)) for _ in range(count))
+    return Strip(places, numbers, writer.alloca("i32"), writer.alloca("i32"))
 
 
-def first_word(state: State, tile: Tile, side: Side, slot: Word, row: Word, lane: Word) -> str:
-    """Return the address of a lane's word of the first terms: `row` is its row, and `lane` its place along terms."""
+def first_word(strip: Strip, row: Word, lane: Word) -> str:
+    """Return the address of a lane's word of a stage's first terms: `row` is its row, `lane` its place along terms."""
+    state, tile, side = strip.places.state, strip.places.tile, strip.places.side
     words, each = Words(state.writer), 4 // tile.bytes_each
     term = words.add(words.mul(lane, each), _first(side))
     place = words.add(term, row) if side.meets > 0 else state.writer.emit(f"sub i32 {term}, {row}")
-    at = words.add(slot, side.offset)
+    at = words.add(state.writer.load("i32", strip.moved), tile.window_offset)
     if each == 1:
         return shared(state, words.add(at, words.left(place, 2)))
     odd = words.mul(words.both(place, 1), _copy_bytes(tile, side))
     return shared(state, words.add(at, words.left(words.right(place, 1), 2), odd))
 
 
-def further_word(state: State, tile: Tile, side: Side, first: str, rows: int, words: int) -> str:
+def further_word(strip: Strip, first: str, rows: int, words: int) -> str:
     """Return the word that lies so many rows (an even number) and words along terms from the first one."""
+    state, tile, side = strip.places.state, strip.places.tile, strip.places.side
     far = 4 * words + side.meets * rows * tile.bytes_each
     address = state.writer.emit(f"getelementptr i8, {SHARED} {first}, i32 {far}")
     return state.writer.load("i32", address, pointer=SHARED)

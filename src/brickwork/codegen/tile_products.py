@@ -14,7 +14,7 @@ from typing import TypeAlias
 from brickwork.analysis.contractions import Along
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.tile import Side, Tile
-from brickwork.codegen.tile_meetings import first_word, further_word
+from brickwork.codegen.tile_meetings import Strip, first_word, further_word
 from brickwork.codegen.tile_parts import parts_of_word
 from brickwork.codegen.tile_places import SHARED, shared
 from brickwork.codegen.tile_windows import Box, read_word
@@ -45,7 +45,7 @@ class Warp:
     row: Word
     column: Word
     sums: tuple[tuple[tuple[str, ...], ...], ...]
-    box: Box | None = None
+    kept: Box | Strip | None = None
     cells: tuple[str, ...] = ()
     """The addresses of where this lane's rows are in the box: the first word of each, in bytes."""
 
@@ -103,10 +103,13 @@ class Warp:
     def lefts(self, slot: Word, step: int, read: Read) -> list[list[Fragment]]:
         """Return the parts of the fragments of 16 rows each, in a step; some were `read` before."""
         tile, side, words = self.tile, self.tile.left, Words(self.state.writer)
-        if self.box is not None:
-            return [self._windowed(self.box, line, step) for line in range(tile.warp[0] // 16)]
-        if side.meets:
-            return [self._met(slot, 16 * number, step, read) for number in range(tile.warp[0] // 16)]
+        match self.kept:
+            case Box() as box:
+                return [self._windowed(box, line, step) for line in range(tile.warp[0] // 16)]
+            case Strip() as strip:
+                return [self._met(strip, 16 * line, step, read) for line in range(tile.warp[0] // 16)]
+            case None:
+                pass
         found: list[list[Fragment]] = []
         for number in range(tile.warp[0] // 16):
             first = words.add(self.row, 16 * number)
@@ -128,19 +131,19 @@ class Warp:
             row = words.add(self.row, words.right(self.lane, 2), 8 * number)
             cells.append(writer.alloca("i32"))
             writer.store("i32", str(words.add(words.mul(box.cell(row), 4), along)), cells[-1])
-        return replace(self, box=box, cells=tuple(cells))
+        return replace(self, kept=box, cells=tuple(cells))
 
-    def _met(self, slot: Word, row: int, step: int, read: Read) -> list[Fragment]:
+    def _met(self, strip: Strip, row: int, step: int, read: Read) -> list[Fragment]:
         """Return the parts of a fragment of a factor whose distinct numbers are staged; diagonals share them."""
         tile, side, words = self.tile, self.tile.left, Words(self.state.writer)
         own = words.add(self.row, words.right(self.lane, 2))
-        first = first_word(self.state, tile, side, slot, own, words.both(self.lane, 3))
+        first = first_word(strip, own, words.both(self.lane, 3))
         found: list[Fragment] = []
         for item in range(4):
             rows, along = row + 8 * (item & 1), 8 * step + 4 * (item >> 1)
             place = along * (4 // tile.bytes_each) + side.meets * rows
             if place not in read:
-                word = further_word(self.state, tile, side, first, rows, along)
+                word = further_word(strip, first, rows, along)
                 read[place] = tuple(part for (part,) in self._parts(side, [(word,)]))
             found.append(read[place])
         return [*zip(*found, strict=True)]

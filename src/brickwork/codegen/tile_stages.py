@@ -6,13 +6,15 @@ after all threads have multiplied what was there.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.tile import Tile
 from brickwork.codegen.tile_cluster import own_stages
 from brickwork.codegen.tile_groups import keep_products, multiply_together, show_to_groups, wait_for_products
-from brickwork.codegen.tile_meetings import Meeter
+from brickwork.codegen.tile_meetings import Strip, strip_of
 from brickwork.codegen.tile_places import Places
 from brickwork.codegen.tile_products import Warp
 from brickwork.codegen.tile_staging import Computer, Copier, stager
@@ -21,7 +23,7 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Expression, For
 from brickwork.ir.walk import read_symbols
 from brickwork.records import dataclass
-from brickwork.target.matrix import GROUP_ROWS
+from brickwork.target.matrix import GROUP_ROWS, KEPT_STAGES
 
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 _COMMIT = "llvm.nvvm.cp.async.commit.group"
@@ -44,8 +46,8 @@ class _Stages:
 
     state: State
     tile: Tile
-    stagers: tuple[Copier | Computer | Meeter, ...]
-    box: Box | None
+    stagers: tuple[Copier | Computer, ...]
+    kept: Box | Strip | None
     spans: tuple[_Span, ...]
     first: str
     total: str
@@ -86,6 +88,18 @@ class _Stages:
     def _early(self) -> list[Computer]:
         return [each for each in self.stagers if isinstance(each, Computer) and each.reads.early is not None]
 
+    def _keep(self, strip: Strip, number: str) -> None:
+        """Keep distinct numbers from a stage on, where those before do not reach it."""
+        emit, writer = self.state.writer.emit, self.state.writer
+        (deep,) = (span for span in self.spans if span.loop is self.tile.depth)
+        stage = number if len(self.spans) == 1 else emit(f"urem i32 {number}, {emit(f'trunc i64 {deep.steps} to i32')}")
+        other = emit(f"icmp eq i32 {emit(f'urem i32 {stage}, {KEPT_STAGES}')}, 0")
+        other = emit(f"or i1 {other}, {emit(f'icmp eq i32 {number}, {self.first}')}")
+        with writer.when(other):
+            barrier(self.state)
+            strip.fill(*_terms(self.state, self.tile, self.spans, number), stage)
+        strip.move(stage)
+
     def _fill(self, box: Box, number: str) -> None:
         """Fill the box where a stage begins other terms than the one before."""
         emit, writer = self.state.writer.emit, self.state.writer
@@ -104,8 +118,13 @@ class _Stages:
     def multiply(self, warp: Warp, number: str, slot: str, free: str) -> None:
         """Multiply a stage while a later one is staged."""
         later = self.state.writer.emit(f"add i32 {number}, {self.tile.ahead}")
-        if self.box is not None:
-            self._fill(self.box, number)
+        match self.kept:
+            case Box() as box:
+                self._fill(box, number)
+            case Strip() as strip:
+                self._keep(strip, number)
+            case None:
+                pass
         if self.tile.groups:
             show_to_groups(self.state)
         barrier(self.state)
@@ -149,16 +168,20 @@ def sum_up(state: State, tile: Tile, thread: str, warp: Warp) -> None:
         total = writer.emit(f"mul i64 {total}, {span.steps}")
     total = writer.emit(f"trunc i64 {total} to i32")
     (end,) = (span.stop for span in spans if span.loop is tile.depth)
-    stagers = tuple(stager(state, tile, side, thread, end) for side in tile.sides if side.window is None)
-    box = None
+    stagers = tuple(stager(state, tile, side, thread, end) for side in tile.sides if not side.kept)
+    kept = None
+    places = Places(state, tile, tile.left, thread, end)
     if tile.left.window is not None:
         ranges = {span.loop.index: (span.start, span.stop) for span in spans}
-        box = box_of(Places(state, tile, tile.left, thread, end), tile.left.window, ranges)
-        warp = warp.within(box)
+        kept = box_of(places, tile.left.window, ranges)
+        warp = warp.within(kept)
+    elif tile.left.meets:
+        kept = strip_of(places)
+        warp = replace(warp, kept=kept)
     # Around no stage at all: what defines the sums there must not stand between products and the wait for them.
     first, total = own_stages(state, total)
     with writer.when(writer.emit(f"icmp sgt i32 {total}, {first}")):
-        _run(_Stages(state, tile, stagers, box, spans, first, total), warp)
+        _run(_Stages(state, tile, stagers, kept, spans, first, total), warp)
     barrier(state)
 
 

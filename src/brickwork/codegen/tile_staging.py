@@ -14,7 +14,6 @@ from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.memory import element_addresses
 from brickwork.codegen.tile import Side, Tile
-from brickwork.codegen.tile_meetings import Meeter, meeter
 from brickwork.codegen.tile_places import SHARED, Places
 from brickwork.codegen.tile_reads import Reads, reads_of
 from brickwork.codegen.words import Word
@@ -149,11 +148,9 @@ class Computer:
             self.places.state.writer.store(self.places.waiting_kind, text, place)
 
 
-def stager(state: State, tile: Tile, side: Side, thread: str, end: str) -> Copier | Computer | Meeter:
+def stager(state: State, tile: Tile, side: Side, thread: str, end: str) -> Copier | Computer:
     """Return what stages a factor."""
     places = Places(state, tile, side, thread, end)
-    if side.meets:
-        return meeter(places)
     if side.copied is not None:
         return Copier(places, side.copied)
     chunks = tuple(state.writer.alloca(places.waiting_kind) for _ in range(places.count))

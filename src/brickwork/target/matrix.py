@@ -75,6 +75,8 @@ MET = (
 )
 """Forms of contractions with a factor in which rows and terms meet: `height` is along these rows."""
 
+KEPT_STAGES = 16
+"""Stages for which distinct numbers are kept: read for each stage they kept blocks waiting (140 us, not 60)."""
 CELLS = 512
 """Places in a box that windows of a tile read: two blocks have room in a multiprocessor beside the other factor."""
 CELL_PITCH = CELLS + 8
