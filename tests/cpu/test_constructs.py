@@ -192,8 +192,22 @@ def helpers(x: torch.Tensor) -> torch.Tensor:
 X = torch.randn(9, dtype=torch.float64)
 
 
+def literals(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(x.shape[0], 6, dtype=torch.int64)
+    least = -9223372036854775808
+    for i in range(x.shape[0]):
+        out[i, 0] = max(least, i - 4)
+        out[i, 1] = -9223372036854775808 + i
+        out[i, 2] = (0xCBF29CE484222325 - (1 << 64)) ^ i
+        out[i, 3] = ((1 << 70) - 1 & 255) + ~(i + 2)
+        out[i, 4] = (1 << 64) - 2**63 - 1 - i
+        out[i, 5] = 3 * -4 | 1
+    return out
+
+
 @pytest.mark.parametrize(
-    "function", [walrus, stars, generators, tuples, membership, equal_shapes, texts, returns_in_loops, helpers]
+    "function",
+    [walrus, stars, generators, tuples, membership, equal_shapes, texts, returns_in_loops, helpers, literals],
 )
 def test_it_means_what_python_means(function: Callable[..., Any]) -> None:
     agree(function, X, plain=function is not walrus)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import types
+from collections.abc import Callable
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import constant_items, is_number, is_tensor, torch_dtype
@@ -15,6 +17,16 @@ from brickwork.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64
 
 NOT_IMPLEMENTED = Opaque("NotImplemented")
 """What the method of an operator returns that does not take the other operand."""
+_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: int.__add__,
+    ast.Sub: int.__sub__,
+    ast.Mult: int.__mul__,
+    ast.LShift: int.__lshift__,
+    ast.Pow: int.__pow__,
+    ast.BitAnd: int.__and__,
+    ast.BitOr: int.__or__,
+    ast.BitXor: int.__xor__,
+}
 
 
 def captured_operand(found: object, name: str, loc: Location) -> Operand:
@@ -69,8 +81,32 @@ def _number(found: object, loc: Location) -> Value:
         return Value(constant(found, BOOL, loc))
     if isinstance(found, int):
         if not -(1 << 63) <= found < 1 << 63:
-            raise error("BW003", f"{found} does not fit in 64 bits", loc, "write it as a float")
+            raise error("BW003", f"{found} does not fit in 64 bits", loc, _beyond(found))
         return Value(constant(found, INT64, loc), weak=True, given=True)
     if isinstance(found, float):
         return Value(constant(found, FLOAT64, loc), weak=True, given=True)
     return Value(constant(0, INT64))
+
+
+def _beyond(number: int) -> str:
+    """Return what to write instead of an integer of more than 64 bits: one with the same bits, if there is one."""
+    if not 0 <= number < 1 << 64:
+        return "write it as a float"
+    return f"integers have a sign: write {number - (1 << 64)}, which has the same 64 bits, or a float"
+
+
+def literal_integer(node: ast.expr) -> int | None:
+    """Return what an expression of literal integers is worth, whatever its size on the way; None for another one."""
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(op=ast.USub() | ast.Invert() as sign, operand=operand):
+            number = literal_integer(operand)
+            return None if number is None else -number if isinstance(sign, ast.USub) else ~number
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATIONS:
+            one, other = literal_integer(left), literal_integer(right)
+            if one is None or other is None or (isinstance(sign, ast.LShift | ast.Pow) and not 0 <= other <= 64):
+                return None
+            return _OPERATIONS[type(sign)](one, other)
+        case _:
+            return None

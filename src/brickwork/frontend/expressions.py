@@ -12,7 +12,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import BINARY, binary, unary
 from brickwork.frontend.calls import call
-from brickwork.frontend.captured_operands import captured_operand
+from brickwork.frontend.captured_operands import captured_operand, literal_integer
 from brickwork.frontend.comparisons import link
 from brickwork.frontend.environment import MISSING, constant_items, helper, intrinsic, resolve
 from brickwork.frontend.evaluation_order import kept, kept_place
@@ -88,6 +88,8 @@ def operand(state: State, frame: Frame, node: ast.expr) -> Operand:
             return state.make_list(state, frame, node, "list")
         case _ if is_list(node, frame.source.captured, frame.local):
             return state.make_list(state, frame, node, "list")
+        case ast.BinOp() | ast.UnaryOp() if (number := literal_integer(node)) is not None:
+            return captured_operand(number, repr(number), loc)
         case ast.BinOp():
             return _binary(state, frame, node, loc)
         case ast.UnaryOp():
