@@ -15,6 +15,7 @@ from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.polynomial import of_atom
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Block,
     Break,
@@ -30,7 +31,7 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.legality import legality
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -42,6 +43,7 @@ from brickwork.transform.schedule.planner import (
     NEIGHBOUR,
     Planner,
     access_cost,
+    is_long_computation,
     setting_out,
     straight,
     trip_count,
@@ -447,9 +449,27 @@ class GridPlanner(Planner):
         inside = self.inside(loop)
         if any(self.sets_out_anywhere(access, loop) for access in inside):
             return False
+        if self.parts_ways(loop, last) or self.updates_neighbours(loop, inside):
+            return False
         along = (loop,) if across is None else (loop, across)
         cost = sum(min(self.access_cost(access, {node.index}) for node in along) for access in inside)
         return 2 * cost <= sum(2.0 if access.store else 1.0 for access in inside)
+
+    def parts_ways(self, loop: For, last: For) -> bool:
+        """Whether neighbouring iterations may take branches with long computations: lanes would take both ways."""
+        varying = {loop.index} | assigned_symbols(last.body)
+        for choice in (node for node in walk(last.body) if isinstance(node, If)):
+            long = any(map(is_long_computation, walk((*choice.then, *choice.otherwise))))
+            if long and (read_symbols(choice.condition) & varying or effects(choice.condition).loads):
+                return True
+        return False
+
+    def updates_neighbours(self, loop: For, inside: Sequence[Access]) -> bool:
+        """Whether iterations update neighbouring elements atomically, which a warp does at once for its threads."""
+        verdicts = self.analysis.loops
+        stores = [item for item in inside if item.store and access_cost(item, {loop.index}) < 1]
+        stores = [item for item in stores if varies_with(item, loop.index)]
+        return any(item.tensor in verdicts[around.node.index].updates for item in stores for around in item.loops)
 
     def sets_out_anywhere(self, access: Access, loop: For) -> bool:
         """Whether neighbouring iterations begin a loop inside, along which an access goes, where elements say."""
