@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
+from itertools import islice
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
@@ -73,7 +74,7 @@ from brickwork.transform.schedule.panels import panel_versions
 from brickwork.transform.schedule.register_tile import tile_conditions, tile_schedule
 from brickwork.transform.schedule.schedule import Schedule, Verb
 from brickwork.transform.schedule.shared_work import shared_conditions, shared_schedule, with_groups
-from brickwork.transform.schedule.short_rows import short_schedule
+from brickwork.transform.schedule.short_rows import short_schedules
 from brickwork.transform.schedule.text import Names
 from brickwork.transform.scratch import names_of
 from brickwork.transform.scratch_layout import layouts, with_layouts
@@ -221,15 +222,12 @@ def _for_sizes(
     if not kernel.may_alias:
         for name, panels, needed in panel_versions(kernel.body, analysis, target, plain):
             yield Version(name, needed, panels)
-    if plain.verbs and (rows := short_schedule(kernel.body, analysis, target, plain, wide=False)) is not None:
-        yield Version("short rows", rows[1], rows[0])
-    for name, find in (
-        ("short", _short),
-        ("narrow sums", _narrow_sums),
-        ("sums", _summed),
-        (SHARED, _shared),
-        (TILES, _tiled),
-    ):
+    rows = short_schedules(kernel.body, analysis, target, plain, wide=False) if plain.verbs else ()
+    for schedule, needed in islice(rows, 1):
+        yield Version("short rows", needed, schedule)
+    for schedule, needed in _short(kernel, analysis, target, plain, known):
+        yield Version("short", (*needed, *_narrow(kernel, known)), schedule)
+    for name, find in (("narrow sums", _narrow_sums), ("sums", _summed), (SHARED, _shared), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
             yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
     if _is_easy(kernel, plain, known):
@@ -306,16 +304,15 @@ def _shared(
 
 def _short(
     kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
-) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the schedule for short rows in lanes and what must hold for it, if a kernel of a grid may have them."""
+) -> Iterator[tuple[Schedule, tuple[Expression, ...]]]:
+    """Yield the schedules for short rows in lanes and what must hold for them, if a kernel of a grid may have them."""
     if not _is_easy(kernel, plain, known):
-        return None
-    found = short_schedule(kernel.body, analysis, target, plain, wide=True)
-    if found is None or found == short_schedule(kernel.body, analysis, target, plain, wide=False):
-        return None
-    schedule, needed = found
-    flat = flat_conditions(kernel.body, analysis, schedule)
-    return schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
+        return
+    narrow = [*short_schedules(kernel.body, analysis, target, plain, wide=False)]
+    for schedule, needed in short_schedules(kernel.body, analysis, target, plain, wide=True):
+        if (schedule, needed) not in narrow:
+            flat = flat_conditions(kernel.body, analysis, schedule)
+            yield schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
 
 
 def _is_easy(kernel: Kernel, plain: Schedule, known: ArgumentFacts | None) -> bool:

@@ -11,11 +11,12 @@ run time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from brickwork.analysis.polyhedral_model import Access
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Expression, For, Size, Symbol
+from brickwork.ir.nodes import Block, Expression, For, Size, Symbol, While
 from brickwork.ir.walk import read_symbols, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
@@ -41,6 +42,12 @@ class ShortPlanner(GridPlanner):
         long = any(node.index not in self.short for node in chosen)
         return long and GridPlanner.fills_blocks(self, last, chosen)
 
+    def worth_lanes(self, loop: For) -> bool:
+        """Whether a loop is worth threads of its own: short ones in it are about as long for all of them."""
+        inner = [node for node in statements(loop.body) if isinstance(node, For | While)]
+        even = all(isinstance(node, For) and node.index in self.short for node in inner)
+        return GridPlanner.worth_lanes(self, loop) or (bool(inner) and even and self.is_along(loop))
+
     def limit(self, row: For) -> int:
         """Return how many iterations are too many for a thread: fewer where neighbouring threads read far apart."""
         reads = [item for item in self.inside(row) if not item.store and varies_with(item, row.index)]
@@ -61,23 +68,26 @@ def _is_near(access: Access) -> bool:
     return any(access_cost(access, {around.node.index}) < 1 for around in access.loops[:-1])
 
 
-def short_schedule(
+def short_schedules(
     block: Block, analysis: Analysis, target: Target, plain: Schedule, *, wide: bool
-) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the schedule for short rows, and what must hold so that they are; None if nothing would be another.
+) -> Iterator[tuple[Schedule, tuple[Expression, ...]]]:
+    """Yield the schedules for short rows, and what must hold so that they are: for a row in rows, more of it each time.
 
-    If not `wide`, it has no lanes, nor nests that are run as one loop, and nothing else is needed.
+    If not `wide`, they have no lanes, nor nests that are run as one loop, and nothing else is needed.
     """
-    lengths = lengths_in(block)
-    nests = [node for node in outermost(block, plain) if plain.blocks(node.index)]
-    found = [_row(loops, nest, lengths, plain) for nest in nests for loops in _shared(nest.body, plain)]
-    rows = [row for row in dict.fromkeys(found) if row.length is not None or row.around is not None]
-    short = frozenset(row.loop.index for row in rows)
-    planner = ShortPlanner(analysis, target, lengths, flat=wide, wide=wide, short=short)
-    schedule = planned(planner.block(block))
-    if not rows or schedule == plain:
-        return None
-    return schedule, tuple(dict.fromkeys(_condition(row, planner) for row in rows))
+    lengths, needed = lengths_in(block), dict[Expression, None]()
+    planner = ShortPlanner(analysis, target, lengths, flat=wide, wide=wide)
+    while True:
+        nests = [node for node in outermost(block, plain) if plain.blocks(node.index)]
+        found = [_row(loops, nest, lengths, plain) for nest in nests for loops in _shared(nest.body, plain)]
+        rows = [row for row in dict.fromkeys(found) if row.length is not None or row.around is not None]
+        planner = replace(planner, short=planner.short | {row.loop.index for row in rows})
+        schedule = planned(planner.block(block))
+        if not rows or schedule == plain:
+            return
+        needed |= dict.fromkeys(_condition(row, planner) for row in rows)
+        yield schedule, tuple(needed)
+        plain = schedule
 
 
 @dataclass(frozen=True, slots=True)
