@@ -81,7 +81,7 @@ def short_schedules(
         nests = [node for node in outermost(block, plain) if plain.blocks(node.index)]
         found = [_row(loops, nest, lengths, plain) for nest in nests for loops in _shared(nest.body, plain)]
         rows = [row for row in dict.fromkeys(found) if row.length is not None or row.around is not None]
-        planner = replace(planner, short=planner.short | {row.loop.index for row in rows})
+        planner = replace(planner, short=planner.short | {level.index for row in rows for level in row.levels})
         schedule = planned(planner.block(block))
         if not rows or schedule == plain:
             return
@@ -92,14 +92,19 @@ def short_schedules(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What a block shares out, one loop or several as one range, of which `loop` is the innermost.
+    """What a block shares out: a loop, or several as one range, outermost first.
 
     Known before are its most iterations, and those of the loops around it, or one of them.
     """
 
-    loop: For
+    levels: tuple[For, ...]
     length: Expression | None
     around: Expression | None
+
+    @property
+    def loop(self) -> For:
+        """The innermost loop."""
+        return self.levels[-1]
 
 
 def _condition(row: _Row, planner: ShortPlanner) -> Expression:
@@ -138,13 +143,13 @@ def _shared(block: Block, plain: Schedule) -> Iterator[tuple[For, ...]]:
             yield tuple(levels)
 
 
-def _row(levels: Sequence[For], nest: For, lengths: Lengths, plain: Schedule) -> _Row:
+def _row(levels: tuple[For, ...], nest: For, lengths: Lengths, plain: Schedule) -> _Row:
     """Return what is known of a row."""
     most = [length for level in levels if (length := lengths.most(level)) is not None]
     length = build.product(most) if len(most) == len(levels) else None
     data = any(map(lengths.comes_from_data, levels))
     if any(map(lengths.leans, levels)) if length is None else not data:
-        return _Row(levels[-1], length, None)
+        return _Row(levels, length, None)
     band = [node for node in (nest, *statements(nest.body)) if isinstance(node, For) and plain.blocks(node.index)]
     counts = [build.iterations(node.start, node.stop) for node in band]
-    return _Row(levels[-1], length, None if read_symbols(counts) & lengths.changing else build.product(counts))
+    return _Row(levels, length, None if read_symbols(counts) & lengths.changing else build.product(counts))
