@@ -96,7 +96,7 @@ def _is_natural(tensor: Tensor, kernel: Kernel, analysis: Analysis) -> bool:
     """Whether no index of a tensor counts from the end, whatever the arguments: such ones cannot be added up."""
     if analysis.assumptions:
         return False
-    accesses = [node for node in walk(kernel.body) if isinstance(node, Load | Store) and node.tensor == tensor]
+    accesses = [node for node in walk(kernel.body) if isinstance(node, Load | Store)]
     verdicts = [
         analysis.bounds.get((node.access, axis))
         for node in accesses
@@ -192,7 +192,6 @@ def _slope(value: Expression, index: Symbol) -> int | None:
             return None
 
 
-@legality
 def with_layouts(program: Program, chosen: Mapping[Tensor, Layout]) -> Program:
     """Return the program with tensors, which it allocates for one kernel alone, in other layouts."""
     skewed = {tensor for tensor, layout in chosen.items() if layout.slope}

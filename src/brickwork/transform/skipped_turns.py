@@ -41,7 +41,7 @@ def with_skipped_turns(block: Block, numbers: Iterator[int], threads: int) -> Bl
 def _waits(loop: For, choice: If) -> bool:
     """Whether a loop in order does what elements decide and nothing else, and threads share some of that out."""
     decided = effects(choice.condition)
-    if loop.role is not Role.SEQUENTIAL or choice.otherwise or not decided.loads or decided.draws:
+    if loop.role is not Role.SEQUENTIAL or choice.otherwise or not decided.loads:
         return False
     if effects(choice.then).leaves:
         return False

@@ -1,17 +1,36 @@
 """Scratch tensors lie so that neighbouring threads access neighbours, and mean the same."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
+from brickwork.analysis.verdicts import Bound, BoundVerdict
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
+from brickwork.ir import build
+from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import Allocate, For, Load, Role, Size, Store
+from brickwork.ir.nodes import (
+    Allocate,
+    Assign,
+    For,
+    Kernel,
+    Load,
+    Role,
+    Select,
+    Size,
+    Store,
+    Symbol,
+    Tensor,
+    TensorType,
+)
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
+from brickwork.transform.scratch_layout import layouts
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))
@@ -135,3 +154,44 @@ def test_what_may_count_from_the_end_is_not_added_up():
         torch.testing.assert_close(*(to_tensor(each[0]) for each in results))
     inner = [reads for index, reads in last_indices(pieces, "R") if index.name == "i"]
     assert any(len(reads) > 1 for reads in inner)
+
+
+# ---------------------------------------------------------------- indices that may count from the end
+
+R, OTHER = (Tensor(name, n, TensorType(FLOAT32, 2, contiguous=True, unit_axis=1)) for n, name in enumerate("ro"))
+I, D = Symbol("i", 1, INT64), Symbol("d", 2, INT64)
+
+
+def wrapped(tensor, index, axis):
+    below = build.apply("lt", index, build.integer(0))
+    return Select(condition=below, then=build.add(index, build.size(tensor, axis)), otherwise=index)
+
+
+def kernel_with(tensor, index, *, store):
+    """A kernel whose threads access an antidiagonal."""
+    indices = (build.read(I), index)
+    load = Load(tensor=tensor, indices=indices, access=7, dtype=FLOAT32)
+    touch = Assign(symbol=Symbol("s", 3, FLOAT32), value=load)
+    if store:
+        touch = Store(tensor=tensor, indices=indices, value=build.read(Symbol("s", 3, FLOAT32)), access=7)
+    loop = For(index=I, start=build.integer(0), stop=build.read(D), body=(touch,), role=Role.PARALLEL)
+    return Kernel(name="k", tensors=(R, OTHER), scalars=(D,), facts=(), body=(loop,))
+
+
+def chosen(verdict, assumptions=(), *, store=False, tensor=R):
+    """Whether a layout with a sum is chosen for R, one of whose indices may count from the end as the verdict says."""
+    plain = build.sub(build.read(D), build.read(I))
+    scheduled = kernel_with(R, plain, store=False)
+    written = kernel_with(tensor, wrapped(tensor, plain, 1), store=store)
+    analysis = SimpleNamespace(assumptions=assumptions, bounds={} if verdict is None else {(7, 1): verdict})
+    return bool(layouts([(scheduled, written, analysis)], frozenset({R})))
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_indices_are_added_up_where_none_counts_from_the_end(store):
+    assert chosen(BoundVerdict(Bound.PROVED), store=store)
+    assert chosen(None, tensor=OTHER, store=store)
+    assert not chosen(None, store=store)
+    assert not chosen(BoundVerdict(Bound.CHECKED), store=store)
+    assert not chosen(BoundVerdict(Bound.PROVED, plain=False), store=store)
+    assert not chosen(BoundVerdict(Bound.PROVED), (build.integer(1),), store=store)

@@ -6,13 +6,16 @@ import torch
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.frontend.reference import python_function
+from brickwork.ir import build
+from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.interpret import run_program
-from brickwork.ir.nodes import For, Role, While
+from brickwork.ir.nodes import Assign, For, If, Load, Role, Symbol, Tensor, TensorType, While
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
 from brickwork.ir.walk import statements
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
+from brickwork.transform.skipped_turns import with_skipped_turns
 from support.tensors import argument_type, to_memory, to_tensor
 
 GPU = cuda_target((9, 0))
@@ -89,3 +92,27 @@ def test_no_element_may_hold():
 @pytest.mark.parametrize("function", [both, in_any_case, decided_by_sizes, left])
 def test_turns_that_always_do_something_are_not_searched_for(function):
     assert not skips(function, torch.rand(30, generator=torch.Generator().manual_seed(1)))
+
+
+def turns(role=Role.SEQUENTIAL, inner=Role.THREAD):
+    """A loop whose turns elements decide, around one of these roles."""
+    keep = Tensor("keep", 1, TensorType(BOOL, 1, contiguous=True, unit_axis=0))
+    i, j = Symbol("i", 1, INT64), Symbol("j", 2, INT64)
+    ends = {"start": build.integer(0), "stop": build.size(keep, 0)}
+    decided = Load(tensor=keep, indices=(build.read(i),), access=0, dtype=BOOL)
+    noted = Assign(symbol=Symbol("noted", 3, INT64), value=build.read(i))
+    shared = For(index=j, body=(), role=inner, **ends)
+    return For(index=i, body=(If(condition=decided, then=(noted, shared)),), role=role, **ends)
+
+
+@pytest.mark.parametrize(
+    ("loop", "skipped"),
+    [
+        (turns(), True),
+        (turns(role=Role.THREAD), False),
+        (turns(inner=Role.SEQUENTIAL), False),
+    ],
+)
+def test_turns_in_order_that_threads_share_are_skipped(loop, skipped):
+    block = with_skipped_turns((loop,), iter(range(10, 20)), 32)
+    assert (block != (loop,)) == skipped
