@@ -110,6 +110,16 @@ def test_groups_read_for_a_stage_while_the_one_before_is_computed(function, dtyp
     assert loop.rindex("ld.global") > loop.rindex("st.shared")
 
 
+@pytest.mark.parametrize("capability", [(8, 0), (8, 6), (12, 0)])
+@pytest.mark.parametrize("dtypes", [(torch.float32, torch.bfloat16), (torch.bfloat16, torch.float32)])
+def test_stages_of_factors_in_parts_fit_each_machine(dtypes, capability, tmp_path):
+    given = [torch.zeros(64, 64, dtype=dtype) for dtype in dtypes]
+    target = cuda_target(capability)
+    ptx = ptx_of([program_for_gpu(contractions.widened, *given)], target)
+    assert "bf16.bf16.f32" in ptx
+    assert {name: each for name, each in assemble(ptx, target, tmp_path).items() if each.spilled > SPILLED} == {}
+
+
 def test_integers_of_few_bits_become_floats_by_additions():
     given = torch.zeros(64, 64, dtype=torch.bfloat16), torch.zeros(64, 64, dtype=torch.int8)
     tiles = ptx_of([program_for_gpu(contractions.product, *given)], cuda_target((9, 0))).split(".entry")

@@ -175,7 +175,8 @@ class Tile:
         """Rows and columns for a warp: fewer where what is computed, or split in parts, takes registers, too."""
         if self.groups:
             return 16, self.right.size
-        if self.left.size <= GROUP_ROWS or self.right.size < GROUP_ROWS:
+        parted = any(side.parts > 1 for side in self.sides)
+        if self.left.size <= GROUP_ROWS or self.right.size < GROUP_ROWS * (1 + parted):
             computed = all(side.copied is None for side in self.sides) and not self.right.size % GROUP_ROWS
             return (32, 16) if computed else (32, 32)
         light = not self.contraction.promotes and all(side.copied is not None for side in self.sides)

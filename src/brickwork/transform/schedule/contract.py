@@ -220,21 +220,24 @@ class ContractionPlanner(GridPlanner):
             windows=windows,
         )
 
-    def shape(self, nest: Nest, *, groups: bool) -> tuple[int, int, int]:
-        """Return the rows and columns of a tile, and how many stages it has: as many as there is room for."""
+    def shape(self, nest: Nest, *, groups: bool) -> tuple[int, ...]:
+        """Return the rows and columns of a tile, and how many stages it has, all as there is room for two or more."""
         form, found, (height, width) = self.form, nest.contraction, nest.sizes(self.form)
         many = groups and not found.promotes
         if nest.met is None and not (form.low or form.windows or many):
             width = min(width, height)
 
-        def stage() -> int:
-            sizes = [height * found.parts(0), width * found.parts(1)]
-            return ROW_BYTES * sum(size for side, size in enumerate(sizes) if not form.windows or side != nest.viewed)
+        sizes, staged = [height, width], [found.parts(side) for side in (0, 1)]
+        if form.windows and nest.viewed is not None:
+            staged[nest.viewed] = 0
 
-        room = self.target.shared_bytes - (ROW_BYTES * CELL_PITCH if form.windows else 0)
-        while 2 * stage() > room:
-            width //= 2
-        return height, width, min(form.grouped if many else form.stages, room // stage())
+        def lines() -> list[int]:
+            return [size * count for size, count in zip(sizes, staged, strict=True)]
+
+        room = self.target.shared_bytes // ROW_BYTES - (CELL_PITCH if form.windows else 0)
+        while 2 * sum(lines()) > room:
+            sizes[lines().index(max(lines()))] //= 2
+        return *sizes, min(form.grouped if many else form.stages, room // sum(lines()))
 
     @legality
     def contracted(self, loop: For) -> Nest | None:
