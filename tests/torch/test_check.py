@@ -28,6 +28,18 @@ def test_ready_operators(device, operator, capsys):
     assert [line.split()[-1] for line in lines] == ["passed"] * len(CHECKS)
 
 
+def test_results_that_are_not_a_number_are_the_same_in_compiled_graphs(capsys):
+    @bw.op("bwcheck::changes")
+    def changes(x: torch.Tensor) -> torch.Tensor:
+        out = torch.full_like(x, float("nan"))
+        for i in range(1, x.shape[0]):
+            out[i] = x[i] - x[i - 1]
+        return out
+
+    changes.check(torch.randn(4))
+    assert "opcheck        passed" in capsys.readouterr().out
+
+
 def test_a_wrong_gradient_is_found(capsys):
     @bw.op("bwcheck::wrong")
     def wrong(x: torch.Tensor) -> torch.Tensor:
