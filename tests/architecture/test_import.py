@@ -15,6 +15,7 @@ heavy = {"llvmlite", "islpy", "matplotlib", "rich", "numba"} & new
 assert not heavy, heavy
 assert not torch.cuda.is_initialized()
 assert "brickwork.bench" not in sys.modules
+assert "brickwork.taichi" not in sys.modules
 assert hasattr(brickwork, "op")
 assert brickwork.bench.compare
 sys.stdout = None

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import brickwork as bw
 import brickwork.taichi as ti
 
 
@@ -139,5 +140,9 @@ def test_a_race_runs_in_order():
             x[i] = x[i - 1] + 1
 
     x = torch.zeros(100, dtype=torch.int32)
-    run(x)
+    with pytest.warns(bw.BrickworkWarning, match="not independent"):
+        run(x)
     assert x.tolist() == list(range(100))
+    ti.init(arch=ti.cpu, races="error")
+    with pytest.raises(bw.RaceError):
+        run(x)

@@ -92,6 +92,7 @@ def update(name: str, target: Any, value: Any, *, wants_old: bool = True) -> Any
     if name.startswith(("bit", "shift")) and (target.type.is_real or arithmetic.type_of(value).is_real):
         raise TaichiTypeError(f"unsupported operand type(s) for '{arithmetic.SIGNS[name]}': '{target.type}'")
     given = convert(value, target.type)
+    current().updates.add(current().loc.line)
     if not wants_old:
         _combine(name, target, given)
         return None

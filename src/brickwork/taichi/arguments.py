@@ -26,7 +26,7 @@ from brickwork.taichi.errors import (
     argument_error,
     unsupported,
 )
-from brickwork.taichi.fields import CellStruct, StructField
+from brickwork.taichi.fields import CellStruct
 from brickwork.taichi.matrix import Matrix, made
 from brickwork.taichi.scalars import ScalarType, of_element, u1
 from brickwork.taichi.sequences import is_sequence
@@ -261,6 +261,7 @@ def _parameter(builder: Builder, name: str, kind: ScalarType, symbols: list[Symb
     dtype = FLOAT64 if kind.is_real else BOOL if kind.is_bool else INT64
     symbol = builder.symbol(name, dtype)
     symbols.append(symbol)
+    builder.fixed.add(symbol)
     return Value(build.cast(build.read(symbol), kind.value), kind, index=True)
 
 
@@ -300,16 +301,3 @@ def flat_kinds(kind: Any) -> list[ScalarType]:
 def flat_values(value: Any, kind: Any) -> list[Any]:
     """Return the scalars of a result in a kernel."""
     return [each for each, _ in _flat(value, kind)]
-
-
-__all__ = [
-    "Array",
-    "Passed",
-    "StructField",
-    "annotated",
-    "flat_kinds",
-    "flat_values",
-    "parameter_value",
-    "pass_argument",
-    "result_of",
-]

@@ -12,8 +12,8 @@ from brickwork.ir.dtypes import BOOL, INT64, UINT64
 from brickwork.ir.nodes import Expression, FailureKind
 from brickwork.taichi import state
 from brickwork.taichi.errors import TaichiTypeError
-from brickwork.taichi.scalars import ScalarType, f16, f32, f64, i32, join, named, u1
-from brickwork.taichi.values import Scalar, Value, current, wrapped
+from brickwork.taichi.scalars import ScalarType, i32, join, named, u1
+from brickwork.taichi.values import Scalar, Value, current
 
 SIGNS: dict[str, str] = {
     "add": "+",
@@ -447,27 +447,3 @@ def select(condition: Any, then: Any, otherwise: Any) -> Any:
     fits = first.fits or second.fits
     made = build.select(truth(condition), *ways, current().loc)
     return Value(made, kind, fits=fits or not kind.wraps, index=first.index and second.index)
-
-
-__all__ = [
-    "BITS",
-    "COMPARISONS",
-    "FLOATS",
-    "ROUNDINGS",
-    "SIGNS",
-    "binary",
-    "bit_cast",
-    "convert",
-    "f16",
-    "f32",
-    "f64",
-    "is_number",
-    "is_scalar",
-    "lift",
-    "literal",
-    "select",
-    "truth",
-    "type_of",
-    "unary",
-    "wrapped",
-]

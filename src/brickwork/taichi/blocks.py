@@ -53,6 +53,7 @@ class Blocks:
         self.builder, self.flat, self.total, self.loc = builder, flat, total, loc
         self.threads = builder.block_dim or THREADS
         self.block = builder.new_index("block")
+        builder.fixed.discard(flat)  # it is a variable here
         self.claimed = False
         self.again: list[Statement] = []
         """What each loop over threads computes anew: numbers that depend on the iteration alone."""

@@ -21,6 +21,7 @@ from brickwork.ir.nodes import (
     FailureKind,
     If,
     Load,
+    Random,
     Read,
     Statement,
     Store,
@@ -28,6 +29,7 @@ from brickwork.ir.nodes import (
     Tensor,
     TensorType,
 )
+from brickwork.ir.walk import read_symbols, walk
 from brickwork.records import dataclass
 
 TURNS = 65537
@@ -67,6 +69,10 @@ class Builder:
         """Whether the next loop is told to run in order."""
         self.wants_value = True
         """Whether what the call that is compiled returns is used."""
+        self.updates: set[int] = set()
+        """The lines that update an element in one step."""
+        self.fixed: set[Symbol] = set()
+        """Variables that nothing assigns: parameters, and indices of loops."""
         self.shared: list[Tensor] | None = None
         """The arrays that the threads of a block share, in a loop that has blocks."""
         self.waits = self.symbol("waits", INT64)
@@ -150,12 +156,14 @@ class Builder:
 
     def bound_of(self, value: Expression) -> Expression:
         """Return a loop's bound: a value that reads no element, and that nothing changes."""
-        fixed = isinstance(value, build.Constant | build.Size)
-        return value if fixed else self.keep(value, "bound")
+        pure = not any(isinstance(each, Load | Random) for each in walk(value))
+        return value if pure and read_symbols(value) <= self.fixed else self.keep(value, "bound")
 
     def new_index(self, name: str) -> Symbol:
         """Return a variable for the index of a loop."""
-        return self.symbol(name, INT64)
+        made = self.symbol(name, INT64)
+        self.fixed.add(made)
+        return made
 
     def iteration(self) -> tuple[Expression, Expression]:
         """Return a number of this iteration of the loops around, and one of the turns of `while`."""

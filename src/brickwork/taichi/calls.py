@@ -327,6 +327,3 @@ def _format(text: str, args: tuple[Any, ...], named: dict[str, Any]) -> Text:
             value, number = args[int(name or number)], number + (not name)
         parts.append(Formatted(value, spec or ""))
     return Text(parts)
-
-
-__all__ = ["BUILTINS", "Calls"]

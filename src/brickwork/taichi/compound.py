@@ -243,12 +243,20 @@ def dataclass(cls: type) -> StructType:
     return StructType(methods, **inspect.get_annotations(cls, eval_str=False))
 
 
+def _described(kind: Any) -> str:
+    """Return a type as text, the same for equal types."""
+    if isinstance(kind, StructType):
+        return "{" + ", ".join(f"{name}: {_described(each)}" for name, each in kind.members.items()) + "}"
+    return repr(kind) if isinstance(kind, MatrixType) else str(scalar_type(kind))
+
+
 def fitted(value: Any, kind: Any) -> Any:
     """Return a value in a type: of a member, of an argument, of a result."""
     if isinstance(kind, StructType):
-        return (
-            value if isinstance(value, Struct) and value.__dict__["type"] is kind else kind(value) if value else kind()
-        )
+        own_type = value.__dict__["type"] if isinstance(value, Struct) else None
+        if own_type is not None and _described(own_type) != _described(kind):
+            raise TaichiTypeError(f"a struct of {_described(own_type)} stands where {_described(kind)} is needed")
+        return value if own_type is kind else kind(value) if value else kind()
     if isinstance(kind, MatrixType):
         if isinstance(value, Matrix) and value.shape != kind.shape:
             raise TaichiTypeError(f"a value of {value.shape} stands where one of {kind.shape} is needed")

@@ -12,15 +12,15 @@ from brickwork.ir import build
 from brickwork.ir.nodes import Load
 from brickwork.ir.walk import walk
 from brickwork.taichi import arithmetic, operations
-from brickwork.taichi.arithmetic import convert, is_scalar, lift, type_of
+from brickwork.taichi.arithmetic import convert, is_scalar, type_of
 from brickwork.taichi.builder import Builder
 from brickwork.taichi.cells import Cells
 from brickwork.taichi.compound import Struct
 from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError
 from brickwork.taichi.fields import StructField
-from brickwork.taichi.matrix import Matrix, broadcast, made, mapped, matmul, settled, subscript
+from brickwork.taichi.matrix import Matrix, broadcast, mapped, matmul, settled, subscript
 from brickwork.taichi.scalars import join, u1
-from brickwork.taichi.scope import Scope, variable
+from brickwork.taichi.scope import Scope
 from brickwork.taichi.sequences import items_of
 from brickwork.taichi.source import Source
 from brickwork.taichi.values import Scalar, Value, Variable
@@ -376,17 +376,3 @@ def known_items(items: Any) -> list[Any]:
     if isinstance(items, Scalar | View | Cells):
         raise TaichiTypeError("what is iterated over here must be known while the kernel is compiled")
     return [*items]
-
-
-__all__ = [
-    "BINARY",
-    "Expressions",
-    "Formatted",
-    "Text",
-    "is_taichi",
-    "known_items",
-    "lift",
-    "made",
-    "reads",
-    "variable",
-]

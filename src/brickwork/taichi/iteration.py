@@ -14,7 +14,7 @@ from brickwork.taichi.arithmetic import lift, type_of
 from brickwork.taichi.blocks import Blocks
 from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError
 from brickwork.taichi.expressions import known_items
-from brickwork.taichi.loops import Grouped, Range, ndrange, static
+from brickwork.taichi.loops import Grouped, Range, ndrange
 from brickwork.taichi.matrix import made
 from brickwork.taichi.scalars import i32, join
 from brickwork.taichi.statements import Statements
@@ -193,6 +193,3 @@ def _leaves(node: ast.For) -> bool:
         if not isinstance(each, ast.For | ast.While):
             waiting += ast.iter_child_nodes(each)
     return False
-
-
-__all__ = ["Iteration", "static"]

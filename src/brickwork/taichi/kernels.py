@@ -13,6 +13,7 @@ import torch
 
 from brickwork.diagnostics.errors import RaceError
 from brickwork.diagnostics.location import with_cells
+from brickwork.diagnostics.warn import tell
 from brickwork.ir import build
 from brickwork.ir.dtypes import DType
 from brickwork.ir.nodes import Symbol, Tensor
@@ -60,6 +61,8 @@ class Instance:
     places: tuple[tuple[int, int], ...]
     """Where each number that is returned lies: in which tensor, at which place."""
     log: Any
+    updates: frozenset[int]
+    """The lines that update elements."""
     kept: tuple[Any, ...]
     """Templates, which are known by where they are in memory, and must not be collected."""
 
@@ -130,6 +133,7 @@ class Kernel:
             except RaceError as error:
                 if state.settings().races == "error":
                     raise
+                _tell_race(error, instance.updates)
                 places = {(each.loc.line, each.loc.column) for each in error.diagnostics}
                 self._serial[key] = self._serial.get(key, frozenset()) | places
                 self._instances.pop(key)
@@ -229,7 +233,9 @@ class Kernel:
         )
         mutated = tuple(each.tensor in builder.mutated for each in bound)
         kept = tuple(each.value for each in passed.values() if each.key is not None)
-        return Instance(operator_of(lowered), bound, mutated, returns, tuple(places), builder.log, kept)
+        return Instance(
+            operator_of(lowered), bound, mutated, returns, tuple(places), builder.log, frozenset(builder.updates), kept
+        )
 
     def launched(self, launch: Launch) -> Any:
         """Run the code and return what the kernel returns."""
@@ -272,6 +278,17 @@ def check_placed() -> None:
             )
     if waiting:
         raise RuntimeError(f"These field(s) are not placed: {', '.join(each.name or 'a field' for each in waiting)}")
+
+
+def _tell_race(error: RaceError, updates: frozenset[int]) -> None:
+    """Warn of a parallel loop that reads what another iteration writes.
+
+    Updates are no race, and stores that meet may store one value.
+    """
+    for each in error.diagnostics:
+        update = all(note.loc.line in updates for note in each.notes)
+        if not update and any("read" in note.message for note in each.notes):
+            tell(f"{each.loc}: {each.message}; the loop runs in order")
 
 
 def _numbers(result: Any) -> list[Any]:
