@@ -40,7 +40,8 @@ def tensors(*shapes):
         ((9, 0), (256, 448, 256), 16, 1),
         ((9, 0), (256, 1024, 256), 16, 4),
         ((9, 0), (64, 1 << 16, 64), 1, 8),
-        ((9, 0), (1024, 8192, 1024), 128, 1),
+        ((9, 0), (1024, 8192, 1024), 64, 2),
+        ((9, 0), (2048, 8192, 2048), 128, 1),
         ((9, 0), (257, 8191, 255), 20, 4),
         ((12, 0), (256, 8192, 256), 16, 2),
         ((8, 0), (256, 8192, 256), 16, 1),
@@ -86,3 +87,28 @@ def test_long_sums_of_rows_that_begin_anywhere_are_for_blocks_too():
         found, _ = launched(contractions.transposed, tensors((1, length), (3, length)), (9, 0))
         assert [each.grid for each in found] == [(3, 1, 1)]
         assert [each.block for each in found] == [(512, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "depth", "tile", "parts"),
+    [
+        (torch.bfloat16, 4096, (128, 128), 2),
+        (torch.bfloat16, 1024, (128, 64), 1),
+        (torch.float32, 4096, (64, 64), 1),
+        (torch.float32, 1024, (64, 64), 1),
+    ],
+)
+def test_halves_of_large_tiles_are_as_good_as_small_tiles(dtype, depth, tile, parts):
+    given = [torch.empty(shape, dtype=dtype) for shape in ((256, depth), (depth, 4096))]
+    found, _ = launched(contractions.product, given, (9, 0))
+    form = grid_of(found[0].kernel).tile
+    assert form is not None
+    assert (form.left.size, form.right.size) == tile
+    assert found[0].cluster == (parts, 1, 1)
+
+
+def test_large_tiles_that_are_not_enough_for_two_blocks_each_are_left_alone():
+    found, _ = launched(contractions.product, tensors((256, 4096), (4096, 4608)), (9, 0))
+    form = grid_of(found[0].kernel).tile
+    assert form is not None
+    assert (form.left.size, form.right.size) == (128, 64)

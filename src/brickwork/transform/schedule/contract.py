@@ -348,6 +348,9 @@ def contraction_versions(
             continue
         if form.windows and any(nest.viewed is None for nest in nests):
             continue
+        singles = target.matrix == "wgmma" and any(nest.contraction.dtype is FLOAT32 for nest in nests)
+        if form.narrow and singles:
+            continue
         if schedule not in before:
             conditions = [part for nest in nests for part in _worth(nest, form, target)]
             yield f"contraction {form.height} x {form.width}", schedule, tuple(dict.fromkeys(conditions))
@@ -414,10 +417,24 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     if form.low or size == least:
         return
     batch = nest.total([node.index for node in nest.band if node.index not in {*nest.rows, *nest.columns}])
-    tiles = build.mul(_tiles(rows, size[0]), _tiles(columns, size[1]))
-    yield build.apply("ge", build.mul(batch, tiles), build.integer(int(FULL * target.threads / PROCESSOR_THREADS)))
+    tiles = build.product([batch, _tiles(rows, size[0]), _tiles(columns, size[1])])
+    yield _are_enough(tiles, nest.terms, form, target)
     most = build.integer(int(4 * (PADDED if prod(size) >= prod(least) else SAVED)))
     yield build.apply("le", build.mul(_computed(rows, columns, size), build.integer(4)), build.mul(fewest, most))
+
+
+def _are_enough(tiles: Expression, terms: Expression, form: Form, target: Target) -> Expression:
+    """Return whether multiprocessors have enough tiles, or two have enough terms of one."""
+    most = target.threads // PROCESSOR_THREADS
+    least = build.integer(int(FULL * most))
+    enough = build.apply("ge", tiles, least)
+    if not form.divided or target.cluster == 1:
+        return enough
+    both = build.mul(tiles, build.integer(2))
+    parts = (build.apply("ge", both, least), build.apply("le", both, build.integer(most)))
+    halved = build.apply("logical_and", *parts)
+    long = build.apply("ge", terms, build.integer(form.divided))
+    return build.apply("logical_or", enough, build.apply("logical_and", halved, long))
 
 
 def _computed(rows: Expression, columns: Expression, size: tuple[int, int]) -> Expression:
