@@ -13,14 +13,16 @@ from brickwork.analysis.analyse import analyse
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
 from brickwork.ir.dtypes import FLOAT64, INT64
-from brickwork.ir.interpret import run_kernel
+from brickwork.ir.interpret import run_kernel, run_program
 from brickwork.ir.nodes import Ascending, Kernel, Launch, Size, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import walk
+from brickwork.transform import derive
+from brickwork.transform.derivation import Backward, Derived
 from brickwork.transform.explain import explain
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.warn import warnings_of
-from support.lowering import argument_type, memory
+from support.lowering import argument_type, memory, nested
 from support.scheduling import AVX2, GPU, same
 
 Function = Callable[..., object]
@@ -255,6 +257,20 @@ def test_elements_that_do_not_ascend_or_end_too_late_are_found(ends, answer) -> 
     given = {"p": memory(ends, INT64), "x": X, "in_place_broken": memory([5], INT64)}
     run_kernel(test, [given[tensor.name] for tensor in test.tensors])
     assert given["in_place_broken"].data == [answer]
+
+
+@pytest.mark.parametrize("target", [AVX2, GPU])
+@pytest.mark.parametrize("ends", [[0, 2, 2, 5, 6], [0, 4, 1, 5, 6], [2, 5, 7]])
+def test_gradients_of_rows_are_the_same_whether_their_ends_ascend_or_not(ends, target) -> None:
+    grid = {"device": "cuda", "narrow": True, "aligned": True} if target is GPU else {}
+    given = (ends, nested(MATRIX), [[float(i % 3 + h) for h in range(3)] for i in range(7)])
+    memories = [memory(each, INT64 if each is ends else FLOAT64) for each in given]
+    made = Derived(define(softmax), Backward((False, True)), (True,), (0, 1), (True, True))
+    program = derive.program_of(made, Signature(tuple(map(argument_type, memories)), **grid))
+    ways, kernels = schedule_program(program, target)
+    assert [item.kernel.name for item in kernels] == ["softmax_rows", "softmax", "softmax_in_order"]
+    results = [[nested(item) for item in run_program(each, memories, check=each is ways)] for each in (program, ways)]
+    assert results[0] == results[1]
 
 
 def test_parts_of_loops_are_cut_again() -> None:
