@@ -82,6 +82,28 @@ class Factor:
         return Along.DEPTH
 
     @legality
+    def ends(self, depth: Symbol, deep: Names, row: Symbol) -> tuple[Expression, ...] | None:
+        """Return where the depth ends in a row, if masks say that alone: bounds that only rise, or only fall.
+
+        They go with no loop of the sum (`deep`), and with no element.
+        """
+        found: list[Expression] = []
+        for mask in self.masks:
+            match mask:
+                case Apply(operator=operator, operands=(Read(symbol=symbol), bound)) if (
+                    operator.name == "lt"
+                    and symbol == depth
+                    and row in read_symbols(bound)
+                    and not deep & read_symbols(bound)
+                    and not any(isinstance(node, Load) for node in walk(bound))
+                    and _is_monotone(bound, frozenset({row}))
+                ):
+                    found.append(bound)
+                case _:
+                    return None
+        return tuple(found)
+
+    @legality
     def lies_along(self, load: Load, unit: Symbol) -> bool:
         """Whether neighbours along a loop are neighbours in memory, for an element that it reads."""
         axis = load.tensor.type.unit_axis

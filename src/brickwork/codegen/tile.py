@@ -90,7 +90,7 @@ class Side:
     def is_even(self, depth: Symbol) -> bool:
         """Whether rows of a factor that is an element are laid out at one distance from another."""
         across, moving = (self.index, self.reached) if self.along is Along.DEPTH else (depth, frozenset({depth}))
-        indices = () if self.factor.element is None else self.factor.element.indices
+        indices = () if self.copied is None else self.copied.indices
         others = [index for index in indices if index != Read(symbol=across)]
         return not any(
             read_symbols(index) & moving or any(isinstance(node, Load) for node in walk(index)) for index in others
@@ -320,7 +320,10 @@ def _side(
             loop, factor, loop.width, Along.DEPTH, offset, names, None, 1, False, 0 if window else meets, window
         )
     along = factor.along(names)
-    copied = factor.element if loop.role is Role.CHUNKED_TILE else None
+    deep = frozenset(each.index for each in found.sums)
+    ended = along is Along.DEPTH and len(names) == 1 and factor.ends(depth.index, deep, loop.index) is not None
+    element = factor.value if ended and isinstance(factor.value, Load) else factor.element
+    copied = element if loop.role is Role.CHUNKED_TILE else None
     unit = depth.index if along is Along.DEPTH else loop.index
     if copied not in {*factor.laid_out(unit)} or (copied and copied.tensor.type.dtype is not found.dtype):
         copied = None

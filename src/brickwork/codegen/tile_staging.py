@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from brickwork.analysis.contractions import Along
 from brickwork.codegen.emitter_state import State
-from brickwork.codegen.expressions import emit_expression
+from brickwork.codegen.expressions import emit_expression, emit_scalar
 from brickwork.codegen.lane_values import Uniform
 from brickwork.codegen.memory import element_addresses
 from brickwork.codegen.tile import Side, Tile
@@ -18,7 +18,7 @@ from brickwork.codegen.tile_places import SHARED, Places
 from brickwork.codegen.tile_reads import Reads, reads_of
 from brickwork.codegen.words import Word
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Load
+from brickwork.ir.nodes import Expression, Load
 from brickwork.records import dataclass
 
 _GLOBAL = "ptr addrspace(1)"
@@ -31,12 +31,18 @@ class Copier:
 
     places: Places
     element: Load
+    ends: tuple[Expression, ...]
+    """Where the depth ends in a row, beside where it ends for the tile."""
 
     def begin(self, slot: Word, terms: State, first: str) -> None:
         """Write what copies the terms from `first` (i64) on; `terms` has the indices of outer sums."""
         writer, places = terms.writer, self.places
         addresses = self._addresses(terms, first)
         deep = writer.emit(f"icmp sle i64 {writer.emit(f'add i64 {first}, {places.tile.staged}')}, {places.end}")
+        for bound in self._ends(places.start), self._ends(writer.emit(f"sub i64 {places.stop}, 1")):
+            for end in bound:
+                more = writer.emit(f"icmp sle i64 {writer.emit(f'add i64 {first}, {places.tile.staged}')}, {end}")
+                deep = writer.emit(f"and i1 {deep}, {more}")
         broad = writer.emit(f"icmp sle i64 {writer.emit(f'add i64 {places.start}, {places.side.size}')}, {places.stop}")
         whole, parts, after = (writer.label(stem) for stem in ("whole", "parts", "copied"))
         writer.branch_if(writer.emit(f"and i1 {deep}, {broad}"), whole, parts)
@@ -77,11 +83,19 @@ class Copier:
                 (writer.emit(f"add i64 {first}, {across}"), places.end),
             )
         (begin, stop), (row, last) = ends
+        for end in self._ends(row):
+            stop = writer.emit(f"call i64 @llvm.smin.i64(i64 {stop}, i64 {end})")
         left = writer.emit(f"call i64 @llvm.smax.i64(i64 {writer.emit(f'sub i64 {stop}, {begin}')}, i64 0)")
         left = writer.emit(f"call i64 @llvm.umin.i64(i64 {left}, i64 {places.tile.chunk})")
         held = writer.emit(f"mul i64 {left}, {places.tile.bytes_each}")
         there = writer.emit(f"icmp slt i64 {row}, {last}")
         return writer.emit(f"trunc i64 {writer.emit(f'select i1 {there}, i64 {held}, i64 0')} to i32")
+
+    def _ends(self, row: str) -> list[str]:
+        """Return where the depth ends in a row (i64)."""
+        inner = self.places.state.inner()
+        inner.values[self.places.side.index] = Uniform(row, INT64)
+        return [emit_scalar(inner, bound) for bound in self.ends]
 
     def _addresses(self, state: State, first: str) -> list[str]:
         """Return the addresses of the chunks in memory: evenly apart, where their rows are."""
@@ -152,7 +166,7 @@ def stager(state: State, tile: Tile, side: Side, thread: str, end: str) -> Copie
     """Return what stages a factor."""
     places = Places(state, tile, side, thread, end)
     if side.copied is not None:
-        return Copier(places, side.copied)
+        return Copier(places, side.copied, side.factor.ends(tile.depth.index, tile.deep, side.index) or ())
     chunks = tuple(state.writer.alloca(places.waiting_kind) for _ in range(places.count))
     return Computer(places, reads_of(places), chunks)
 
