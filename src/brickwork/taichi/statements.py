@@ -301,6 +301,8 @@ class Statements(Calls):
         with suppress(_Returned):
             self.body(self.source.node.body)
         self.builder.depth -= inside
+        if self.result is None and self.returns is not None and self.call_site is not None:
+            raise TaichiSyntaxError("Function has a return type but does not have a return statement")
         return self.result
 
     def _run_early(self) -> Any:
