@@ -161,6 +161,24 @@ def hits(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def replaced(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    last = None
+    for i in range(len(x)):
+        out[i] = last or x[i] or 5.0
+        last = x[i] if x[i] > 0.3 else None
+    return out
+
+
+def combined(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros_like(x)
+    last = None
+    for i in range(len(x)):
+        out[i] = last and x[i]
+        last = x[i] if x[i] > 0.3 else None
+    return out
+
+
 def unset(x: torch.Tensor) -> torch.Tensor:
     out = torch.zeros(1)
     best = None
@@ -193,6 +211,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (limited, (torch.randn(5),)),
     (limited, (torch.randn(5), -0.5)),
     (guarded, (torch.rand(5, 60),)),
+    (replaced, (torch.randn(9),)),
     (hits, (8 * torch.rand(6),)),
     (hits, (torch.rand(0),)),
 ]
@@ -230,6 +249,11 @@ def test_a_tested_number_is_not_checked() -> None:
 def test_gradients_flow_through_what_is_there() -> None:
     made = operator(previous)
     assert torch.autograd.gradcheck(made, (torch.randn(12, dtype=torch.float64, requires_grad=True),))
+
+
+def test_and_of_what_may_be_none_is_refused() -> None:
+    with pytest.raises(CompileError, match="`last` may be None, and is what `and` or `or` gives"):
+        operator(combined)(torch.randn(3))
 
 
 def test_a_helper_that_forgets_to_return_is_refused() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import types
 from collections.abc import Sequence
 from functools import partial
@@ -20,8 +19,9 @@ from brickwork.frontend.given_numbers import as_given
 from brickwork.frontend.grown_lists import call_grown, is_filled, item_at, length, place_of
 from brickwork.frontend.indexing import advice_for, attribute, index, load, method, scalar
 from brickwork.frontend.list_forms import GROWING, is_list
-from brickwork.frontend.lowering_state import Arguments, Frame, Growth, ListDemanded, State, describe, dimensions, truth
+from brickwork.frontend.lowering_state import Arguments, Frame, Growth, ListDemanded, State, describe, truth
 from brickwork.frontend.merging import Branch, is_speculative, may_repeat, merge, merge_operands
+from brickwork.frontend.mistaken_names import not_a_function, refuse_axis, refuse_unknown
 from brickwork.frontend.optional_numbers import present_if, required
 from brickwork.frontend.parts import (
     as_record,
@@ -37,7 +37,7 @@ from brickwork.frontend.parts import attribute as attribute_of
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.row_forms import REDUCED, is_sliced, slices_of, step_of
 from brickwork.frontend.rows import Bounds, as_row, combined, row_of, slab_of
-from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error
+from brickwork.frontend.rules import GENERATOR, REDUCTIONS, REFUSED_EXPRESSIONS, error, unsupported
 from brickwork.frontend.tuple_indexing import looked_up, pick
 from brickwork.frontend.typing import (
     Absent,
@@ -155,7 +155,7 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
     found = resolve(node, frame.source.captured, frame.local)
     if found is not MISSING:
         return captured_operand(found, ast.unparse(node), loc)
-    _refuse_unknown(frame, node, loc)
+    refuse_unknown(frame, node, loc)
     owner = required(state, operand(state, frame, node.value), loc)
     if isinstance(owner, View):
         return attribute(owner, node.attr, loc)
@@ -164,16 +164,6 @@ def _attribute(state: State, frame: Frame, node: ast.Attribute, loc: Location) -
     items = isinstance(owner, Items)
     advice = f"index it: `{ast.unparse(node.value)}[0]`" if items else advice_for(owner, "use a number or a tensor")
     raise error("BW003", f"`.{node.attr}` of {describe(owner)} is not part of the language", loc, advice)
-
-
-def _refuse_unknown(frame: Frame, node: ast.Attribute, loc: Location) -> None:
-    """Refuse a name that its module does not have."""
-    owner = resolve(node.value, frame.source.captured, frame.local)
-    if isinstance(owner, types.ModuleType) and not hasattr(owner, node.attr):
-        name = ast.unparse(node.value)
-        close = difflib.get_close_matches(node.attr, dir(owner), 1)
-        advice = f"write `{name}.{close[0]}`, if that is meant" if close else "look it up in the module's documentation"
-        raise error("BW005", f"`{name}` has no `{node.attr}`", loc, advice)
 
 
 def index_operands(state: State, frame: Frame, node: ast.Subscript) -> Sequence[Operand]:
@@ -214,7 +204,7 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
         if len(indices) != 1:
             raise error("BW103", "a tuple takes one index", loc, "write `w[i][j]`")
         at = scalar(state, indices[0], loc)
-        _refuse_axis(node.value, owner, at, loc)
+        refuse_axis(node.value, owner, at, loc)
         name = node.value.id if isinstance(node.value, ast.Name) else "tuple"
         return pick(state, owner.items, at, loc, name)
     if isinstance(owner, Absent):
@@ -224,16 +214,6 @@ def _subscript(state: State, frame: Frame, node: ast.Subscript, loc: Location) -
     if isinstance(owner, Opaque) and owner.text:
         advice = "texts are only compared as a whole, with ==: pass what it says as numbers"
     raise error("BW003", f"{describe(owner)} cannot be indexed", loc, advice)
-
-
-def _refuse_axis(node: ast.expr, sizes: Items, at: Value, loc: Location) -> None:
-    """Refuse `x.shape[2]` of a tensor that has fewer dimensions."""
-    axis, count = at.expression, len(sizes.items)
-    if not isinstance(node, ast.Attribute) or node.attr != "shape" or not isinstance(axis, Constant):
-        return
-    if not -count <= axis.value < count:
-        message = f"`{ast.unparse(node.value)}` has {dimensions(count)}: there is no dimension {axis.value}"
-        raise error("BW102", message, loc, "dimensions count from 0")
 
 
 def _table(state: State, frame: Frame, node: ast.Subscript, loc: Location) -> Value | None:
@@ -340,7 +320,26 @@ def _branch(state: State, frame: Frame, node: ast.expr, *, as_bool: bool = False
     with state.perhaps(block):
         if as_bool:
             return block, Value(condition(state, frame, node))
-        return block, value(state, frame, node)
+        found = operand(state, frame, node)
+        if isinstance(found, Maybe):
+            raise _optional_logic(frame, node)
+        return block, scalar(state, found, frame.loc(node))
+
+
+def _optional_logic(frame: Frame, node: ast.expr) -> CompileError:
+    message = f"`{ast.unparse(node)}` may be None, and is what `and` or `or` gives"
+    return unsupported(message, frame.loc(node), "write `... if ... is not None else ...`")
+
+
+def _or_else(state: State, frame: Frame, found: Maybe, node: ast.BoolOp, rest: Sequence[ast.expr]) -> Value:
+    """Return `found or rest` of a number that may be None."""
+    loc, inner = frame.loc(node), found.inner
+    if isinstance(node.op, ast.And) or not isinstance(inner, Value) or not isinstance(found.there, Value):
+        raise _optional_logic(frame, node.values[0])
+    test = state.fix(apply("logical_and", found.there.expression, truth(inner, loc), loc=loc))
+    inner = Value(state.fix(inner.expression), inner.weak)
+    other = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(ast.Or(), [*rest]), node)
+    return merge(state, test, ([], inner), _branch(state, frame, other), loc)
 
 
 def _conditional(state: State, frame: Frame, node: ast.IfExp, loc: Location) -> Operand:
@@ -370,7 +369,10 @@ def _logic(state: State, frame: Frame, node: ast.BoolOp, loc: Location, *, as_bo
     first, *rest = node.values
     while rest and not is_and and isinstance(first, ast.Name) and isinstance(frame.bindings.get(first.id), Absent):
         first, *rest = rest
-    result = Value(condition(state, frame, first)) if as_bool else value(state, frame, first)
+    found = None if as_bool else operand(state, frame, first)
+    if isinstance(found, Maybe):
+        return _or_else(state, frame, found, node, rest)
+    result = Value(condition(state, frame, first)) if found is None else scalar(state, found, frame.loc(first))
     before = set(state.present)
     for done, item in enumerate(rest):
         if isinstance(result.expression, Constant) and bool(result.expression.value) is not is_and:
@@ -461,23 +463,12 @@ def call_folded(state: State, frame: Frame, node: ast.Call, neutral: float) -> O
     return call_operand(state, frame, ast.copy_location(ast.Call(node.func, arguments, node.keywords), node))
 
 
-def _not_a_function(state: State, frame: Frame, node: ast.expr, loc: Location) -> CompileError:
-    """Return the refusal of a call of something that cannot be called."""
-    name = ast.unparse(node)
-    if not isinstance(node, ast.Name) or node.id not in frame.local:
-        return error("BW004", f"`{name}` cannot be called here", loc, "call a plain Python function")
-    found = state.lookup(frame, node.id, loc)
-    tensor = isinstance(found, View) and found.rank > 0
-    advice = f"write `{name}[...]` for an element" if tensor else "give this variable another name"
-    return error("BW004", f"`{name}` is {describe(found)} here, not a function", loc, advice)
-
-
 def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
     """Return the result of a call; None of a helper that returns nothing."""
     loc = frame.loc(node)
     found = resolve(node.func, frame.source.captured, frame.local)
     if found is MISSING and isinstance(node.func, ast.Attribute):
-        _refuse_unknown(frame, node.func, loc)
+        refuse_unknown(frame, node.func, loc)
         owner = required(state, operand(state, frame, node.func.value), loc)
         if isinstance(owner, Record):
             return _call_of(state, frame, owner, node.func.attr, node)
@@ -516,7 +507,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         return Value(length(state, arguments[0], loc), weak=True)
     if helper(found) is None:
         if not name:
-            raise _not_a_function(state, frame, node.func, loc)
+            raise not_a_function(state, frame, node.func, loc)
         if node.keywords:
             raise error("BW004", f"`{name}` takes no keywords here", loc, "pass the arguments by position")
         return call(state, name, arguments, (*frame.path, place(node)), loc)
