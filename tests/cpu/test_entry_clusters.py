@@ -94,8 +94,8 @@ def test_long_sums_of_rows_that_begin_anywhere_are_for_blocks_too():
     [
         (torch.bfloat16, 4096, (128, 128), 2),
         (torch.bfloat16, 1024, (128, 64), 1),
-        (torch.float32, 4096, (64, 64), 1),
-        (torch.float32, 1024, (64, 64), 1),
+        (torch.float32, 4096, (128, 128), 2),
+        (torch.float32, 1024, (128, 64), 1),
     ],
 )
 def test_halves_of_large_tiles_are_as_good_as_small_tiles(dtype, depth, tile, parts):

@@ -348,9 +348,6 @@ def contraction_versions(
             continue
         if form.windows and any(nest.viewed is None for nest in nests):
             continue
-        singles = target.matrix == "wgmma" and any(nest.contraction.dtype is FLOAT32 for nest in nests)
-        if form.narrow and singles:
-            continue
         if schedule not in before:
             conditions = [part for nest in nests for part in _worth(nest, form, target)]
             yield f"contraction {form.height} x {form.width}", schedule, tuple(dict.fromkeys(conditions))
