@@ -3,6 +3,8 @@
 # pyright: basic
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from brickwork.ir import build
@@ -40,9 +42,20 @@ def test_several_statements_may_stand_between():
     assert without_carried_copies(block) == (loop(J, added(S)), added(V), added(S))
 
 
+def test_a_variable_may_carry_at_several_places():
+    carried = (copied(T, S), loop(J, added(T)), copied(S, T))
+    choice = If(condition=build.read(FLAG), then=carried, otherwise=carried)
+    assert without_carried_copies((choice,)) == (
+        replace(choice, then=(loop(J, added(S)),), otherwise=(loop(J, added(S)),)),
+    )
+    besides = (replace(choice, otherwise=(copied(V, T),)),)
+    assert without_carried_copies(besides) == besides
+
+
 @pytest.mark.parametrize(
     "block",
     [
+        (copied(T, S), loop(J, copied(T, U), added(T), copied(U, T)), copied(S, T)),
         (copied(T, S), loop(J, added(T), copied(V, S)), copied(S, T)),
         (copied(T, S), loop(J, added(T)), added(S), copied(S, T)),
         (copied(T, S), loop(J, added(T)), copied(S, V), copied(S, T)),

@@ -12,20 +12,37 @@ one after the other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from brickwork.ir import build
 from brickwork.ir.effects import effects
 from brickwork.ir.nodes import Assign, Block, For, Node, Read, Statement, Symbol
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_blocks, walk
+from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_blocks, statements, walk
 from brickwork.legality import legality
 
 
 def without_carried_copies(block: Block) -> Block:
     """Return the block without variables that only carry others through statements."""
-    mentions = _mentions(block)
-    return rewrite_blocks(block, lambda inner: _without(inner, mentions))
+    while carriers := _carriers(block):
+        block = rewrite_blocks(block, partial(_without, carriers=carriers))
+    return block
+
+
+def _carriers(block: Block) -> frozenset[Symbol]:
+    """Return the variables that do nothing but carry others, be it at several places."""
+    carrying = Counter[Symbol]()
+
+    def visit(inner: Block) -> Block:
+        for place, end in _carries(inner):
+            (symbol,) = assigned_symbols(inner[place])
+            carrying[symbol] += _mentions(inner[place : end + 1])[symbol]
+        return inner
+
+    rewrite_blocks(block, visit)
+    mentions = _mentions(block) if carrying else carrying
+    return frozenset(symbol for symbol, number in carrying.items() if number == mentions[symbol])
 
 
 def _mentions(nodes: Iterable[Node]) -> Counter[Symbol]:
@@ -40,18 +57,28 @@ def _mentions(nodes: Iterable[Node]) -> Counter[Symbol]:
     return found
 
 
-def _without(block: Block, mentions: Counter[Symbol]) -> Block:
+def _carries(block: Block) -> Iterator[tuple[int, int]]:
+    """Yield the places of two copies between which a variable carries another one."""
     for place, statement in enumerate(block):
         match statement:
             case Assign(symbol=carrier, value=Read(symbol=carried)) if carrier.dtype == carried.dtype:
                 end = _end(block, place, carrier, carried)
-                if end is not None and _mentions(block[place : end + 1])[carrier] == mentions[carrier]:
-                    # The four mentions in the copies are gone.
-                    mentions[carried] += mentions.pop(carrier) - 4
-                    middle = tuple(_renamed(item, carrier, carried) for item in block[place + 1 : end])
-                    return _without((*block[:place], *middle, *block[end + 1 :]), mentions)
+                if end is not None and not any(_begins(item, carrier) for item in statements(block[place + 1 : end])):
+                    yield place, end
             case _:
                 pass
+
+
+def _begins(statement: Node, carrier: Symbol) -> bool:
+    return isinstance(statement, Assign) and statement.symbol == carrier and isinstance(statement.value, Read)
+
+
+def _without(block: Block, carriers: frozenset[Symbol]) -> Block:
+    for place, end in _carries(block):
+        copy = block[place]
+        if isinstance(copy, Assign) and isinstance(copy.value, Read) and copy.symbol in carriers:
+            middle = tuple(_renamed(item, copy.symbol, copy.value.symbol) for item in block[place + 1 : end])
+            return _without((*block[:place], *middle, *block[end + 1 :]), carriers)
     return block
 
 
