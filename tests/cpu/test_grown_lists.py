@@ -278,6 +278,17 @@ def orders(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def looked_up(x: torch.Tensor, k: int) -> torch.Tensor:
+    """Read an item of a list while it grows: the check cannot move out of the loop."""
+    out = torch.zeros_like(x)
+    items = [1.0]
+    for i in range(len(x)):
+        if x[i] > 0:
+            items.append(x[i])
+        out[i] = items[k]
+    return out
+
+
 def outcome(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return call(*arguments)
@@ -307,6 +318,8 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (methods, (torch.randn(6),)),
     (triangle, (4, 4)),
     (endless, (50,)),
+    (looked_up, (torch.randn(9), 0)),
+    (looked_up, (torch.randn(9), -1)),
     (edits, (torch.randint(0, 3, (8,)), torch.randint(0, 3, (9,)))),
     (nearest, (torch.randn(12), torch.randn(4), 3)),
     (shortest, (torch.rand(6, 6),)),
@@ -331,6 +344,7 @@ def test_compiled_code_agrees_with_python(function: Callable[..., Any], argument
     ("function", "arguments", "text"),
     [
         (triangle, (7, 4), "list 'few' is full: it has room for 4 items (triangle"),
+        (looked_up, (torch.ones(3), 2), "index 2 is out of range for list 'items' of length 2"),
         (emptied, (2,), "pop from empty list 'items'"),
         (outside, (torch.rand(3),), "index 3 is out of range for list 'items' of length 3"),
         (
