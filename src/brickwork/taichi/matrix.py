@@ -62,7 +62,7 @@ class Matrix:
         """Take the entries from a list of numbers, or of rows."""
         del suppress_warning
         entries, shape = _flattened(rows)
-        kind = named(dt) if dt is not None else None
+        kind = _kind(dt) if dt is not None else None
         self.set_all(entries, shape, kind)
         if kind is not None:
             self.entries = [_converted(entry, kind) for entry in entries]
@@ -304,7 +304,7 @@ class Matrix:
 
     def cast(self, dtype: Any) -> Matrix:
         """Return the matrix with entries of another type."""
-        kind = named(dtype) or state.settings().default_fp
+        kind = _kind(dtype) or state.settings().default_fp
         return made([_converted(entry, kind) for entry in self.entries], self.shape, kind)
 
     def fill(self, value: Any) -> None:
@@ -391,9 +391,16 @@ def Vector(entries: Any, dt: Any = None) -> Matrix:
     return Matrix(entries, dt)
 
 
+def _kind(dtype: Any) -> ScalarType | None:
+    """Return the type that is meant, `int` and `float` of Python too."""
+    if dtype is int:
+        return state.settings().default_ip
+    return state.settings().default_fp if dtype is float else named(dtype)
+
+
 def _filled(value: int, dt: Any, n: int, m: int | None) -> Matrix:
     shape = (n,) if m is None else (n, m)
-    kind = named(dt) or (state.settings().default_fp if dt is float else state.settings().default_ip)
+    kind = _kind(dt) or state.settings().default_ip
     return made([_converted(value, kind)] * (n * (m or 1)), shape, kind)
 
 
