@@ -58,17 +58,6 @@ def test_float32_is_three_products_whose_left_factor_is_split_in_registers():
     assert wgmma_of(ptx) == (0, 4)
 
 
-@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (12, 0)])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_windows_assemble(capability, dtype, tmp_path):
-    target = cuda_target(capability)
-    given = torch.zeros(4, 64, 30, 30, dtype=dtype), torch.zeros(64, 64, 3, 3, dtype=dtype)
-    ptx = ptx_of([program_for_gpu(contractions.convolution, *given)], target)
-    found = assemble(ptx, target, tmp_path)
-    assert {name: each for name, each in found.items() if each.spilled > SPILLED} == {}
-    assert ("wgmma" in ptx) is (capability == (9, 0))
-
-
 @pytest.mark.parametrize("capability", CAPABILITIES)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_factors_in_which_rows_and_terms_meet_assemble(capability, dtype, tmp_path):

@@ -36,23 +36,23 @@ def _goes_with(node: Node, row: Symbol, depth: Symbol, step: int) -> bool:
     """Whether an expression goes with `depth + step * row`, and with neither of both else."""
     if not read_symbols(node) & {row, depth}:
         return True
-    match slope(node, row), slope(node, depth):
+    match _slope(node, row), _slope(node, depth):
         case int() as across, int() as along:
             return across == step * along
         case _:
             return all(_goes_with(part, row, depth, step) for part in children(node))
 
 
-def slope(node: Node, symbol: Symbol) -> int | None:
+def _slope(node: Node, symbol: Symbol) -> int | None:
     """Return how far a number goes for each step of an index, or what a comparison compares; None if not evenly."""
     match node:
         case Read(symbol=read):
             return int(read == symbol)
         case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub", *_COMPARED}:
-            one, other = slope(left, symbol), slope(right, symbol)
+            one, other = _slope(left, symbol), _slope(right, symbol)
             return None if one is None or other is None else one + (other if operator.name == "add" else -other)
         case Apply(operator=operator, operands=(Constant(value=value), other)) if operator.name == "mul":
-            found = slope(other, symbol)
-            return None if found is None else int(value) * found
+            slope = _slope(other, symbol)
+            return None if slope is None else int(value) * slope
         case _:
             return None if symbol in read_symbols(node) else 0

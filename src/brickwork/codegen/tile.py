@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from brickwork.analysis.contractions import Along, Contraction, Factor, find_contraction, reached
 from brickwork.analysis.meeting import meeting
-from brickwork.analysis.windows import Window, find_window
 from brickwork.ir.dtypes import FLOAT32, DType
-from brickwork.ir.nodes import Apply, Assign, Block, For, Load, Read, Role, Symbol
+from brickwork.ir.nodes import Apply, Block, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.matrix import (
-    CELL_PITCH,
     CHUNK_BYTES,
     GROUP_ROWS,
     GROUP_SHARED_BYTES,
@@ -52,13 +50,6 @@ class Side:
     """Whether it is staged along the depth, though neighbours in memory go along its rows or columns."""
     meets: int = 0
     """Where rows and terms meet: how far what it goes with moves from row to row; its distinct numbers are staged."""
-    window: Window | None = None
-    """What windows it reads, of which a box is kept in shared memory beside the stages."""
-
-    @property
-    def kept(self) -> bool:
-        """Whether what it reads is kept in shared memory for several stages, and not staged."""
-        return bool(self.meets) or self.window is not None
 
     @property
     def taken(self) -> int:
@@ -68,7 +59,7 @@ class Side:
     @property
     def part_bytes(self) -> int:
         """Bytes of a part in a stage."""
-        return 0 if self.kept else self.size * ROW_BYTES
+        return 0 if self.meets else self.size * ROW_BYTES
 
     @property
     def index(self) -> Symbol:
@@ -124,7 +115,7 @@ class Tile:
     @property
     def in_registers(self) -> bool:
         """Whether groups take the left factor from registers: it is split there, or its distinct numbers are staged."""
-        return self.dtype is FLOAT32 or self.left.kept
+        return self.dtype is FLOAT32 or bool(self.left.meets)
 
     @property
     def left_parts(self) -> int:
@@ -148,7 +139,7 @@ class Tile:
         Neighbouring threads read neighbouring terms then. Both factors have the terms of a stage in this order.
         """
         deep = [side for side in self.sides if side.along is Along.DEPTH]
-        return bool(deep) and not any(side.kept or side.chunked or side.is_stepped(self.depth.index) for side in deep)
+        return bool(deep) and not any(side.meets or side.chunked or side.is_stepped(self.depth.index) for side in deep)
 
     @property
     def bytes_each(self) -> int:
@@ -215,7 +206,7 @@ class Tile:
     @property
     def blocks(self) -> int:
         """Blocks that a multiprocessor is to have room for at once: in registers, if in shared memory."""
-        many = self.right.size > GROUP_ROWS if self.left.kept else self.lags
+        many = self.right.size > GROUP_ROWS if self.left.meets else self.lags
         light = self.groups and not (many or self.contraction.promotes)
         return 2 if light and 2 * self.shared_bytes <= GROUP_SHARED_BYTES else 1
 
@@ -238,7 +229,7 @@ class Tile:
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block."""
-        return max(self.window_offset + self.kept_bytes, self.rows.size * self.pitch)
+        return max(self.kept_offset + self.kept_bytes, self.rows.size * self.pitch)
 
     @property
     def kept_terms(self) -> int:
@@ -247,14 +238,12 @@ class Tile:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of a box of windows, or of distinct numbers: of 16 bits there are two copies."""
-        if self.left.window is not None:
-            return CELL_PITCH * ROW_BYTES
+        """Bytes of distinct numbers that are kept: of 16 bits there are two copies."""
         each = FLOAT32.size * (self.left.size + self.kept_terms) + COPIES_APART
         return each if self.left.meets else 0
 
     @property
-    def window_offset(self) -> int:
+    def kept_offset(self) -> int:
         """Where what is kept for several stages begins, behind these."""
         return self.stages * self.stage_bytes
 
@@ -278,26 +267,14 @@ def tile_of(rows: For) -> Tile:
     names = [reached(body, frozenset({loop.index})) for loop in loops]
     parts = [found.parts(side) for side in (0, 1)]
     meets = [
-        meeting(factor, loop.index, each, depth.index) if count == 1 else 0
+        meeting(factor, loop.index, each, depth.index) if count == 1 and found.dtype is not FLOAT32 else 0
         for factor, loop, each, count in zip(found.factors, loops, names, parts, strict=True)
     ]
-    windows = [_window(found, factor, loop, depth) for factor, loop in zip(found.factors, loops, strict=True)]
-    crossed = not (meets[0] or windows[0]) and (
-        bool(meets[1] or windows[1]) or (groups and rows.width % GROUP_ROWS > 0)
-    )
+    crossed = not meets[0] and (bool(meets[1]) or (groups and rows.width % GROUP_ROWS > 0))
     first, second = (1, 0) if crossed else (0, 1)
-    left = _side(found, loops[first], names[first], depth, first, meets=meets[first], window=windows[first])
+    left = _side(found, loops[first], names[first], depth, first, meets=meets[first])
     right = _side(found, loops[second], names[second], depth, second, after=left, alone=groups)
     return Tile(left, right, depth, found, found.dtype, groups, crossed)
-
-
-def _window(found: Contraction, factor: Factor, loop: For, depth: For) -> Window | None:
-    """Return the windows of a factor, if those of its loop are kept."""
-    if loop.role is not Role.WINDOW_TILE:
-        return None
-    heads = [item.symbol for item in loop.body if isinstance(item, Assign) and loop.index in read_symbols(item.value)]
-    rows = [loop.index] if loop.index in read_symbols((factor.value, *factor.masks)) else heads
-    return find_window(factor, rows, depth.index, [each.index for each in found.sums if each is not depth])
 
 
 def _side(
@@ -309,16 +286,13 @@ def _side(
     *,
     meets: int = 0,
     after: Side | None = None,
-    window: Window | None = None,
     alone: bool = False,
 ) -> Side:
     """Return a factor of a tile, staged after another; instructions may take it from shared memory `alone`."""
     factor = found.factors[number]
     offset = 0 if after is None else after.offset + after.parts * after.part_bytes
-    if meets or window is not None:
-        return Side(
-            loop, factor, loop.width, Along.DEPTH, offset, names, None, 1, False, 0 if window else meets, window
-        )
+    if meets:
+        return Side(loop, factor, loop.width, Along.DEPTH, offset, names, None, 1, turned=False, meets=meets)
     along = factor.along(names)
     deep = frozenset(each.index for each in found.sums)
     ended = along is Along.DEPTH and len(names) == 1 and factor.ends(depth.index, deep, loop.index) is not None

@@ -78,14 +78,14 @@ class Strip:
             place = words.add(places.thread, number * tile.threads)
             with writer.when(writer.emit(f"icmp ult i32 {place}, {total}")):
                 text = writer.load(_kind(tile), kept)
-                at = words.add(words.mul(place, tile.bytes_each), tile.window_offset)
+                at = words.add(words.mul(place, tile.bytes_each), tile.kept_offset)
                 _store(places, text, at)
             if tile.bytes_each > 2:
                 continue
             before = writer.emit(f"sub i32 {place}, 1")
             with writer.when(writer.emit(f"icmp ult i32 {before}, {total - 1}")):
                 text = writer.load(_kind(tile), kept)
-                begin = tile.window_offset + _copy_bytes(tile, places.side)
+                begin = tile.kept_offset + _copy_bytes(tile, places.side)
                 _store(places, text, words.add(words.mul(before, tile.bytes_each), begin))
 
     def _pair(self, number: int, left: str) -> tuple[str, str]:
@@ -132,7 +132,7 @@ def first_word(strip: Strip, row: Word, lane: Word) -> str:
     words, each = Words(state.writer), 4 // tile.bytes_each
     term = words.add(words.mul(lane, each), _first(side))
     place = words.add(term, row) if side.meets > 0 else state.writer.emit(f"sub i32 {term}, {row}")
-    at = words.add(state.writer.load("i32", strip.moved), tile.window_offset)
+    at = words.add(state.writer.load("i32", strip.moved), tile.kept_offset)
     if each == 1:
         return shared(state, words.add(at, words.left(place, 2)))
     odd = words.mul(words.both(place, 1), _copy_bytes(tile, side))

@@ -8,7 +8,6 @@ added to the sum by an ordinary addition. A factor that 16 bits have exactly has
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from brickwork.analysis.contractions import Along
@@ -17,11 +16,10 @@ from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_meetings import Strip, first_word, further_word
 from brickwork.codegen.tile_parts import parts_of_word
 from brickwork.codegen.tile_places import SHARED, shared
-from brickwork.codegen.tile_windows import Box, read_word
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.dtypes import BFLOAT16, FLOAT32
 from brickwork.records import dataclass
-from brickwork.target.matrix import CELL_PITCH, CHUNK_BYTES, ROW_BYTES
+from brickwork.target.matrix import CHUNK_BYTES, ROW_BYTES
 
 Fragment = tuple[str, ...]
 """What a thread has of a small matrix: registers, as i32."""
@@ -45,9 +43,7 @@ class Warp:
     row: Word
     column: Word
     sums: tuple[tuple[tuple[str, ...], ...], ...]
-    kept: Box | Strip | None = None
-    cells: tuple[str, ...] = ()
-    """The addresses of where this lane's rows are in the box: the first word of each, in bytes."""
+    kept: Strip | None = None
 
     @property
     def steps(self) -> int:
@@ -103,35 +99,14 @@ class Warp:
     def lefts(self, slot: Word, step: int, read: Read) -> list[list[Fragment]]:
         """Return the parts of the fragments of 16 rows each, in a step; some were `read` before."""
         tile, side, words = self.tile, self.tile.left, Words(self.state.writer)
-        match self.kept:
-            case Box() as box:
-                return [self._windowed(box, line, step) for line in range(tile.warp[0] // 16)]
-            case Strip() as strip:
-                return [self._met(strip, 16 * line, step, read) for line in range(tile.warp[0] // 16)]
-            case None:
-                pass
+        if self.kept is not None:
+            return [self._met(self.kept, 16 * line, step, read) for line in range(tile.warp[0] // 16)]
         found: list[list[Fragment]] = []
         for number in range(tile.warp[0] // 16):
             first = words.add(self.row, 16 * number)
             staged = [self._left(words.add(slot, part * side.part_bytes), first, step) for part in range(side.parts)]
             found.append(self._parts(side, staged))
         return found
-
-    def _windowed(self, box: Box, line: int, step: int) -> list[Fragment]:
-        """Return the parts of a fragment of a factor that reads windows."""
-        words = (read_word(box, self.cells[2 * line + (item & 1)], 8 * step + 4 * (item >> 1)) for item in range(4))
-        return self._parts(self.tile.left, [tuple(words)])
-
-    def within(self, box: Box) -> Warp:
-        """Return the same with a box of windows, and where this lane's rows are in it."""
-        words, writer = Words(self.state.writer), self.state.writer
-        along = words.add(words.mul(words.both(self.lane, 3), CELL_PITCH * 4), self.tile.window_offset)
-        cells: list[str] = []
-        for number in range(self.tile.warp[0] // 8):
-            row = words.add(self.row, words.right(self.lane, 2), 8 * number)
-            cells.append(writer.alloca("i32"))
-            writer.store("i32", str(words.add(words.mul(box.cell(row), 4), along)), cells[-1])
-        return replace(self, kept=box, cells=tuple(cells))
 
     def _met(self, strip: Strip, row: int, step: int, read: Read) -> list[Fragment]:
         """Return the parts of a fragment of a factor whose distinct numbers are staged; diagonals share them."""

@@ -110,27 +110,22 @@ class Reads:
         zeros = False
         for number in range(places.count):
             place = 0 if lanes_are_rows else number
+            inner = self._state(terms, place)
             if lanes_are_rows:
                 term = writer.emit(f"add i64 {first}, {places.across(number)}")
+                inner.values[places.tile.depth.index] = Uniform(term, INT64)
                 here = writer.emit(f"icmp slt i64 {term}, {places.end}")
                 bits = writer.emit(f"select i1 {here}, i32 {self.there[place]}, i32 0")
-                deep: Value = Uniform(term, INT64)
             else:
-                held = first_bits(terms, along, places.end, places.tile.chunk, places.stride)
+                inner.values[places.tile.depth.index] = Strided(along, places.stride)
+                held = _first_bits(terms, along, places.end, places.tile.chunk, places.stride)
                 bits = writer.emit(f"and i32 {self.there[place]}, {held}")
-                deep = Strided(along, places.stride)
-            text, bits, zeros = self.numbers(terms, deep, place, bits)
-            found.append((text, bits))
-        return [text for text, _ in found] if zeros else self.kept(terms, found)
-
-    def numbers(self, terms: State, deep: Value, place: int, bits: str) -> tuple[str, str, bool]:
-        """Return a chunk at the terms `deep` as it waits, which of it counts, and whether the rest is zeros."""
-        inner, value = self._state(terms, place), self.places.side.factor.value
-        inner.values[self.places.tile.depth.index] = deep
-        bits = self._held(inner, place, bits)
-        inner = self._with(inner, (value,), place, bits)
-        waiting = self.places.waiting(lanes.vector(inner, emit_expression(inner, value)))
-        return waiting, bits, self._is_zero_where_not_there(inner)
+            bits = self._held(inner, place, bits)
+            inner = self._with(inner, (places.side.factor.value,), place, bits)
+            text = lanes.vector(inner, emit_expression(inner, places.side.factor.value))
+            found.append((places.waiting(text), bits))
+            zeros = self._is_zero_where_not_there(inner)
+        return [text for text, _ in found] if zeros else self._kept(terms, found)
 
     def _is_zero_where_not_there(self, state: State) -> bool:
         """Whether each number is read under a predicate of its own, which gives zero where it does not hold."""
@@ -138,7 +133,7 @@ class Reads:
         alone = {each.load for each in self.elements if not each.adjacent}
         return isinstance(factor, Load) and factor in alone and len(state.read[factor]) == state.width
 
-    def kept(self, state: State, found: list[tuple[str, str]]) -> list[str]:
+    def _kept(self, state: State, found: list[tuple[str, str]]) -> list[str]:
         """Return chunks with zeros where a bit is not set: mostly all are, which is asked once for all chunks."""
         writer, places = state.writer, self.places
         width, kind, whole = places.tile.chunk, places.waiting_kind, found[0][1]
@@ -285,7 +280,7 @@ def reads_of(places: Places) -> Reads:
     if side.along is Along.SIDE:
         along = state.writer.emit(f"add i64 {places.start}, {places.first_along}")
         around = (_around(places, Strided(along, 1)),)
-        there = (first_bits(state, along, places.stop, places.tile.chunk),)
+        there = (_first_bits(state, along, places.stop, places.tile.chunk),)
     else:
         rows = [state.writer.emit(f"add i64 {places.start}, {places.across(n)}") for n in range(places.count)]
         around = tuple(_around(places, Uniform(row, INT64)) for row in rows)
@@ -315,26 +310,10 @@ def _may_be_early(places: Places, elements: Sequence[_Element]) -> bool:
     return places.count * places.tile.chunk * sum(sizes) // _WORD <= places.tile.spare_registers
 
 
-def cell_reads(places: Places, cell: State) -> Reads:
-    """Write what is found once for a cell of a window, whose places `cell` knows."""
-    around = (_lanes(places, cell),)
-    loads = dict.fromkeys(node for node in walk(places.side.factor.value) if isinstance(node, Load))
-    return Reads(places, around, (), tuple(_element(places, each, around) for each in loads))
-
-
 def _around(places: Places, row: Value) -> State:
     """Return the state of a chunk's lanes with the rows (or columns), and what is computed from them."""
-    inner = _lanes(places, places.state.inner())
-    inner.values[places.side.index] = row
-    for item in places.needed((places.side.factor.value, *places.side.factor.masks)):
-        inner.values[item.symbol] = emit_expression(inner, item.value)
-    return inner
-
-
-def _lanes(places: Places, state: State) -> State:
-    """Return a state for the lanes of a chunk."""
-    return replace(
-        state,
+    inner = replace(
+        places.state.inner(),
         width=places.tile.chunk,
         mask=None,
         tail=None,
@@ -342,6 +321,10 @@ def _lanes(places: Places, state: State) -> State:
         varying=frozenset(),
         frame=None,
     )
+    inner.values[places.side.index] = row
+    for item in places.needed((places.side.factor.value, *places.side.factor.masks)):
+        inner.values[item.symbol] = emit_expression(inner, item.value)
+    return inner
 
 
 def _element(places: Places, load: Load, around: Sequence[State]) -> _Element:
@@ -398,7 +381,7 @@ def _is_steady(index: Expression, depth: Symbol, chunk: int) -> bool:
             return depth not in read_symbols(index)
 
 
-def first_bits(state: State, begin: str, end: str, width: int, stride: int = 1) -> str:
+def _first_bits(state: State, begin: str, end: str, width: int, stride: int = 1) -> str:
     """Return a bit for each of the places from `begin` (i64) on, `stride` apart, that are before `end`, as i32."""
     writer = state.writer
     left = writer.emit(f"call i64 @llvm.smax.i64(i64 {writer.emit(f'sub i64 {end}, {begin}')}, i64 0)")

@@ -18,7 +18,6 @@ from brickwork.codegen.tile_meetings import Strip, strip_of
 from brickwork.codegen.tile_places import Places
 from brickwork.codegen.tile_products import Warp
 from brickwork.codegen.tile_staging import Computer, Copier, stager
-from brickwork.codegen.tile_windows import Box, box_of
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Expression, For
 from brickwork.ir.walk import read_symbols
@@ -47,7 +46,7 @@ class _Stages:
     state: State
     tile: Tile
     stagers: tuple[Copier | Computer, ...]
-    kept: Box | Strip | None
+    kept: Strip | None
     spans: tuple[_Span, ...]
     first: str
     total: str
@@ -100,31 +99,11 @@ class _Stages:
             strip.fill(*_terms(self.state, self.tile, self.spans, number), stage)
         strip.move(stage)
 
-    def _fill(self, box: Box, number: str) -> None:
-        """Fill the box where a stage begins other terms than the one before."""
-        emit, writer = self.state.writer.emit, self.state.writer
-        moves = "1"
-        for span in self.spans:
-            if span.loop is not self.tile.depth:
-                moves = emit(f"mul i32 {moves}, {emit(f'trunc i64 {span.steps} to i32')}")
-        terms, first = _terms(self.state, self.tile, self.spans, number)
-        box.move(terms)
-        other = emit(f"icmp eq i32 {emit(f'urem i32 {number}, {moves}')}, 0")
-        other = emit(f"or i1 {other}, {emit(f'icmp eq i32 {number}, {self.first}')}")
-        with writer.when(other):
-            barrier(self.state)
-            box.fill(first)
-
     def multiply(self, warp: Warp, number: str, slot: str, free: str) -> None:
         """Multiply a stage while a later one is staged."""
         later = self.state.writer.emit(f"add i32 {number}, {self.tile.ahead}")
-        match self.kept:
-            case Box() as box:
-                self._fill(box, number)
-            case Strip() as strip:
-                self._keep(strip, number)
-            case None:
-                pass
+        if self.kept is not None:
+            self._keep(self.kept, number)
         if self.tile.groups:
             show_to_groups(self.state)
         barrier(self.state)
@@ -168,16 +147,9 @@ def sum_up(state: State, tile: Tile, thread: str, warp: Warp) -> None:
         total = writer.emit(f"mul i64 {total}, {span.steps}")
     total = writer.emit(f"trunc i64 {total} to i32")
     (end,) = (span.stop for span in spans if span.loop is tile.depth)
-    stagers = tuple(stager(state, tile, side, thread, end) for side in tile.sides if not side.kept)
-    kept = None
-    places = Places(state, tile, tile.left, thread, end)
-    if tile.left.window is not None:
-        ranges = {span.loop.index: (span.start, span.stop) for span in spans}
-        kept = box_of(places, tile.left.window, ranges)
-        warp = warp.within(kept)
-    elif tile.left.meets:
-        kept = strip_of(places)
-        warp = replace(warp, kept=kept)
+    stagers = tuple(stager(state, tile, side, thread, end) for side in tile.sides if not side.meets)
+    kept = strip_of(Places(state, tile, tile.left, thread, end)) if tile.left.meets else None
+    warp = replace(warp, kept=kept)
     # Around no stage at all: what defines the sums there must not stand between products and the wait for them.
     first, total = own_stages(state, total)
     with writer.when(writer.emit(f"icmp sgt i32 {total}, {first}")):
@@ -244,9 +216,7 @@ def _terms(state: State, tile: Tile, spans: tuple[_Span, ...], number: str) -> t
     emit, inner = state.writer.emit, state.inner()
     left = emit(f"zext i32 {number} to i64")
     first = ""
-    # What moves windows goes fastest: their boxes are kept for the same terms.
-    kept = tile.left.window is not None
-    for span in sorted(spans, key=lambda span: (span.loop is tile.depth) is kept):
+    for span in sorted(spans, key=lambda span: span.loop is not tile.depth):
         place = left
         if len(spans) > 1:
             words = [emit(f"trunc i64 {text} to i32") for text in (left, span.steps)]

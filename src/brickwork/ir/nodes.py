@@ -266,14 +266,13 @@ class Role(Enum):
     CHUNKED_TILE = (
         "chunked_tile"  # the same; rows of what its factor reads along memory begin at multiples of 16 staged bytes
     )
-    WINDOW_TILE = "window_tile"  # the same; the elements that windows of its factor read are kept for all their moves
     CONTRACT = "contract"  # inside TILE: the depth of a contraction, of which `width` iterations are staged at once
     CONTRACT_GROUPS = "contract_groups"  # the same; groups of four warps multiply what is staged
 
     @property
     def is_tile(self) -> bool:
         """Whether iterations are rows, or columns, of a tile."""
-        return self in {Role.TILE, Role.CHUNKED_TILE, Role.WINDOW_TILE}
+        return self in {Role.TILE, Role.CHUNKED_TILE}
 
 
 @dataclass(frozen=True, slots=True)

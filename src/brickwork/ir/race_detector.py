@@ -22,7 +22,7 @@ from brickwork.records import dataclass
 Element: TypeAlias = tuple[int, int]
 """The identity of a storage and a position in it."""
 
-_SHARED = frozenset({Role.THREAD, Role.TILE, Role.CHUNKED_TILE, Role.WINDOW_TILE})
+_SHARED = frozenset({Role.THREAD, Role.TILE, Role.CHUNKED_TILE})
 """The loops whose iterations are for threads of a block; a barrier follows."""
 
 

@@ -269,7 +269,7 @@ class _Verifier:
         _require(among, "threads lie along parallel loops, and are a power of two", node.loc)
         unrolled = node.unrolled == 1 or (node.role is Role.SEQUENTIAL and node.unrolled & (node.unrolled - 1) == 0)
         _require(node.unrolled >= 1 and unrolled, "loops in order are unrolled by powers of two", node.loc)
-        shared = node.role is Role.THREAD or node.role.is_tile
+        shared = node.role in {Role.THREAD, Role.TILE, Role.CHUNKED_TILE}
         _require(self.in_block or not shared, "threads share out loops inside of blocks", node.loc)
         for reduction in node.reductions:
             _require(reduction.operator.name in ASSOCIATIVE, f"no reduction by `{reduction.operator}`", node.loc)

@@ -60,7 +60,6 @@ class Form:
     stages: int = 3
     grouped: int = 6
     terms: int = LEAST_TERMS
-    windows: bool = False
     divided: int = 0
 
     @property
@@ -79,18 +78,6 @@ MET = (
 
 KEPT_STAGES = 16
 """Stages for which distinct numbers are kept: read for each stage they kept blocks waiting (140 us, not 60)."""
-CELLS = 512
-"""Places in a box that windows of a tile read: two blocks have room in a multiprocessor beside the other factor."""
-CELL_PITCH = CELLS + 8
-"""Words between those of a cell of a box, so that neither cells nor words of terms meet in a bank."""
-READ_TOGETHER = 2
-"""Chunks of a cell that a thread reads before it stores them: all eight took registers from the sums, and spilled."""
-WINDOWS = (
-    Form(128, 64, chunked=False, grouped=3, windows=True),
-    Form(128, 128, chunked=False, grouped=3, windows=True),
-)
-"""Forms of contractions with a factor that reads windows: `height` is along the rows that windows move over."""
-
 FORMS = (
     Form(64, 64, chunked=False),
     Form(128, 128, chunked=False),

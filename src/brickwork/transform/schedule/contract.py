@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
 from math import prod
 
 from brickwork.analysis.contractions import Along, Contraction, computed_from, find_contraction, grouped, reached
 from brickwork.analysis.meeting import meeting
 from brickwork.analysis.verdicts import Analysis, Bound
-from brickwork.analysis.windows import Window, find_window, unmoved
 from brickwork.ir import build
 from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import (
@@ -46,8 +44,6 @@ from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import (
-    CELL_PITCH,
-    CELLS,
     CHUNK_BYTES,
     FORMS,
     FULL,
@@ -61,7 +57,6 @@ from brickwork.target.matrix import (
     RASTER,
     ROW_BYTES,
     SAVED,
-    WINDOWS,
     Form,
 )
 from brickwork.target.target import Target
@@ -93,56 +88,13 @@ class Nest:
         factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
         (own, *others) = (node for node in self.band if node.index in names)
         sides = reached(self.contraction.before, frozenset(names))
-        plain = not others and build.is_constant(own.start, 0) and self.contraction.parts(side) == 1
+        whole = self.contraction.parts(side) == 1 and self.contraction.dtype is not FLOAT32
+        plain = not others and build.is_constant(own.start, 0) and whole
         return meeting(factor, own.index, sides, self.depth.index) if plain else 0
 
     def sizes(self, form: Form) -> tuple[int, int]:
         """Return how many rows and columns a tile of a form has."""
-        turned = self.viewed if form.windows else self.met
-        return (form.width, form.height) if turned == 1 else (form.height, form.width)
-
-    @property
-    def viewed(self) -> int | None:
-        """The side whose factor reads windows that loops of the sum move over rows (0) or columns (1)."""
-        return next((side for side in (0, 1) if self.window(side) is not None), None)
-
-    def window(self, side: int) -> Window | None:
-        """Return the windows that a factor reads, if those of a tile lie in a box."""
-        factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
-        moving = [loop.index for loop in self.contraction.sums if loop is not self.depth]
-        others = reached(self.contraction.before, frozenset(names)) - {*names}
-        if self.leans or self.contraction.parts(side) > 1 or read_symbols((factor.value, *factor.masks)) & others:
-            return None
-        return find_window(factor, names, self.depth.index, moving)
-
-    def over_windows(self) -> Nest:
-        """Return the nest without the rows, or columns, that windows do not move over: each has tiles of its own."""
-        moving = [loop.index for loop in self.contraction.sums if loop is not self.depth]
-        for side in (0, 1):
-            names = (self.rows, self.columns)[side]
-            alone = unmoved(self.contraction.factors[side], names, moving)
-            kept = tuple(name for name in names if name not in alone)
-            found = replace(self, rows=kept) if side == 0 else replace(self, columns=kept)
-            if kept and found.window(side) is not None:
-                return found
-        return self
-
-    def cells(self, form: Form) -> Expression:
-        """Return how many places the box of windows has at most."""
-        names = (self.rows, self.columns)[self.viewed or 0]
-        counts = {node.index: build.iterations(node.start, node.stop) for node in (*self.band, *self.contraction.sums)}
-        inner = build.product([build.integer(1), *(counts[name] for name in names[1:])])
-        across = build.add(build.integer(form.height - 2), inner)
-        first = build.add(
-            build.apply("floordiv", across, build.apply("maximum", inner, build.integer(1))), build.integer(1)
-        )
-        extents = {name: counts[name] for name in names} | {names[0]: build.apply("minimum", first, counts[names[0]])}
-        found = self.window(self.viewed or 0)
-        axes = () if found is None else found.axes
-        sums = (
-            [extents[axis.row], *(build.sub(counts[each], build.integer(1)) for each in axis.moves)] for axis in axes
-        )
-        return build.product([build.integer(1), *(reduce(build.add, parts) for parts in sums)])
+        return (form.width, form.height) if self.met == 1 else (form.height, form.width)
 
     def laid_out(self, side: int) -> list[Load]:
         """Return what a factor reads along memory, as chunks are staged."""
@@ -200,9 +152,8 @@ class ContractionPlanner(GridPlanner):
             yield from GridPlanner.independent(self, loop, inside=inside)
             return
         size, form = found.contraction.dtype.size, self.form
-        windows = (form.windows and found.viewed == 0, form.windows and found.viewed == 1)
         chunked = (form.chunked and bool(found.laid_out(0)), form.chunked and bool(found.laid_out(1)))
-        groups = self.target.matrix == "wgmma" and (any((*chunked, *windows)) or found.met is not None) and not form.low
+        groups = self.target.matrix == "wgmma" and (any(chunked) or found.met is not None) and not form.low
         height, width, stages = self.shape(found, groups=groups)
         sides = found.rows, found.columns, found.depth.index
         staged = ROW_BYTES // size
@@ -217,24 +168,21 @@ class ContractionPlanner(GridPlanner):
             groups=groups,
             stages=stages,
             blocks=blocks,
-            windows=windows,
         )
 
     def shape(self, nest: Nest, *, groups: bool) -> tuple[int, ...]:
         """Return the rows and columns of a tile, and how many stages it has, all as there is room for two or more."""
         form, found, (height, width) = self.form, nest.contraction, nest.sizes(self.form)
         many = groups and not found.promotes
-        if nest.met is None and not (form.low or form.windows or many):
+        if nest.met is None and not form.low and not many:
             width = min(width, height)
 
         sizes, staged = [height, width], [found.parts(side) for side in (0, 1)]
-        if form.windows and nest.viewed is not None:
-            staged[nest.viewed] = 0
 
         def lines() -> list[int]:
             return [size * count for size, count in zip(sizes, staged, strict=True)]
 
-        room = self.target.shared_bytes // ROW_BYTES - (CELL_PITCH if form.windows else 0)
+        room = self.target.shared_bytes // ROW_BYTES
         while 2 * sum(lines()) > room:
             sizes[lines().index(max(lines()))] //= 2
         return *sizes, min(form.grouped if many else form.stages, room // sum(lines()))
@@ -261,8 +209,7 @@ class ContractionPlanner(GridPlanner):
         terms = {each.index: self.lengths.most(each) or _longest(each, band) for each in found.sums}
         depth = self.deepest_of(found)
         ordered = [tuple(node.index for node in band if node.index in group) for group in (rows, groups[columns])]
-        nest = Nest(band, ordered[0], ordered[1], depth, found, build.product([*terms.values()]), terms[depth.index])
-        return nest.over_windows() if self.form.windows else nest
+        return Nest(band, ordered[0], ordered[1], depth, found, build.product([*terms.values()]), terms[depth.index])
 
     @hazard
     def reads_for_rows(self, found: Contraction) -> bool:
@@ -346,8 +293,6 @@ def contraction_versions(
             return
         if form.low and not all(nest.is_copied(side) for nest in nests for side in (0, 1)):
             continue
-        if form.windows and any(nest.viewed is None for nest in nests):
-            continue
         if schedule not in before:
             conditions = [part for nest in nests for part in _worth(nest, form, target)]
             yield f"contraction {form.height} x {form.width}", schedule, tuple(dict.fromkeys(conditions))
@@ -359,11 +304,8 @@ def _forms(block: Block, analysis: Analysis, target: Target) -> tuple[Form, ...]
     if not target.matrix:
         return ()
     planner = ContractionPlanner(analysis, target, lengths_in(block))
-    nodes = (node for node in statements(block) if isinstance(node, For))
-    nests = [nest for node in nodes if (nest := planner.contracted(node)) is not None]
-    if any(nest.met is not None for nest in nests):
-        return MET
-    return (FORMS[0], *WINDOWS) if any(nest.over_windows().viewed is not None for nest in nests) else FORMS
+    nests = (planner.contracted(node) for node in statements(block) if isinstance(node, For))
+    return MET if any(nest is not None and nest.met is not None for nest in nests) else FORMS
 
 
 def _longest(loop: For, band: Sequence[For]) -> Expression:
@@ -395,8 +337,6 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     rows, columns = nest.total(nest.rows), nest.total(nest.columns)
     if form.chunked:
         yield from nest.chunks()
-    if form.windows:
-        yield build.apply("le", nest.cells(form), build.integer(CELLS))
     if form.low:
         yield build.apply("le", rows, build.integer(form.height))
     if not form.low or nest.contraction.dtype is FLOAT32:
@@ -455,10 +395,7 @@ def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterat
         band.append(inner)
     body = _marked(band[-1].body, directive, analysis)
     rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
-    roles = [
-        Role.WINDOW_TILE if windows else Role.CHUNKED_TILE if chunked else Role.TILE
-        for windows, chunked in zip(directive.windows, directive.chunked, strict=True)
-    ]
+    roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
     inner, across = _tiled(columns, directive.width, roles[1], body, numbers)
     outer, down = _tiled(rows, directive.height, roles[0], (inner,), numbers)
     place = Symbol("tile", next(numbers), INT64)

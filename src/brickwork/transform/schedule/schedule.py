@@ -118,10 +118,9 @@ class Contract:
 
     A tile has `height` iterations of the `rows`, taken as one loop, and `width` of the `columns`; of the loop `depth`
     so many iterations as `staged` are staged at once. On a processor a thread runs a tile, and `down` rows and `across`
-    columns are summed up in registers. On a grid rows of the factors in `chunked` begin at chunks of 16 bytes, elements
-    that factors in `windows` read are kept for all moves of these, groups of warps multiply, or each warp for itself,
-    and so many `stages` are in shared memory at once. Where tiles are fewer than half of the `blocks` that are wanted,
-    several blocks add up parts of a tile's sums.
+    columns are summed up in registers. On a grid rows of the factors in `chunked` begin at chunks of 16 bytes,
+    groups of warps multiply, or each warp for itself, and so many `stages` are in shared memory at once. Where
+    tiles are fewer than half of the `blocks` that are wanted, several blocks add up parts of a tile's sums.
     """
 
     loop: Symbol
@@ -137,12 +136,11 @@ class Contract:
     groups: bool = False
     stages: int = 0
     blocks: int = 0
-    windows: tuple[bool, bool] = (False, False)
 
     @property
     def notes(self) -> list[str]:
         """How factors are staged and multiplied on a grid, in words."""
-        flags = (*self.chunked, *self.windows, self.groups)
+        flags = (*self.chunked, self.groups)
         return [note for note, flag in zip(CONTRACT_NOTES, flags, strict=True) if flag]
 
     @property
@@ -153,7 +151,7 @@ class Contract:
 
 
 CONTRACT_COUNTS = ("stages", "blocks")
-CONTRACT_NOTES = ("left in chunks", "right in chunks", "left in windows", "right in windows", "groups")
+CONTRACT_NOTES = ("left in chunks", "right in chunks", "groups")
 
 
 Verb: TypeAlias = Split | Fuse | Reorder | Bind | Unroll | Rfactor | Contract

@@ -220,19 +220,6 @@ class _Reader:
             self.wrong()
         stages, blocks = (self.number(counts[name].split()[0]) if name in counts else 0 for name in CONTRACT_COUNTS)
         down, across = more or (0, 0)
-        left, right, *windows, together = (note in notes for note in CONTRACT_NOTES)
+        left, right, together = (note in notes for note in CONTRACT_NOTES)
         sides = groups[0], groups[1], self.loop(depth)
-        return Contract(
-            outermost,
-            *sides,
-            height,
-            width,
-            staged,
-            down,
-            across,
-            (left, right),
-            together,
-            stages,
-            blocks,
-            (windows[0], windows[1]),
-        )
+        return Contract(outermost, *sides, height, width, staged, down, across, (left, right), together, stages, blocks)
