@@ -77,7 +77,7 @@ MET = (
 """Forms of contractions with a factor in which rows and terms meet: `height` is along these rows."""
 
 KEPT_STAGES = 16
-"""Stages for which distinct numbers are kept: read for each stage they kept blocks waiting (140 us, not 60)."""
+"""Stages for which distinct numbers are kept (timex in bfloat16 on an H200: 134 us; read for each stage, 140)."""
 FORMS = (
     Form(64, 64, chunked=False),
     Form(128, 128, chunked=False),
