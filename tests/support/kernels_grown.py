@@ -2,6 +2,7 @@
 
 # Elements are read as numbers, which torch's annotations do not know.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnnecessaryComparison=false
 
 from __future__ import annotations
 

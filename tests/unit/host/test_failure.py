@@ -32,4 +32,4 @@ def test_values_are_read_by_their_types():
 def test_every_kind_has_its_exception(kind):
     error = exception_of(record(0), [FailureSite(Failure(kind, "no"), (), NOWHERE)], "ns::op")
     assert type(error).__name__ == kind.value
-    assert str(error) == "no (ns::op)"
+    assert error.args == ("no (ns::op)",)
