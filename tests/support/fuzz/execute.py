@@ -173,7 +173,7 @@ def operator_of(definition: Definition) -> Callable[..., Any]:
     text = f"{marks} {definition.results} {definition.draws_random} {definition.host}"
     name = hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def known(_: object) -> Definition:
+    def known(*_: object) -> Definition:
         return definition
 
     with patch.object(sys.modules["brickwork.op"], "define", known):
