@@ -160,3 +160,15 @@ def test_a_search_for_a_place_is_shared_out_loop_by_loop():
     along = tuple(replace(item, along=item.symbol) for item in found)
     search = changed(changed(planner, loops["n"], reductions=along), loops["z"], reductions=along)
     assert search.nest_to(loops["z"], loops["c"]) == [loops["z"]]
+
+
+def idle(x: torch.Tensor, y: torch.Tensor) -> None:
+    for c in range(x.shape[0]):
+        for z in range(x.shape[1]):
+            pass
+        for z in range(x.shape[1]):
+            y[c, z] = x[c, z, 0]
+
+
+def test_loops_may_have_nothing_in_them():
+    assert ways(idle, torch.zeros(4, 5, 6), torch.zeros(4, 6))

@@ -137,7 +137,9 @@ def _shared(block: Block, plain: Schedule) -> Iterator[tuple[For, ...]]:
     for loop in (node for node in statements(block) if isinstance(node, For) and plain.threads(node.index)):
         if loop.index not in inside:
             levels = [loop]
-            while isinstance(inner := levels[-1].body[0], For) and plain.threads(inner.index):
+            while len(levels[-1].body) == 1 and isinstance(inner := levels[-1].body[0], For):
+                if not plain.threads(inner.index):
+                    break
                 levels.append(inner)
             inside |= {level.index for level in levels}
             yield tuple(levels)
