@@ -9,7 +9,13 @@ from brickwork import bench
 from brickwork.bench import plots
 from brickwork.bench.question_results import Findings
 
-DOCUMENTS = ("README.md", "docs/articles.md", "docs/guide/measured.md", "docs/guide/programs.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/articles.md",
+    "docs/guide/measured.md",
+    "docs/guide/programs.md",
+    "docs/internals/cuda.md",
+)
 
 
 @pytest.fixture

@@ -36,7 +36,6 @@ from brickwork.ir.dtypes import BOOL, FLOAT32, FLOAT64
 from brickwork.ir.nodes import Apply, Assign, Constant, Expression, For, Kernel, Read, Size, Store, Tensor
 from brickwork.ir.signature import ALIGNMENT, NARROW_EXTENT, NARROW_SIZE
 from brickwork.ir.walk import statements
-from brickwork.target.matrix import GROUP_SHARED_BYTES
 from brickwork.target.target import WARP, Target
 
 SHARED_BYTES = "bw-shared-bytes"
@@ -57,9 +56,8 @@ def emit_device_kernel(module: Module, kernel: Kernel, target: Target) -> str:
         header += f' "nvvm.minctasm"="{grid.least_blocks}"'
     if grid.tile is not None:
         header += f' "{SHARED_BYTES}"="{grid.tile.shared_bytes}"'
-        # All that a thread can have, if shared memory leaves no room for the third block that ptxas spills for.
-        third = grid.least_blocks > 1 or 3 * grid.tile.shared_bytes <= GROUP_SHARED_BYTES
-        header += "" if third else f' "nvvm.maxnreg"="{grid.tile.registers}"'
+        # All that a thread can have: shared memory leaves no room for the third block that ptxas spills for.
+        header += "" if grid.least_blocks > 1 else f' "nvvm.maxnreg"="{grid.tile.registers}"'
     lines = kernel_lines(module, name, _place(kernel)) if module.lines else None
     if lines is not None:
         header += f" {lines.header}"
