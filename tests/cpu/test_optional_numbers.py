@@ -32,7 +32,7 @@ def find(x: torch.Tensor, i: int, level: float) -> int | None:
     return None
 
 
-def find_or_end(x: torch.Tensor, i: int, level: float) -> int | None:  # type: ignore[return]
+def find_or_end(x: torch.Tensor, i: int, level: float) -> int | None:
     for j in range(x.shape[1]):
         if x[i, j] > level:
             return j

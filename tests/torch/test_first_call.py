@@ -12,7 +12,7 @@ import brickwork as bw
 
 
 @bw.op("first::depthwise")
-def depthwise(w, k, eps=0.0, bias=None):  # type: ignore[no-untyped-def]
+def depthwise(w, k, eps=0.0, bias=None):
     B, C, T = k.shape
     out = torch.empty_like(k)
     for b in range(B):
@@ -27,7 +27,7 @@ def depthwise(w, k, eps=0.0, bias=None):  # type: ignore[no-untyped-def]
     return out
 
 
-def scaled_source(x, y):  # type: ignore[no-untyped-def]
+def scaled_source(x, y):
     out = torch.empty_like(x)
     for i in range(len(x)):
         out[i] = x[i] * y
@@ -102,7 +102,7 @@ def test_other_arguments_are_refused() -> None:
 
 
 @bw.op("first::lists")
-def lists(parts, weights, flag, n=3):  # type: ignore[no-untyped-def]
+def lists(parts, weights, flag, n=3):
     out = torch.zeros(n)
     for i in range(n):
         for part, w in zip(parts, weights):

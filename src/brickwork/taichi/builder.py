@@ -33,7 +33,7 @@ from brickwork.ir.walk import read_symbols, walk
 from brickwork.records import dataclass
 
 TURNS = 65537
-"""What the turns of an outer `while` are spread by: a prime, so that those of two loops seldom meet."""
+"""Turns of an inner `while` after which its draws are those of the next turn of the one around it."""
 
 
 @dataclass(slots=True)

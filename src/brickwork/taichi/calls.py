@@ -8,6 +8,7 @@ import operator
 import re
 import string
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -104,7 +105,7 @@ _STATIC_TYPES = frozenset[Any]({range, int, float, bool, list, tuple, set, dict}
 _STATICALLY = frozenset({range, enumerate, zip, reversed, map, filter, sorted, isinstance, getattr, hasattr, type, len})
 
 
-class Calls(Expressions):
+class Calls(Expressions, ABC):
     """One function that is compiled, as far as its expressions and calls go."""
 
     def _call(self, node: ast.Call) -> Any:
@@ -218,9 +219,9 @@ class Calls(Expressions):
 
     depth = 0
 
+    @abstractmethod
     def run_function(self, *, real: bool) -> Any:
         """Compile the body and return the result."""
-        raise NotImplementedError
 
 
 def bound_arguments(signature: inspect.Signature, args: Sequence[Any], named: dict[str, Any]) -> Any:

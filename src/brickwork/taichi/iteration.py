@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from brickwork.diagnostics.location import Location
@@ -24,20 +23,6 @@ from brickwork.taichi.views import over
 
 class Iteration(Statements):
     """One function that is compiled, loops and all."""
-
-    def __init__(self, *args: Any) -> None:
-        """Begin outside of all loops."""
-        super().__init__(*args)
-        self.loops = []
-        self.entry_depth = self.builder.depth
-
-    @contextmanager
-    def _loop(self, kind: str) -> Generator[None]:
-        self.loops.append((kind, self.builder.depth))
-        try:
-            yield
-        finally:
-            self.loops.pop()
 
     def _for(self, node: ast.For) -> None:
         if node.orelse:

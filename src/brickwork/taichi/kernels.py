@@ -333,6 +333,15 @@ def _is_tuple(returns: Any) -> bool:
     return getattr(returns, "__origin__", None) is tuple or is_sequence(returns)
 
 
+def _declared(value: Any, kind: Any) -> Any:
+    """Return what a kernel returns in its declared type; a scalar that does not fit stays, and is refused as such."""
+    if isinstance(kind, MatrixType | StructType):
+        return fitted(value, kind)
+    with suppress(TypeError):
+        return fitted(value, kind)
+    return value
+
+
 def _returned(returns: Any) -> list[Any]:
     """Return the types of what is returned, one after the other."""
     if _is_tuple(returns):
@@ -354,12 +363,7 @@ def _results(builder: Builder, returns: Any, result: Any) -> tuple[list[tuple[Te
         raise TaichiSyntaxError(f"a kernel that returns {len(kinds)} values returns {len(given)} here")
     pairs: list[tuple[Any, Any]] = []
     for value, kind in zip(given, kinds, strict=True):
-        if not isinstance(kind, MatrixType | StructType):
-            with suppress(TypeError):
-                value = fitted(value, kind)  # noqa: PLW2901  # in the declared type
-        else:
-            value = fitted(value, kind)  # noqa: PLW2901  # likewise
-        pairs += zip(flat_values(value, kind), flat_kinds(kind), strict=True)
+        pairs += zip(flat_values(_declared(value, kind), kind), flat_kinds(kind), strict=True)
     found: dict[DType, list[Any]] = {}
     places: list[tuple[int, int]] = []
     for value, kind in pairs:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from brickwork.ir import build
@@ -12,6 +13,7 @@ from brickwork.ir.nodes import Assign, Break, Continue, FailureKind, Symbol, Whi
 from brickwork.taichi import access, arithmetic
 from brickwork.taichi.annotations import kind_of
 from brickwork.taichi.arithmetic import is_number, is_scalar
+from brickwork.taichi.builder import Builder
 from brickwork.taichi.calls import Calls
 from brickwork.taichi.compound import MatrixType, Struct, StructType, fitted
 from brickwork.taichi.errors import (
@@ -27,6 +29,7 @@ from brickwork.taichi.matrix import Matrix, settled
 from brickwork.taichi.scalars import ScalarType
 from brickwork.taichi.scope import variable
 from brickwork.taichi.sequences import is_sequence
+from brickwork.taichi.source import Source
 from brickwork.taichi.values import Scalar, Value, kept
 
 
@@ -58,6 +61,13 @@ class Statements(Calls):
     early: Early | None = None
     returns: Any = None
     """The type of the result, where it is declared."""
+
+    def __init__(self, builder: Builder, source: Source, names: dict[str, Any]) -> None:
+        """Begin outside of all loops."""
+        super().__init__(builder, source, names)
+        self.loops: list[tuple[str, int]] = []
+        """The loops around, each with how deep it stands."""
+        self.entry_depth = builder.depth
 
     def body(self, nodes: list[ast.stmt]) -> None:
         """Compile statements in order."""
@@ -229,9 +239,6 @@ class Statements(Calls):
 
     # ------------------------------------------------------------ loops
 
-    def _for(self, node: ast.For) -> None:
-        raise NotImplementedError
-
     def _while(self, node: ast.While) -> None:
         if node.orelse:
             raise TaichiSyntaxError("'else' clause for 'while' not supported in Taichi kernels")
@@ -251,8 +258,13 @@ class Statements(Calls):
         self.builder.emit(While(prelude=tuple(prelude), condition=condition, body=tuple(block), loc=loc))
         self._leave_further()
 
-    def _loop(self, kind: str) -> Any:
-        raise NotImplementedError
+    @contextmanager
+    def _loop(self, kind: str) -> Generator[None]:
+        self.loops.append((kind, self.builder.depth))
+        try:
+            yield
+        finally:
+            self.loops.pop()
 
     def unrolled(self, node: ast.For, items: list[Any]) -> None:
         """Compile the body once for each item."""
@@ -272,8 +284,6 @@ class Statements(Calls):
 
     def _continue(self, node: ast.Continue) -> None:
         self._jump(node, "continue")
-
-    loops: list[tuple[str, int]]
 
     def _jump(self, node: ast.Break | ast.Continue, what: str) -> None:
         kind, depth = self.loops[-1] if self.loops else ("", 0)
@@ -335,8 +345,6 @@ class Statements(Calls):
             raise TaichiSyntaxError("Return inside non-static if/for is not supported")
         self.give(value)
         raise _Returned
-
-    entry_depth = 0
 
     def give(self, value: Any) -> None:
         """Make a value the function's result."""

@@ -8,6 +8,7 @@ literals by sums and products: it is taken for what it would be without a limit,
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ def current() -> Any:
     return found
 
 
-class Scalar:
+class Scalar(ABC):
     """A number that is known when the kernel runs."""
 
     __slots__ = ("type",)
@@ -36,9 +37,9 @@ class Scalar:
     index = False
 
     @property
+    @abstractmethod
     def ir(self) -> Expression:
         """The expression, which may have to be wrapped."""
-        raise NotImplementedError
 
     @property
     def value(self) -> Expression:
