@@ -47,6 +47,15 @@ def at_what_was_computed(x: torch.Tensor, y: torch.Tensor) -> None:
             y[t, c] = s
 
 
+def at_the_last_place(x: torch.Tensor, y: torch.Tensor) -> None:
+    for c in range(x.shape[1]):
+        s, at = 1.0, 0
+        for t in range(x.shape[0]):
+            s = 1.0 / (s + x[at % x.shape[0], c])
+            at = t * 3 + 1
+            y[t, c] = s
+
+
 def in_a_branch(x: torch.Tensor, y: torch.Tensor) -> None:
     for c in range(x.shape[1]):
         s = 1.0
@@ -81,7 +90,7 @@ def test_a_turn_reads_for_the_next_before_it_divides(function):
     assert early(function) == 4
 
 
-@pytest.mark.parametrize("function", [in_place, at_what_was_computed, in_a_branch])
+@pytest.mark.parametrize("function", [in_place, at_what_was_computed, at_the_last_place, in_a_branch])
 def test_what_a_step_may_change_or_leave_out_is_read_in_its_turn(function):
     assert early(function) == 1
 

@@ -96,16 +96,23 @@ def _holds_back(node: Node) -> bool:
 
 
 def _known(loop: For) -> dict[Symbol, Expression]:
-    """Return the variables of a step that are assigned once, to what can be computed before the turn."""
-    nodes = [node for node in walk(loop.body) if isinstance(node, Assign | For)]
-    targets = [node.symbol if isinstance(node, Assign) else node.index for node in nodes]
+    """Return the integers that a step computes, to what can be computed before the turn."""
     known: dict[Symbol, Expression] = {}
-    for statement in loop.body:
-        if not isinstance(statement, Assign) or targets.count(statement.symbol) > 1:
-            continue
-        if statement.symbol.dtype.is_integer and _are_fixed((statement.value,), loop, known):
-            known[statement.symbol] = statement.value
+    for place, statement in enumerate(loop.body):
+        match statement:
+            case Assign(symbol=symbol, value=value) if symbol.dtype.is_integer and _is_given(loop, place, symbol):
+                if _are_fixed((value,), loop, known):
+                    known[symbol] = value
+            case _:
+                pass
     return known
+
+
+@legality
+def _is_given(loop: For, place: int, symbol: Symbol) -> bool:
+    """Whether all that reads a variable in a step reads what the statement at a place assigns."""
+    others = (*loop.body[:place], *loop.body[place + 1 :])
+    return symbol not in effects(loop.body[: place + 1]).reads | assigned_symbols(others)
 
 
 def _loads(statement: Statement) -> Sequence[Load]:

@@ -24,8 +24,8 @@ from brickwork.target.matrix import (
     THREAD_REGISTERS,
 )
 
-COPIES_APART = ROW_BYTES
-"""Bytes beside the numbers of two copies, half of which keeps both in banks of their own."""
+COPIES_APART = ROW_BYTES // 2
+"""Bytes between the numbers of two copies, which keep both in banks of their own."""
 FEWEST_STAGES = 3
 """One that is multiplied, and two on their way."""
 
@@ -50,11 +50,6 @@ class Side:
     """Whether it is staged along the depth, though neighbours in memory go along its rows or columns."""
     meets: int = 0
     """Where rows and terms meet: how far what it goes with moves from row to row; its distinct numbers are staged."""
-
-    @property
-    def taken(self) -> int:
-        """In how many parts the instructions of float32 take a number: one if 16 bits have it."""
-        return 1 if self.factor.exact else 2
 
     @property
     def part_bytes(self) -> int:
@@ -120,7 +115,7 @@ class Tile:
     @property
     def left_parts(self) -> int:
         """In how many parts instructions take a number of the left factor."""
-        return self.left.taken if self.dtype is FLOAT32 else 1
+        return 1 if self.dtype is not FLOAT32 or self.left.factor.exact else 2
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -237,10 +232,14 @@ class Tile:
         return KEPT_STAGES * self.staged
 
     @property
+    def copy_bytes(self) -> int:
+        """Bytes of a copy of the distinct numbers that are kept, with what parts it from the next."""
+        return (self.left.size + self.kept_terms) * self.bytes_each + COPIES_APART
+
+    @property
     def kept_bytes(self) -> int:
-        """Bytes of distinct numbers that are kept: of 16 bits there are two copies."""
-        each = FLOAT32.size * (self.left.size + self.kept_terms) + COPIES_APART
-        return each if self.left.meets else 0
+        """Bytes of the two copies."""
+        return 2 * self.copy_bytes if self.left.meets else 0
 
     @property
     def kept_offset(self) -> int:

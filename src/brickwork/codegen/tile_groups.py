@@ -11,7 +11,7 @@ from brickwork.analysis.contractions import Along
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_places import MEMORY, SHARED
-from brickwork.codegen.tile_products import Fragment, Read, Warp, pairs
+from brickwork.codegen.tile_products import Fragment, Warp, WordsRead, pairs
 from brickwork.codegen.words import Word, Words
 from brickwork.ir.dtypes import BFLOAT16, FLOAT16
 from brickwork.target.matrix import GROUP_ROWS, GROUP_TERMS, ROW_BYTES
@@ -34,7 +34,7 @@ def multiply_together(state: State, tile: Tile, warp: Warp, slot: Word) -> list[
     rights = _descriptors(state, tile, tile.right, start)
     sums = [] if tile.contraction.promotes else [writer.load("float", place) for place in _places(warp)]
     split: dict[int, list[Fragment]] = {}
-    read: Read = {}
+    read: WordsRead = {}
     if lefts is not None:
         _call(state, _FENCE)
     for one, other in pairs(len(lefts) if lefts else tile.left_parts, len(rights)):

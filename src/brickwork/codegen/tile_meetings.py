@@ -1,8 +1,8 @@
 """The distinct numbers of a factor in which rows and terms meet: kept for some stages, and read at any place.
 
 A tile of `size` rows has `size + terms - 1` of them for so many terms, which lie in shared memory behind the stages, in
-the order of terms. A fragment's words lie anywhere among them: of 16 bits there is a second copy, one number further,
-for words that begin at an odd place. Rows and terms that are not there have zeros, or what others have: products with
+the order of terms. A fragment's words lie anywhere among them: there is a second copy, one number further, for words
+that begin at an odd place. Rows and terms that are not there have zeros, or what others have: products with
 the other factor's zeros, or in rows that are not kept.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_expression, emit_scalar
 from brickwork.codegen.lane_values import Uniform
-from brickwork.codegen.tile import COPIES_APART, Side, Tile
+from brickwork.codegen.tile import Side
 from brickwork.codegen.tile_parts import packed_number
 from brickwork.codegen.tile_places import SHARED, Places, shared
 from brickwork.codegen.words import Word, Words
@@ -19,10 +19,8 @@ from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Expression
 from brickwork.records import dataclass
 
-
-def _copy_bytes(tile: Tile, side: Side) -> int:
-    """Return how far the second copy of numbers of 16 bits lies from the first."""
-    return (side.size + tile.kept_terms) * tile.bytes_each + COPIES_APART // 2
+_KIND = "i16"
+"""What a number is while it waits in a register."""
 
 
 def _first(side: Side) -> int:
@@ -57,11 +55,11 @@ class Strip:
 
     def _begin(self, terms: State, first: str) -> None:
         places, writer = self.places, self.places.state.writer
-        kind, rows = _kind(places.tile), writer.emit(f"sub i64 {places.stop}, {places.start}")
+        rows = writer.emit(f"sub i64 {places.stop}, {places.start}")
         left = writer.emit(f"sub i64 {places.end}, {first}")
         for number, kept in enumerate(self.numbers):
             row, term = self._pair(number, left)
-            writer.store(kind, "0", kept)
+            writer.store(_KIND, "0", kept)
             there = writer.emit(f"and i1 {_less(places, row, rows)}, {_less(places, term, left)}")
             there = writer.emit(f"and i1 {there}, {_less(places, term, str(places.tile.kept_terms))}")
             with writer.when(there):
@@ -77,15 +75,13 @@ class Strip:
         for number, kept in enumerate(self.numbers):
             place = words.add(places.thread, number * tile.threads)
             with writer.when(writer.emit(f"icmp ult i32 {place}, {total}")):
-                text = writer.load(_kind(tile), kept)
+                text = writer.load(_KIND, kept)
                 at = words.add(words.mul(place, tile.bytes_each), tile.kept_offset)
                 _store(places, text, at)
-            if tile.bytes_each > 2:
-                continue
             before = writer.emit(f"sub i32 {place}, 1")
             with writer.when(writer.emit(f"icmp ult i32 {before}, {total - 1}")):
-                text = writer.load(_kind(tile), kept)
-                begin = tile.kept_offset + _copy_bytes(tile, places.side)
+                text = writer.load(_KIND, kept)
+                begin = tile.kept_offset + tile.copy_bytes
                 _store(places, text, words.add(words.mul(before, tile.bytes_each), begin))
 
     def _pair(self, number: int, left: str) -> tuple[str, str]:
@@ -112,7 +108,7 @@ class Strip:
         places, writer = self.places, state.writer
         if not masks:
             text = emit_scalar(state, places.side.factor.value)
-            writer.store(_kind(places.tile), packed_number(writer, text, places.tile.dtype), kept)
+            writer.store(_KIND, packed_number(writer, text, places.tile.dtype), kept)
             return
         with writer.when(emit_scalar(state, masks[0])):
             self._under(state.inner(), masks[1:], kept)
@@ -122,20 +118,18 @@ def strip_of(places: Places) -> Strip:
     """Return what keeps the numbers of a factor in which rows and terms meet."""
     tile, writer = places.tile, places.state.writer
     count = -(-(places.side.size + tile.kept_terms - 1) // tile.threads)
-    numbers = tuple(writer.alloca(_kind(tile)) for _ in range(count))
+    numbers = tuple(writer.alloca(_KIND) for _ in range(count))
     return Strip(places, numbers, writer.alloca("i32"), writer.alloca("i32"))
 
 
 def first_word(strip: Strip, row: Word, lane: Word) -> str:
     """Return the address of a lane's word of a stage's first terms: `row` is its row, `lane` its place along terms."""
     state, tile, side = strip.places.state, strip.places.tile, strip.places.side
-    words, each = Words(state.writer), 4 // tile.bytes_each
-    term = words.add(words.mul(lane, each), _first(side))
+    words = Words(state.writer)
+    term = words.add(words.mul(lane, 2), _first(side))
     place = words.add(term, row) if side.meets > 0 else state.writer.emit(f"sub i32 {term}, {row}")
     at = words.add(state.writer.load("i32", strip.moved), tile.kept_offset)
-    if each == 1:
-        return shared(state, words.add(at, words.left(place, 2)))
-    odd = words.mul(words.both(place, 1), _copy_bytes(tile, side))
+    odd = words.mul(words.both(place, 1), tile.copy_bytes)
     return shared(state, words.add(at, words.left(words.right(place, 1), 2), odd))
 
 
@@ -147,14 +141,9 @@ def further_word(strip: Strip, first: str, rows: int, words: int) -> str:
     return state.writer.load("i32", address, pointer=SHARED)
 
 
-def _kind(tile: Tile) -> str:
-    return f"i{8 * tile.bytes_each}"
-
-
 def _less(places: Places, text: str, than: str) -> str:
     return places.state.writer.emit(f"icmp slt i64 {text}, {than}")
 
 
 def _store(places: Places, text: str, at: Word) -> None:
-    state, tile = places.state, places.tile
-    state.writer.store(_kind(tile), text, shared(state, at), pointer=SHARED)
+    places.state.writer.store(_KIND, text, shared(places.state, at), pointer=SHARED)

@@ -43,12 +43,10 @@ def parts_of(writer: FunctionWriter, values: str, width: int, dtype: DType, coun
 
 
 def packed_number(writer: FunctionWriter, value: str, dtype: DType) -> str:
-    """Return the bits of a float that a type has exactly."""
+    """Return the bits of a float that a type of 16 bits has exactly."""
     if dtype is FLOAT16:
         return writer.emit(f"bitcast half {writer.emit(f'fptrunc float {value} to half')} to i16")
     bits = writer.emit(f"bitcast float {value} to i32")
-    if dtype is FLOAT32:
-        return bits
     return writer.emit(f"trunc i32 {writer.emit(f'lshr i32 {bits}, 16')} to i16")
 
 

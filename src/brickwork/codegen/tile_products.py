@@ -23,8 +23,8 @@ from brickwork.target.matrix import CHUNK_BYTES, ROW_BYTES
 
 Fragment = tuple[str, ...]
 """What a thread has of a small matrix: registers, as i32."""
-Read: TypeAlias = dict[int, "tuple[str, ...]"]
-"""The parts of words of a stage that were read, by how many places they lie from the first."""
+WordsRead: TypeAlias = dict[int, str]
+"""Words of a stage that were read, by how many places they lie from the first."""
 
 _FOUR_FLOATS = "{float, float, float, float}"
 _FOUR_WORDS = "{i32, i32, i32, i32}"
@@ -56,7 +56,7 @@ class Warp:
         sums = [[[writer.load("float", place) for place in each] for each in row] for row in self.sums]
         fresh = self.tile.contraction.promotes
         part = [[["0.0"] * 4 for _ in row] for row in sums] if fresh else sums
-        read: Read = {}
+        read: WordsRead = {}
         for step in range(self.steps):
             lefts, rights = self.lefts(slot, step, read), self._rights(slot, step)
             for row, left in enumerate(lefts):
@@ -96,7 +96,7 @@ class Warp:
 
     # ------------------------------------------------------------ fragments
 
-    def lefts(self, slot: Word, step: int, read: Read) -> list[list[Fragment]]:
+    def lefts(self, slot: Word, step: int, read: WordsRead) -> list[list[Fragment]]:
         """Return the parts of the fragments of 16 rows each, in a step; some were `read` before."""
         tile, side, words = self.tile, self.tile.left, Words(self.state.writer)
         if self.kept is not None:
@@ -108,20 +108,19 @@ class Warp:
             found.append(self._parts(side, staged))
         return found
 
-    def _met(self, strip: Strip, row: int, step: int, read: Read) -> list[Fragment]:
-        """Return the parts of a fragment of a factor whose distinct numbers are staged; diagonals share them."""
-        tile, side, words = self.tile, self.tile.left, Words(self.state.writer)
+    def _met(self, strip: Strip, row: int, step: int, read: WordsRead) -> list[Fragment]:
+        """Return a fragment, of one part, of a factor whose distinct numbers are kept; diagonals share them."""
+        side, words = self.tile.left, Words(self.state.writer)
         own = words.add(self.row, words.right(self.lane, 2))
         first = first_word(strip, own, words.both(self.lane, 3))
-        found: list[Fragment] = []
+        found: list[str] = []
         for item in range(4):
             rows, along = row + 8 * (item & 1), 8 * step + 4 * (item >> 1)
-            place = along * (4 // tile.bytes_each) + side.meets * rows
+            place = 2 * along + side.meets * rows
             if place not in read:
-                word = further_word(strip, first, rows, along)
-                read[place] = tuple(part for (part,) in self._parts(side, [(word,)]))
+                read[place] = further_word(strip, first, rows, along)
             found.append(read[place])
-        return [*zip(*found, strict=True)]
+        return [tuple(found)]
 
     def _left(self, slot: Word, first: Word, step: int) -> Fragment:
         tile, side, words, lane = self.tile, self.tile.left, Words(self.state.writer), self.lane

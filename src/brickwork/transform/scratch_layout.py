@@ -93,16 +93,11 @@ def layouts(scheduled: Iterable[tuple[Kernel, Kernel, Analysis]], scratch: froze
 
 @legality
 def _is_natural(tensor: Tensor, kernel: Kernel, analysis: Analysis) -> bool:
-    """Whether no index of a tensor counts from the end, whatever the arguments: such ones cannot be added up."""
+    """Whether a tensor's indices, which are added up, are in range and not counted from the end for all arguments."""
     if analysis.assumptions:
         return False
-    accesses = [node for node in walk(kernel.body) if isinstance(node, Load | Store)]
-    verdicts = [
-        analysis.bounds.get((node.access, axis))
-        for node in accesses
-        for axis, index in enumerate(node.indices)
-        if unwrapped(index, tensor, axis) is not None
-    ]
+    accesses = [node for node in walk(kernel.body) if isinstance(node, Load | Store) and node.tensor == tensor]
+    verdicts = [analysis.bounds.get((node.access, axis)) for node in accesses for axis in range(tensor.type.rank)]
     return all(each is not None and each.bound is Bound.PROVED and each.plain for each in verdicts)
 
 

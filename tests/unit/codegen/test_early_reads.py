@@ -57,6 +57,18 @@ def test_what_a_step_reads_in_any_case_is_early():
     assert early(back, divided(at(X, build.read(K)))) == {at(X, build.read(K))}
 
 
+def test_a_place_is_known_where_it_is_assigned_before_it_is_read():
+    placed = Assign(symbol=K, value=build.add(build.read(T), build.integer(1)))
+    there = divided(at(X, build.read(K)))
+    assert early(placed, there) == {at(X, build.read(K))}
+    assert early(there, placed) == set()
+    assert early(there, placed, there) == set()
+    assert early(divided(DIRECT), there, placed) == {DIRECT}
+    assert early(placed, there, placed) == set()
+    placed_by_data = Assign(symbol=K, value=at(PLACES, build.read(T)))
+    assert early(placed_by_data, there) == {at(PLACES, build.read(T))}
+
+
 def test_the_same_element_at_two_places_is_read_once():
     again = at(X, build.read(T), access=1)
     loop = For(

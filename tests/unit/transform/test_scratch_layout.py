@@ -178,20 +178,26 @@ def kernel_with(tensor, index, *, store):
     return Kernel(name="k", tensors=(R, OTHER), scalars=(D,), facts=(), body=(loop,))
 
 
-def chosen(verdict, assumptions=(), *, store=False, tensor=R):
-    """Whether a layout with a sum is chosen for R, one of whose indices may count from the end as the verdict says."""
+PROVED = BoundVerdict(Bound.PROVED)
+
+
+def chosen(verdict, assumptions=(), *, first=PROVED, store=False, tensor=R):
+    """Whether a layout with a sum is chosen for R, whose indices are as the verdicts say."""
     plain = build.sub(build.read(D), build.read(I))
     scheduled = kernel_with(R, plain, store=False)
     written = kernel_with(tensor, wrapped(tensor, plain, 1), store=store)
-    analysis = SimpleNamespace(assumptions=assumptions, bounds={} if verdict is None else {(7, 1): verdict})
+    analysis = SimpleNamespace(
+        assumptions=assumptions, bounds={(7, 0): first} if verdict is None else {(7, 0): first, (7, 1): verdict}
+    )
     return bool(layouts([(scheduled, written, analysis)], frozenset({R})))
 
 
 @pytest.mark.parametrize("store", [False, True])
 def test_indices_are_added_up_where_none_counts_from_the_end(store):
-    assert chosen(BoundVerdict(Bound.PROVED), store=store)
+    assert chosen(PROVED, store=store)
     assert chosen(None, tensor=OTHER, store=store)
     assert not chosen(None, store=store)
     assert not chosen(BoundVerdict(Bound.CHECKED), store=store)
     assert not chosen(BoundVerdict(Bound.PROVED, plain=False), store=store)
-    assert not chosen(BoundVerdict(Bound.PROVED), (build.integer(1),), store=store)
+    assert not chosen(PROVED, (build.integer(1),), store=store)
+    assert not chosen(PROVED, first=BoundVerdict(Bound.GUARDED), store=store)

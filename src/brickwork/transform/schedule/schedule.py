@@ -120,7 +120,7 @@ class Contract:
     so many iterations as `staged` are staged at once. On a processor a thread runs a tile, and `down` rows and `across`
     columns are summed up in registers. On a grid rows of the factors in `chunked` begin at chunks of 16 bytes,
     groups of warps multiply, or each warp for itself, and so many `stages` are in shared memory at once. Where
-    tiles are fewer than half of the `blocks` that are wanted, several blocks add up parts of a tile's sums.
+    tiles are at most half of the `blocks` that are wanted, several blocks add up parts of a tile's sums.
     """
 
     loop: Symbol
