@@ -111,8 +111,7 @@ def _known(loop: For) -> dict[Symbol, Expression]:
 @legality
 def _is_given(loop: For, place: int, symbol: Symbol) -> bool:
     """Whether all that reads a variable in a step reads what the statement at a place assigns."""
-    others = (*loop.body[:place], *loop.body[place + 1 :])
-    return symbol not in effects(loop.body[: place + 1]).reads | assigned_symbols(others)
+    return symbol not in effects(loop.body[: place + 1]).reads | assigned_symbols(loop.body[place + 1 :])
 
 
 def _loads(statement: Statement) -> Sequence[Load]:
