@@ -9,6 +9,7 @@ Of such a factor few numbers are distinct in a tile: as many as its rows and ter
 from __future__ import annotations
 
 from brickwork.analysis.contractions import Factor
+from brickwork.analysis.slope import slope
 from brickwork.ir.nodes import Apply, Constant, Load, Node, Read, Symbol
 from brickwork.ir.walk import children, read_symbols, walk
 from brickwork.legality import legality
@@ -36,23 +37,20 @@ def _goes_with(node: Node, row: Symbol, depth: Symbol, step: int) -> bool:
     """Whether an expression goes with `depth + step * row`, and with neither of both else."""
     if not read_symbols(node) & {row, depth}:
         return True
-    match _slope(node, row), _slope(node, depth):
+    match _moves(node, row), _moves(node, depth):
         case int() as across, int() as along:
             return across == step * along
         case _:
             return all(_goes_with(part, row, depth, step) for part in children(node))
 
 
-def _slope(node: Node, symbol: Symbol) -> int | None:
-    """Return how far a number goes for each step of an index, or what a comparison compares; None if not evenly."""
+def _moves(node: Node, symbol: Symbol) -> int | None:
+    """Return how far a number, or what a comparison compares, goes for each step of an index; None if not evenly."""
     match node:
-        case Read(symbol=read):
-            return int(read == symbol)
-        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub", *_COMPARED}:
-            one, other = _slope(left, symbol), _slope(right, symbol)
-            return None if one is None or other is None else one + (other if operator.name == "add" else -other)
-        case Apply(operator=operator, operands=(Constant(value=value), other)) if operator.name == "mul":
-            slope = _slope(other, symbol)
-            return None if slope is None else int(value) * slope
+        case Apply(operator=operator, operands=(left, right)) if operator.name in _COMPARED:
+            one, other = slope(left, symbol), slope(right, symbol)
+            return None if one is None or other is None else one - other
+        case Apply() | Read() | Constant():
+            return slope(node, symbol)
         case _:
             return None if symbol in read_symbols(node) else 0

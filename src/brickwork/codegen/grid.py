@@ -13,9 +13,10 @@ from enum import Enum
 
 from brickwork.codegen.tile import Tile, tile_in
 from brickwork.ir import build
-from brickwork.ir.nodes import Block, Check, For, Kernel, Load, Node, Random, Role, Store, While
-from brickwork.ir.walk import read_symbols, statements, walk
+from brickwork.ir.nodes import Block, Check, For, Kernel, Node, Role, Store, While
+from brickwork.ir.walk import statements
 from brickwork.records import dataclass
+from brickwork.transform.schedule.planner import has_fixed_bounds
 
 PARALLEL_THREADS = 256
 """Threads in a block of a kernel whose threads take an iteration (or `width` of them) each."""
@@ -133,10 +134,7 @@ def nest_of(loop: For) -> tuple[For, ...]:
         inner = loops[-1].body[0]
         if not (isinstance(inner, For) and inner.role is loop.role):
             break
-        bounds = (inner.start, inner.stop)
-        if read_symbols(bounds) & {item.index for item in loops}:
-            break
-        if any(isinstance(node, Load | Random) for node in walk(bounds)):
+        if not has_fixed_bounds(inner, loops):
             break
         loops.append(inner)
     return tuple(loops)

@@ -18,7 +18,7 @@ from brickwork.codegen.grid import (
     nest_of,
 )
 from brickwork.codegen.tile import Tile
-from brickwork.codegen.tile_cluster import parts_of
+from brickwork.codegen.tile_cluster import blocks_of
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Expression, For, If, Kernel, Role, While
 from brickwork.records import dataclass
@@ -82,7 +82,7 @@ def emit_launch_dimensions(scalar: Scalar, writer: FunctionWriter, kernel: Kerne
 def _of_tiles(scalar: Scalar, writer: FunctionWriter, grid: Grid, tile: Tile, total: str) -> LaunchDimensions:
     """Return a block for each part of a tile; a cluster has all parts of one."""
     emit = writer.emit
-    parts = scalar(parts_of(grid.loops, tile))
+    parts = scalar(blocks_of(grid.loops, tile))
     blocks = emit(f"mul i64 {total}, {parts}")
     x = emit(f"call i64 @llvm.umin.i64(i64 {blocks}, i64 {MOST_BLOCKS})")
     sizes = (emit(f"trunc i64 {text} to i32") for text in (x, _divided(writer, blocks, MOST_BLOCKS), parts))

@@ -86,10 +86,6 @@ class Odometer:
         """Return whether there is such a step."""
         return self.writer.emit(f"icmp slt i64 {places[0]}, {self.counts[0]}")
 
-    def is_whole(self, loop: For) -> bool:
-        """Whether the innermost loop is known to have as many iterations as its steps."""
-        return all(self.writer.known(text).multiple % loop.width == 0 for text in (self.starts[-1], self.stops[-1]))
-
     def index(self, level: int, places: Places) -> str:
         """Return the index of a loop at a step; of the innermost one that of the first lane."""
         writer, loop, place = self.writer, self.levels[level], places[level]

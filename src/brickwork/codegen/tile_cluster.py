@@ -23,7 +23,7 @@ from brickwork.target.matrix import CHUNK_BYTES, LEAST_STAGES, MOST_PARTS
 _ARRIVE, _WAIT = "llvm.nvvm.barrier.cluster.arrive", "llvm.nvvm.barrier.cluster.wait"
 
 
-def parts_of(loops: Sequence[For], tile: Tile) -> Expression:
+def blocks_of(loops: Sequence[For], tile: Tile) -> Expression:
     """Return how many blocks add up each tile of a nest, from sizes: a power of two.
 
     Where tiles are fewer than the blocks that are wanted, each is for several blocks, if these have enough stages.

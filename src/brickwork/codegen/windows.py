@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from brickwork.analysis.slope import slope
 from brickwork.codegen import memory
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_all
 from brickwork.codegen.grid import TILE_UNROLLED
 from brickwork.codegen.lane_values import memory_type
-from brickwork.ir.nodes import Apply, Assign, Expression, For, Load, Read, Symbol
+from brickwork.ir.nodes import Assign, For, Load
 from brickwork.ir.signature import ALIGNMENT
 from brickwork.ir.walk import assigned_symbols, read_symbols, walk
 from brickwork.records import dataclass
@@ -114,7 +115,7 @@ def windows(state: State, loop: For) -> list[Window]:
 def _window(state: State, loop: For, load: Load) -> Iterator[Window]:
     """Yield the window of a load, if it has one."""
     *rows, last = load.indices
-    step, changing = _slope(last, loop.index), assigned_symbols(loop.body)
+    step, changing = slope(last, loop.index), assigned_symbols(loop.body)
     fixed = not (read_symbols(rows) & {loop.index} or read_symbols(load.indices) & changing)
     if step is None or abs(step) != 1 or not fixed or any(isinstance(node, Load) for node in walk(load.indices)):
         return
@@ -138,19 +139,3 @@ def _reach(turns: int, step: int, lanes: int, width: int) -> int:
 def _place(state: State, load: Load) -> tuple[str, int, int] | None:
     """Return where the first lane reads, as a multiple of a chunk and a constant, and how far apart lanes are."""
     return memory.place_in_chunks(state, load.tensor, emit_all(state, load.indices))
-
-
-def _slope(expression: Expression, index: Symbol) -> int | None:
-    """Return by how much an integer moves on with a loop's index; None where that is not seen."""
-    match expression:
-        case Read(symbol=symbol) if symbol == index:
-            return 1
-        case _ if index not in read_symbols(expression):
-            return 0
-        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
-            first, second = _slope(left, index), _slope(right, index)
-            if first is None or second is None:
-                return None
-            return first + second if operator.name == "add" else first - second
-        case _:
-            return None

@@ -158,7 +158,7 @@ def _emit_nest(states: tuple[State, State], team: Team, levels: tuple[For, ...],
             latch = writer.label("next")
             here, alone = (odometer.at(state, each) for state in (wide, single))
             index = odometer.index(len(levels) - 1, each)
-            if last.width > 1 and not odometer.is_whole(last):
+            if last.width > 1 and not _whole(writer, odometer.starts[-1], odometer.stops[-1], last.width):
                 _emit_end(here, alone, last, (index, odometer.stops[-1]), latch, emit_block)
             else:
                 _emit_body(here, last, index, latch, emit_block)

@@ -24,7 +24,7 @@ from brickwork.codegen.launch_dimensions import (
     UNKNOWN_STEPS,
     shared_loops,
 )
-from brickwork.codegen.tile_cluster import parts_of
+from brickwork.codegen.tile_cluster import blocks_of
 from brickwork.ir.nodes import (
     Allocate,
     Apply,
@@ -287,7 +287,7 @@ def _figures(known: _Known, kernel: Kernel) -> LaunchFigures:
         case Form.PARALLEL:
             return LaunchFigures(kernel.name, -(-steps // grid.threads), grid.threads, *total, *what)
         case Form.BLOCK if grid.tile is not None:
-            parts = int(_value(known, parts_of(grid.loops, grid.tile)) or 1)
+            parts = int(_value(known, blocks_of(grid.loops, grid.tile)) or 1)
             return LaunchFigures(kernel.name, steps * parts, grid.threads, *total, *what, parts)
         case Form.BLOCK:
             threads = _threads(known, kernel, steps)

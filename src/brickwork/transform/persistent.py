@@ -41,13 +41,13 @@ from brickwork.ir.nodes import (
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite, rewrite_statements, statements
+from brickwork.ir.walk import assigned_symbols, rewrite, rewrite_statements, statements
 from brickwork.records import dataclass
 from brickwork.target.target import Target
 from brickwork.transform.guard import conjunction
 from brickwork.transform.iteration_bounds import Ranges
 from brickwork.transform.schedule.lockstep import with_barriers
-from brickwork.transform.schedule.planner import trip_count
+from brickwork.transform.schedule.planner import has_fixed_bounds, trip_count
 from brickwork.transform.skipped_turns import with_skipped_turns
 
 Symbols = frozenset[Symbol]
@@ -302,10 +302,8 @@ class _Sharing:
         found = [loop]
         reductions: tuple[Reduction, ...] = self.analysis.loops[loop.index].reductions
         while len(found[-1].body) == 1 and isinstance(inner := found[-1].body[0], For):
-            verdict, bounds = self.analysis.loops[inner.index], (inner.start, inner.stop)
-            if not verdict.independent or verdict.reductions != reductions:
-                break
-            if read_symbols(bounds) & {level.index for level in found}:
+            verdict = self.analysis.loops[inner.index]
+            if not verdict.independent or verdict.reductions != reductions or not has_fixed_bounds(inner, found):
                 break
             found.append(inner)
         tensors = {tensor for level in found for tensor in self.analysis.loops[level.index].updates}

@@ -12,7 +12,8 @@
    none; then the user's claims, since all that follows rests on the verdicts; for grids, updates that can be atomic.
 4. sink, rectangle, unswitch_nests (only for grids), unswitch (only for processors): after the analysis, which holds for
    the nests that they make; the schedule follows.
-5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those.
+5. schedule: chosen for the loops as they are in the source, so that `explain` speaks of those. On grids it says how
+   threads access scratch tensors: with those laid out anew (scratch_layout), the program is scheduled once more.
 6. guard: the careful copy of the body is taken before the schedule is applied to the fast one. Where loops were moved
    or an element put into a variable by proofs that may rest on the guards, it is taken from the source.
    persistent_blocks (only for grids): on the fast body before the schedule is applied, which leaves them alone.
@@ -30,7 +31,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
-from itertools import islice
 
 from brickwork.analysis.analyse import analyse
 from brickwork.analysis.atomic_updates import find_updates
@@ -222,12 +222,14 @@ def _for_sizes(
     if not kernel.may_alias:
         for name, panels, needed in panel_versions(kernel.body, analysis, target, plain):
             yield Version(name, needed, panels)
-    rows = short_schedules(kernel.body, analysis, target, plain, wide=False) if plain.verbs else ()
-    for schedule, needed in islice(rows, 1):
+    rows = [*short_schedules(kernel.body, analysis, target, plain, wide=False)] if plain.verbs else []
+    for schedule, needed in rows[:1]:
         yield Version("short rows", needed, schedule)
-    for schedule, needed in _short(kernel, analysis, target, plain, known):
-        yield Version("short", (*needed, *_narrow(kernel, known)), schedule)
-    for name, find in (("narrow sums", _narrow_sums), ("sums", _summed), (SHARED, _shared), (TILES, _tiled)):
+    if _is_easy(kernel, plain, known):
+        short, summed = _short(kernel, analysis, target, plain, rows), _summed(kernel, analysis, target, plain)
+        for name, schedule, needed in (*short, *summed):
+            yield Version(name, (*needed, *_narrow(kernel, known)), schedule)
+    for name, find in ((SHARED, _shared), (TILES, _tiled)):
         if (found := find(kernel, analysis, target, plain, known)) is not None:
             yield Version(name, (*found[1], *_narrow(kernel, known)), found[0])
     if _is_easy(kernel, plain, known):
@@ -264,28 +266,17 @@ def _tiled(
 
 
 def _summed(
-    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
-) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the schedule that shares long sums out and what must hold for it, if a kernel of a grid has such sums."""
-    if not _is_easy(kernel, plain, known):
-        return None
-    schedule = sum_schedule(kernel.body, analysis, target, plain)
-    needed = None if schedule is None else sum_conditions(kernel.body, schedule, plain)
-    if schedule is None or needed is None:
-        return None
-    return schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))
-
-
-def _narrow_sums(
-    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
-) -> tuple[Schedule, tuple[Expression, ...]] | None:
-    """Return the same for sums whose rows begin at any elements, where `_summed` asks for others."""
-    found = _summed(kernel, analysis, target, plain, known)
-    schedule = None if found is None else sum_schedule(kernel.body, analysis, target, plain, wide=False)
-    if found is None or schedule is None or schedule == found[0]:
-        return None
-    needed = sum_conditions(kernel.body, schedule, plain)
-    return None if needed is None else (schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule)))
+    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule
+) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
+    """Yield schedules that share long sums out and what must hold for them; first that of rows that begin anywhere."""
+    wide = sum_schedule(kernel.body, analysis, target, plain)
+    if wide is None or sum_conditions(kernel.body, wide, plain) is None:
+        return
+    narrow = sum_schedule(kernel.body, analysis, target, plain, wide=False)
+    for name, schedule in (("narrow sums", None if narrow == wide else narrow), ("sums", wide)):
+        needed = None if schedule is None else sum_conditions(kernel.body, schedule, plain)
+        if schedule is not None and needed is not None:
+            yield name, schedule, (*needed, *lane_conditions(kernel.body, analysis, schedule))
 
 
 def _shared(
@@ -303,16 +294,17 @@ def _shared(
 
 
 def _short(
-    kernel: Kernel, analysis: Analysis, target: Target, plain: Schedule, known: ArgumentFacts | None
-) -> Iterator[tuple[Schedule, tuple[Expression, ...]]]:
-    """Yield the schedules for short rows in lanes and what must hold for them, if a kernel of a grid may have them."""
-    if not _is_easy(kernel, plain, known):
-        return
-    narrow = [*short_schedules(kernel.body, analysis, target, plain, wide=False)]
+    kernel: Kernel,
+    analysis: Analysis,
+    target: Target,
+    plain: Schedule,
+    rows: Sequence[tuple[Schedule, tuple[Expression, ...]]],
+) -> Iterator[tuple[str, Schedule, tuple[Expression, ...]]]:
+    """Yield the schedules for short rows in lanes and what must hold for them, but for those of `rows`."""
     for schedule, needed in short_schedules(kernel.body, analysis, target, plain, wide=True):
-        if (schedule, needed) not in narrow:
+        if (schedule, needed) not in rows:
             flat = flat_conditions(kernel.body, analysis, schedule)
-            yield schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
+            yield "short", schedule, (*needed, *flat, *lane_conditions(kernel.body, analysis, schedule))
 
 
 def _is_easy(kernel: Kernel, plain: Schedule, known: ArgumentFacts | None) -> bool:
@@ -442,11 +434,12 @@ def schedule_program(
     scheduled = _schedule_kernels(program, target, scratch, by_user)
     if target.grid and scratch:
         written = {node.kernel.name: node.kernel for node in walk(program.body) if isinstance(node, Launch)}
-        chosen = layouts(((item.kernel, written[name], item.analysis) for name, item in scheduled.items()), scratch)
-        moved = with_layouts(program, chosen)
-        again = _schedule_kernels(moved, target, scratch, by_user) if chosen else scheduled
-        if all(item.schedule == scheduled[name].schedule for name, item in again.items()):
-            program, scheduled = moved, again
+        found = ((item.kernel, written[name], item.analysis) for name, item in scheduled.items())
+        if chosen := layouts(found, scratch):
+            moved = with_layouts(program, chosen)
+            again = _schedule_kernels(moved, target, scratch, by_user)
+            if all(item.schedule == scheduled[name].schedule for name, item in again.items()):
+                program, scheduled = moved, again
     scheduled = {name: replace(item, otherwise=name in others) for name, item in scheduled.items()}
     computed = {node.symbol: node.value for node in program.body if isinstance(node, Assign)}
     known = argument_facts_of(program)

@@ -16,12 +16,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from brickwork.analysis.slope import slope
 from brickwork.analysis.symbolic import unwrapped
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
 from brickwork.ir.nodes import (
     Allocate,
-    Apply,
     Assign,
     Block,
     Constant,
@@ -32,7 +32,6 @@ from brickwork.ir.nodes import (
     Load,
     Node,
     Program,
-    Read,
     Role,
     Size,
     Store,
@@ -153,7 +152,7 @@ def _wanted(
     moves: list[int] = []
     for index in access.indices:
         value = substitute(index, known)
-        move = _slope(value, threads)
+        move = slope(value, threads)
         if move is None or read_symbols(value) & unknown:
             return None
         moves.append(move)
@@ -165,26 +164,8 @@ def _wanted(
     if len(moving) == 1:
         return (None if axis == len(moves) - 1 else Layout(axis),)
     along = next(each for each in moving if each != axis)
-    slope = -moves[along] * moves[axis]
-    return (Layout(axis, along, slope),) if slope > 0 else None
-
-
-def _slope(value: Expression, index: Symbol) -> int | None:
-    """Return by how much an integer moves on with an index; None where that is not seen."""
-    if index not in read_symbols(value):
-        return 0
-    match value:
-        case Read():
-            return 1
-        case Apply(operator=operator, operands=(left, right)) if operator.name in {"add", "sub"}:
-            one, other = _slope(left, index), _slope(right, index)
-            sign = 1 if operator.name == "add" else -1
-            return None if one is None or other is None else one + sign * other
-        case Apply(operator=operator, operands=(left, Constant(value=int(factor)))) if operator.name == "mul":
-            one = _slope(left, index)
-            return None if one is None else one * factor
-        case _:
-            return None
+    skew = -moves[along] * moves[axis]
+    return (Layout(axis, along, skew),) if skew > 0 else None
 
 
 def with_layouts(program: Program, chosen: Mapping[Tensor, Layout]) -> Program:

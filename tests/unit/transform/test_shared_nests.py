@@ -12,13 +12,16 @@ import torch
 from brickwork.analysis.analyse import analyse
 from brickwork.frontend.definition import define
 from brickwork.frontend.lower import lower
-from brickwork.ir.nodes import For, Launch, Role
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import For, Launch, Load, Role, Symbol, Tensor, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.walk import statements, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.transform.pipeline import schedule_program
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
+from brickwork.transform.schedule.planner import has_fixed_bounds
 from support.tensors import argument_type
 
 GPU = cuda_target((9, 0))
@@ -172,3 +175,11 @@ def idle(x: torch.Tensor, y: torch.Tensor) -> None:
 
 def test_loops_may_have_nothing_in_them():
     assert ways(idle, torch.zeros(4, 5, 6), torch.zeros(4, 6))
+
+
+def test_elements_and_draws_fix_no_bounds():
+    ends = Tensor("ends", 1, TensorType(INT64, 1, contiguous=True, unit_axis=0))
+    stop = Load(tensor=ends, indices=(build.integer(0),), access=1, dtype=INT64)
+    loop = For(index=Symbol("z", 1, INT64), start=build.integer(0), stop=stop, body=())
+    assert not has_fixed_bounds(loop, ())
+    assert has_fixed_bounds(replace(loop, stop=build.size(ends, 0)), ())

@@ -43,6 +43,7 @@ from brickwork.transform.schedule.planner import (
     NEIGHBOUR,
     Planner,
     access_cost,
+    has_fixed_bounds,
     is_long_computation,
     setting_out,
     straight,
@@ -375,7 +376,7 @@ class GridPlanner(Planner):
                 break
             if verdict.reductions != sums or any(item.along is not None for item in sums):
                 break
-            if any(read_symbols((node.start, node.stop)) & {loop.index} for node in nest):
+            if not all(has_fixed_bounds(node, (loop,)) for node in nest):
                 break
             nest.insert(0, loop)
         return nest

@@ -5,7 +5,7 @@ Nothing here knows a target; the choices are in `defaults.py` for processors and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ from brickwork.analysis.polyhedral_model import Access, depth_of
 from brickwork.analysis.polynomial import Atom, IndexAtom, Polynomial, UnknownAtom, cofactor
 from brickwork.analysis.verdicts import Analysis
 from brickwork.ir.dtypes import value_dtype
+from brickwork.ir.effects import effects
 from brickwork.ir.nodes import (
     Apply,
     Block,
@@ -255,6 +256,13 @@ def varies_with(access: Access, loop: Symbol) -> bool:
 
 def _varies(atom: Atom, index: IndexAtom) -> bool:
     return atom == index or (not isinstance(atom, IndexAtom) and depth_of(atom) >= index.depth)
+
+
+@legality
+def has_fixed_bounds(inner: For, around: Sequence[For]) -> bool:
+    """Whether neither the iterations of loops around a loop nor elements nor draws say where it begins and ends."""
+    found = effects((inner.start, inner.stop))
+    return found.plain and found.reads.isdisjoint(loop.index for loop in around)
 
 
 def trip_count(loop: For) -> int | None:
