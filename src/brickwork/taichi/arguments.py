@@ -100,9 +100,9 @@ def pass_argument(place: int, name: str, value: Any, kind: Any) -> Passed:
 
 def _template_key(value: Any) -> Any:
     if is_number(value):
-        return type(value), value
+        return type(value), getattr(value, "dtype", None), repr(value.item() if hasattr(value, "item") else value)
     if isinstance(value, Matrix):
-        return value.shape, tuple(value.entries)
+        return value.shape, value.dtype, tuple(map(_template_key, value.entries))
     if isinstance(value, str | type(None)):
         return value
     if isinstance(value, torch.Tensor):

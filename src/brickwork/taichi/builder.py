@@ -95,11 +95,12 @@ class Builder:
         return Symbol(name, next(self._numbers), dtype)
 
     def tensor(self, name: str, element: DType, rank: int, owner: Any, part: str, place: int = -1) -> Tensor:
-        """Return the tensor of an object: the same one each time it is named."""
-        found = self.bound.get((id(owner), part))
+        """Return the tensor of an object, or of the argument `place`: the same one each time it is named."""
+        key = (id(owner) if place < 0 else place, part)
+        found = self.bound.get(key)
         if found is None:
             made = Tensor(name, next(self._numbers), TensorType(element, rank))
-            found = self.bound[id(owner), part] = Bound(made, owner, part, place)
+            found = self.bound[key] = Bound(made, owner, part, place)
         return found.tensor
 
     def access(self) -> int:
