@@ -216,3 +216,106 @@ def test_random_numbers_repeat_by_seed():
     assert x.min() >= 0
     assert x.max() < 1
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_one_tensor_that_is_passed_twice_is_two_arguments():
+    @ti.kernel
+    def add(x: ti.types.ndarray(), y: ti.types.ndarray()):
+        for i in x:
+            x[i] += y[i]
+
+    x, y, z = torch.ones(3), torch.full((3,), 2.0), torch.full((3,), 10.0)
+    add(x, x)
+    add(z, y)
+    assert x.tolist() == [2.0] * 3
+    assert z.tolist() == [12.0] * 3
+
+
+def test_what_is_called_in_an_assignment_is_compiled_once():
+    @ti.func
+    def counted(x: ti.template()):
+        x[0] += 1
+        return ti.Vector([3.0, 4.0])
+
+    @ti.kernel
+    def run(x: ti.types.ndarray()) -> ti.f32:
+        n = counted(x).norm()
+        return n
+
+    x = torch.zeros(1)
+    assert run(x) == 5.0
+    assert x.item() == 1.0
+
+
+def test_static_is_known_by_other_names():
+    known = ti.static
+
+    @ti.kernel
+    def run() -> ti.i32:
+        s = 0
+        for k in known(range(3)):
+            t = k
+            s += t
+        return s
+
+    assert run() == 3
+    with pytest.raises(ti.TaichiNameError, match="unknown"):
+        _unknown()
+
+
+def _unknown():
+    @ti.kernel
+    def run():
+        for _ in unknown(3):  # noqa: F821
+            pass
+
+    run()
+
+
+def test_templates_of_equal_numbers_and_other_types_are_compiled_each():
+    @ti.kernel
+    def half(v: ti.template(), x: ti.types.ndarray()):
+        a = v[0]
+        a /= 2
+        x[0] = a
+
+    @ti.kernel
+    def inverse(v: ti.template(), x: ti.types.ndarray()):
+        x[0] = 1.0 / (x[0] + v)
+
+    x = torch.zeros(1)
+    half(ti.Vector([1, 2]), x)
+    assert x.item() == 0.0
+    half(ti.Vector([1.0, 2.0]), x)
+    assert x.item() == 0.5
+    for zero in (0.0, -0.0):
+        x.fill_(-0.0)
+        inverse(zero, x)
+        assert x.item() == math.copysign(math.inf, zero)
+
+
+def test_a_real_function_returns_from_a_product_of_ranges():
+    @ti.real_func
+    def first(n: ti.i32) -> ti.i32:
+        for i, j in ti.ndrange(n, n):
+            if i + j >= 1:
+                return i * 10 + j
+        return -1
+
+    @ti.kernel
+    def run(n: ti.i32) -> ti.i32:
+        return first(n)
+
+    assert [run(3), run(1)] == [1, -1]
+
+
+def test_a_walrus_assigns_a_variable_that_is_there():
+    @ti.kernel
+    def run(n: ti.i32) -> ti.i32:
+        x = n
+        turns = 0
+        while (x := x - 1) > 0 and turns < 100:
+            turns += 1
+        return turns * 1000 + (y := x + 7) + (y := 20) + y
+
+    assert run(5) == 4047

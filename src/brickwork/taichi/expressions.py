@@ -93,11 +93,6 @@ class Expressions:
     def _name(self, node: ast.Name) -> Any:
         return self.scope.find(node.id)
 
-    def _namedexpr(self, node: ast.NamedExpr) -> Any:
-        name, value = node.target.id, self.expression(node.value)
-        self.scope.declare(name, value)
-        return self.scope.find(name)
-
     def _tuple(self, node: ast.Tuple) -> Any:
         return tuple(self._items(node.elts))
 

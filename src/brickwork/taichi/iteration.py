@@ -169,7 +169,9 @@ def _waits(node: ast.For) -> bool:
 
 
 def _leaves(node: ast.For) -> bool:
-    """Return whether a loop is left by a `break` of its own."""
+    """Return whether a loop is left by a `break` of its own, or by a `return`."""
+    if any(isinstance(each, ast.Return) for each in ast.walk(node)):
+        return True
     waiting: list[ast.AST] = [*node.body]
     while waiting:
         each = waiting.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -101,12 +102,18 @@ class Statements(Calls):
 
     def _is_static(self, node: ast.expr) -> bool:
         """Return whether a value is `ti.static(...)`, so that a name stands for it as it is."""
-        if not isinstance(node, ast.Call):
-            return False
-        try:
-            return self.expression(node.func) is static
-        except Exception:  # noqa: BLE001  # a call of something else
-            return False
+        with suppress(TaichiNameError):
+            return isinstance(node, ast.Call) and self._named(node.func) is static
+        return False
+
+    def _named(self, node: ast.expr) -> Any:
+        """Return what a name, or one of a module, stands for; None for what would have to be compiled."""
+        if isinstance(node, ast.Name):
+            return self.scope.find(node.id)
+        if not isinstance(node, ast.Attribute):
+            return None
+        owner = self._named(node.value)
+        return getattr(owner, node.attr, None) if isinstance(owner, types.ModuleType) else None
 
     def _set(self, target: ast.expr, value: Any, *, alias: bool = False) -> None:
         if isinstance(target, ast.Tuple | ast.List):
@@ -117,6 +124,10 @@ class Statements(Calls):
             self._set_part(target, value)
         else:
             raise TaichiSyntaxError(f"a kernel cannot assign to `{ast.unparse(target)}`")
+
+    def _namedexpr(self, node: ast.NamedExpr) -> Any:
+        self._set_name(node.target.id, self.expression(node.value), alias=False)
+        return snapshot(self.scope.find(node.target.id))
 
     def _unpack(self, targets: list[ast.expr], value: Any, *, alias: bool) -> None:
         if isinstance(value, Scalar | Struct) or is_number(value):
