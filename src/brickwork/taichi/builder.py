@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from brickwork.diagnostics.location import NOWHERE, Location
+from brickwork.frontend.random_sites import SPREAD, SPREAD_BITS
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64, DType
 from brickwork.ir.nodes import (
@@ -31,9 +32,6 @@ from brickwork.ir.nodes import (
 )
 from brickwork.ir.walk import read_symbols, walk
 from brickwork.records import dataclass
-
-TURNS = 65537
-"""Turns of an inner `while` after which its draws are those of the next turn of the one around it."""
 
 
 @dataclass(slots=True)
@@ -58,8 +56,8 @@ class Builder:
         self.bound: dict[tuple[int, str], Bound] = {}
         self.mutated: set[Tensor] = set()
         self.draws = 0
-        self.loops: list[tuple[Expression, Expression]] = []
-        """The loops around: the number of the iteration, and how many there are."""
+        self.loops: list[Expression] = []
+        """The loops around, those of `while` too, each by the number of the iteration."""
         self.in_order = False
         """Whether something in the loop of the top level needs its iterations one after the other."""
         self.log: Any = None
@@ -79,8 +77,6 @@ class Builder:
         """Stands for a wait of all threads of a block: it is assigned where they wait."""
         self.block_dim = 0
         """How many threads a block has, where `loop_config` says it."""
-        self.turns: list[Symbol] = []
-        """The variables that count the turns of the `while` loops around."""
         self._accesses = count()
 
     def symbol_of_key(self) -> Symbol:
@@ -166,12 +162,10 @@ class Builder:
         self.fixed.add(made)
         return made
 
-    def iteration(self) -> tuple[Expression, Expression]:
-        """Return a number of this iteration of the loops around, and one of the turns of `while`."""
+    def iteration(self) -> Expression:
+        """Return a number of this iteration of the loops around, by `frontend.random_sites`."""
         number: Expression = build.integer(0)
-        for place, length in self.loops:
-            number = build.add(build.mul(number, length), place)
-        turns: Expression = build.integer(0)
-        for counter in self.turns:
-            turns = build.add(build.mul(turns, build.integer(TURNS)), build.read(counter))
-        return number, turns
+        for place in self.loops:
+            spread = build.mul(number, build.integer(SPREAD))
+            number = build.add(build.apply("bit_and", spread, build.integer(SPREAD_BITS)), place)
+        return number

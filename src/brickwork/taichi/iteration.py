@@ -93,8 +93,8 @@ class Iteration(Statements):
         builder.in_order, builder.shared, builder.loops = False, [] if in_blocks else builder.shared, [*builder.loops]
         with self.scope.block(), self._loop("parallel" if top else "for"), builder.inside() as body:
             builder.depth += len(run) - 1
-            for index, (start, stop) in zip(own, run, strict=True):
-                builder.loops.append((build.sub(build.read(index), start), build.iterations(start, stop)))
+            for index, (start, _) in zip(own, run, strict=True):
+                builder.loops.append(build.sub(build.read(index), start))
             values = [LoopIndex(build.read(index), kind, index=True) for index, kind in zip(own, kinds, strict=False)]
             values = self._unflattened(own[0], bounds, kinds) if flat else values
             self._bind(names, values, grouped=grouped)

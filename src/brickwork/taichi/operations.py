@@ -154,8 +154,11 @@ def random(dtype: Any = float) -> Any:
     """Return a random number: a float in [0, 1), or an integer of all bits."""
     kind = scalar_type(dtype)
     if state.builder() is None:
-        drawn = torch.rand((), generator=state.settings().generator).item()
-        return drawn if kind.is_real else kind.number(int(drawn * (1 << kind.bits)))
+        generator = state.settings().generator
+        if kind.is_real:
+            return torch.rand((), generator=generator).item()
+        high, low = (int(each) for each in torch.randint(1 << 32, (2,), generator=generator))
+        return kind.number((high << 32) + low)
     if kind.is_bool:
         raise unsupported("ti.random(ti.u1)")
     drawn = _draw(Draw.UNIFORM) if kind.is_real else _draw(Draw.INTEGER)
@@ -164,6 +167,9 @@ def random(dtype: Any = float) -> Any:
             low = build.mul(build.cast(_draw(Draw.UNIFORM), kind.value), build.constant(2.0**-24, kind.value))
             return Value(build.add(build.cast(drawn, kind.value), low), kind)
         return Value(drawn, kind)
+    if not kind.wraps:  # A draw has 63 bits.
+        high = build.apply("shift_left", _draw(Draw.INTEGER), build.integer(32))
+        drawn = build.apply("bit_xor", drawn, high)
     return Value(build.cast(drawn, kind.value), kind, fits=not kind.wraps)
 
 
@@ -178,12 +184,11 @@ def randn(dt: Any = None) -> Any:
 def _draw(draw: Draw) -> Any:
     """Return a draw, numbered by the iteration of the loops around."""
     builder = current()
-    counter, extra = builder.iteration()
     bounds = (build.integer(-(1 << 62)), build.integer(1 << 62)) if draw is Draw.INTEGER else ()
     site, builder.draws = builder.draws, builder.draws + 1
     made = Random(
-        draw=draw, key=build.read(builder.key), counter=counter, extra=extra, site=site, bounds=bounds,
-        dtype=INT64 if draw is Draw.INTEGER else FLOAT32, loc=builder.loc,
+        draw=draw, key=build.read(builder.key), counter=builder.iteration(), extra=build.integer(0), site=site,
+        bounds=bounds, dtype=INT64 if draw is Draw.INTEGER else FLOAT32, loc=builder.loc,
     )  # fmt: skip
     return builder.keep(made, "drawn")
 

@@ -254,14 +254,14 @@ class Statements(Calls):
         if node.orelse:
             raise TaichiSyntaxError("'else' clause for 'while' not supported in Taichi kernels")
         loc = self.builder.loc
+        counter, drawn = self.builder.symbol("turns", INT64), self.builder.draws
+        self.builder.loops.append(build.read(counter))
         with self.builder.inside() as prelude:
             test = self.expression(node.test)
             condition = arithmetic.truth(test)
-        counter, drawn = self.builder.symbol("turns", INT64), self.builder.draws
-        self.builder.turns.append(counter)
         with self.builder.inside() as block, self.scope.block(), self._loop("while"):
             self.body(node.body)
-        self.builder.turns.pop()
+        self.builder.loops.pop()
         if self.builder.draws != drawn:  # Draws are numbered by the turns around them.
             self.builder.assign(counter, build.integer(0))
             step = build.add(build.read(counter), build.integer(1))
