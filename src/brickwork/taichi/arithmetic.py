@@ -32,6 +32,24 @@ SIGNS: dict[str, str] = {
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 BITS = frozenset({"bit_and", "bit_or", "bit_xor", "shift_left", "shift_right", "bit_shr"})
 _RING = frozenset({"add", "sub", "mul", "bit_and", "bit_or", "bit_xor"})
+
+
+def _any_real(*numbers: Any) -> bool:
+    return any(type_of_number(each).is_real for each in numbers)
+
+
+def _raw_div(left: Any, right: Any) -> Any:
+    """Return the quotient of numbers of Python; that of whole numbers is rounded toward zero."""
+    if _any_real(left, right):
+        return left / right
+    size = abs(left) // abs(right)
+    return -size if (left < 0) != (right < 0) else size
+
+
+def _raw_mod(left: Any, right: Any) -> Any:
+    return math.fmod(left, right) if _any_real(left, right) else left - right * _raw_div(left, right)
+
+
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -54,9 +72,9 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "minimum": lambda left, right: right if math.isnan(left) or right < left else left,
     "maximum": lambda left, right: right if math.isnan(left) or right > left else left,
     "atan2": math.atan2,
-    "raw_div": lambda left, right: int(left / right) if isinstance(left, int) else left / right,
-    "raw_mod": math.fmod,
-    "bit_shr": lambda left, right: (left & 0xFFFFFFFF) >> right,
+    "raw_div": _raw_div,
+    "raw_mod": _raw_mod,
+    "bit_shr": lambda left, right: (left & (1 << type_of_number(left).bits) - 1) >> right,
 }
 
 

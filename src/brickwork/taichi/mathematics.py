@@ -9,6 +9,8 @@ import math as standard
 from typing import Any
 
 from brickwork.taichi import compound, operations
+from brickwork.taichi.arithmetic import type_of
+from brickwork.taichi.loops import static
 from brickwork.taichi.matrix import Matrix, Vector
 from brickwork.taichi.operations import (
     acos,
@@ -30,7 +32,7 @@ from brickwork.taichi.operations import (
     tan,
     tanh,
 )
-from brickwork.taichi.scalars import ScalarType, i32, u32, u64
+from brickwork.taichi.scalars import i32, u32
 
 pi, e, inf, nan = standard.pi, standard.e, standard.inf, standard.nan
 vec2, vec3, vec4 = (compound.vector(size, float) for size in (2, 3, 4))
@@ -205,12 +207,8 @@ def vdir(ang: Any) -> Any:
 def popcnt(x: Any) -> Any:
     """Return how many bits are set."""
     count = 0
-    rest = operations.cast(x, u64)
-    if bits_of(x) < 64:
-        rest = operations.cast(rest & 0xFFFFFFFF, u64)
-    for _ in range(64):
-        count += operations.cast(rest & 1, i32)
-        rest = rest >> 1
+    for place in static(range(type_of(x).bits)):
+        count += operations.cast(operations.bit_shr(x, place) & 1, i32)
     return count
 
 
@@ -218,18 +216,10 @@ def clz(x: Any) -> Any:
     """Return how many bits above the highest one are clear."""
     count = 0
     found = 0
-    for place in range(32):
-        if operations.bit_shr(x, 31 - place) & 1 != 0:
-            found = 1
-        if found == 0:
-            count += 1
+    for place in static(range(type_of(x).bits - 1, -1, -1)):
+        found |= operations.cast(operations.bit_shr(x, place) & 1, i32)
+        count += 1 - found
     return count
-
-
-def bits_of(x: Any) -> int:
-    """Return the width of a value's type."""
-    kind: ScalarType = x.dtype if hasattr(x, "dtype") else i32
-    return kind.bits
 
 
 __all__ = [

@@ -80,6 +80,11 @@ class ScalarType:
         """Whether its values are a part of those that the IR computes with, so that results have to be wrapped."""
         return self.element.is_integer and self.bits < 64
 
+    @property
+    def holds_indices(self) -> bool:
+        """Whether sums and products of indices are taken for what they would be without a limit."""
+        return self.is_signed and self.bits >= 32
+
     def holds(self, value: float) -> bool:
         """Return whether a number of Python is a value of the type without being wrapped."""
         if self.is_real:

@@ -65,7 +65,7 @@ def variable(name: str, value: Any, *, steady: bool) -> Any:
         ir = scalar.ir if steady or not scalar.type.wraps else scalar.value
         read = current().keep(ir, name)
         fits = scalar.fits if steady else False
-        return Variable(read.symbol, scalar.type, fits=fits, index=scalar.index)
+        return Variable(read.symbol, scalar.type, fits=fits, index=steady and scalar.index)
     if isinstance(value, Matrix):
         kind = value.scalar_type
         converted = [convert(entry, kind) for entry in value.entries]

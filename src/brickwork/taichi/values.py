@@ -3,7 +3,8 @@
 The IR computes integers in 64 bits. What Taichi computes in 32 (or 8, or 16) is kept as it comes, since sums, products
 and bits of it are right in the bits that count, and is wrapped where other bits would show: compared, divided, made a
 float. `fits` says that it is in range as it is. An `index` is made of loop indices, sizes, scalar arguments and
-literals by sums and products: it is taken for what it would be without a limit, so that its comparisons stay provable.
+literals by sums and products of signed numbers of 32 bits or more: it is taken for what it would be without a limit,
+so that its comparisons stay provable.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Scalar(ABC):
     @property
     def compared(self) -> Expression:
         """The expression as comparisons and divisions take it."""
-        return self.ir if self.index else self.value
+        return self.ir if self.index and self.type.holds_indices else self.value
 
     def __bool__(self) -> bool:
         """Refuse to be asked while the kernel is compiled."""

@@ -137,7 +137,7 @@ def index_of(index: Any) -> Expression:
     scalar = lift(index)
     if scalar.type.is_real:
         raise TaichiTypeError(f"The type of indices must be integers: indices must be integers, not '{scalar.type}'")
-    return build.cast(scalar.ir, INT64)
+    return build.cast(scalar.ir if scalar.type.holds_indices else scalar.value, INT64)
 
 
 def view_of(cells: Cells) -> View:
