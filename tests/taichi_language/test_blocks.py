@@ -105,3 +105,20 @@ def test_the_profiler_prints_a_table(capsys):
     table = capsys.readouterr().out
     assert "nothing" in table
     assert "|      2 |" in table
+
+
+def test_the_size_of_blocks_is_that_of_the_next_loop_alone():
+    @ti.kernel
+    def run(x: ti.types.ndarray(ndim=1), y: ti.types.ndarray(ndim=1)):
+        ti.loop_config(block_dim=16)
+        for i in x:
+            x[i] += 1.0
+        for i in y:
+            part = ti.simt.block.SharedArray((128,), ti.f32)
+            part[i % 128] = x[i]
+            ti.simt.block.sync()
+            y[i] = part[127 - i % 128]
+
+    x, y = torch.randn(128), torch.zeros(128)
+    run(x, y)
+    assert torch.equal(y, x.flip(0))

@@ -197,6 +197,23 @@ def test_printing(capsys):
     assert capsys.readouterr().out == "i =|0|[0, 0]\ni =|1|[1, 2]\n"
 
 
+@pytest.mark.parametrize("room", [65535, 65536])
+def test_a_full_log_ends_with_what_fits(capsys, room):
+    @ti.kernel
+    def run(n: ti.i32):
+        for i in range(n):
+            print(i)
+        print("a", n, n, n)
+        print("end")
+
+    run(room // 2)
+    said = capsys.readouterr().out.splitlines()
+    ends = [str(room // 2 - 1), "end", "..."] if room % 2 else [str(room // 2 - 2), str(room // 2 - 1), "..."]
+    assert said[-3:] == ends
+    run(1)
+    assert capsys.readouterr().out == "0\na 1 1 1\nend\n"
+
+
 def test_random_numbers_repeat_by_seed():
     @ti.kernel
     def fill(x: ti.types.ndarray()):

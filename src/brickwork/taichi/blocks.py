@@ -48,10 +48,10 @@ def sync() -> None:
 class Blocks:
     """Writes a loop over `total` iterations, each run by a thread, as loops over blocks and over their threads."""
 
-    def __init__(self, builder: Builder, flat: Symbol, total: Expression, loc: Location) -> None:
-        """Take the number of the iteration, which the body reads."""
+    def __init__(self, builder: Builder, flat: Symbol, total: Expression, loc: Location, threads: int) -> None:
+        """Take the number of the iteration, which the body reads, and how many threads a block has."""
         self.builder, self.flat, self.total, self.loc = builder, flat, total, loc
-        self.threads = builder.block_dim or THREADS
+        self.threads = threads
         self.block = builder.new_index("block")
         builder.fixed.discard(flat)  # it is a variable here
         self.claimed = False

@@ -211,10 +211,10 @@ class Calls(Expressions, ABC):
             names[name] = _passed(name, value, annotation, steady=name not in source.reassigned)
         inner = type(self)(self.builder, source, names)
         inner.depth, inner.call_site = depth, self.builder.loc
-        before, before_serial = self.builder.loc, self.builder.serialize
-        self.builder.serialize = False
+        before = self.builder.loc, self.builder.serialize, self.builder.block_dim
+        self.builder.serialize, self.builder.block_dim = False, 0
         result = inner.run_function(real=real)
-        self.builder.loc, self.builder.serialize = before, before_serial
+        self.builder.loc, self.builder.serialize, self.builder.block_dim = before
         return result
 
     depth = 0

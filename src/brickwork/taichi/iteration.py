@@ -10,7 +10,7 @@ from brickwork.diagnostics.location import Location
 from brickwork.ir import build
 from brickwork.ir.nodes import Expression, For, Symbol
 from brickwork.taichi.arithmetic import lift, type_of
-from brickwork.taichi.blocks import Blocks
+from brickwork.taichi.blocks import THREADS, Blocks
 from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError
 from brickwork.taichi.expressions import known_items
 from brickwork.taichi.loops import Grouped, Range, ndrange
@@ -27,13 +27,14 @@ class Iteration(Statements):
     def _for(self, node: ast.For) -> None:
         if node.orelse:
             raise TaichiSyntaxError("'else' clause for 'for' not supported in Taichi kernels")
-        serialize, self.builder.serialize = self.builder.serialize, False
         if self._is_static(node.iter):
             items = self.expression(node.iter)
             if isinstance(items, Scalar):
                 raise TaichiTypeError("a static loop runs over what is known while the kernel is compiled")
             self.unrolled(node, _static_items(items))
             return
+        serialize, self.builder.serialize = self.builder.serialize, False
+        block_dim, self.builder.block_dim = self.builder.block_dim, 0
         items = self.expression(node.iter)
         if isinstance(items, list | tuple | range | zip | enumerate | dict):
             raise TaichiSyntaxError("a loop over what Python knows is unrolled: write `ti.static(...)` around it")
@@ -44,7 +45,7 @@ class Iteration(Statements):
         loc = self.source.location(node)
         if (loc.line, loc.column) in self.builder.serial:
             top = False
-        self._nest(node, axes, kinds, names, grouped=grouped, top=top, loc=loc)
+        self._nest(node, axes, kinds, names, grouped=grouped, top=top, loc=loc, threads=block_dim or THREADS)
         self._leave_further()
 
     # ------------------------------------------------------------ what a loop runs over
@@ -81,7 +82,7 @@ class Iteration(Statements):
 
     def _nest(
         self, node: ast.For, axes: Sequence[tuple[Expression, Expression]], kinds: Sequence[Any], names: list[str], *,
-        grouped: bool, top: bool, loc: Location,
+        grouped: bool, top: bool, loc: Location, threads: int,
     ) -> None:  # fmt: skip
         builder = self.builder
         bounds = [(builder.bound_of(start), builder.bound_of(stop)) for start, stop in axes]
@@ -102,7 +103,7 @@ class Iteration(Statements):
             builder.depth -= len(run) - 1
         claimed = top and not builder.in_order
         if in_blocks:
-            builder.block += Blocks(builder, own[0], run[0][1], loc).written(body, claimed=claimed)
+            builder.block += Blocks(builder, own[0], run[0][1], loc, threads).written(body, claimed=claimed)
         else:
             for index, (start, stop) in reversed([*zip(own, run, strict=True)]):
                 body = [For(index=index, start=start, stop=stop, body=tuple(body), claimed=claimed, loc=loc)]

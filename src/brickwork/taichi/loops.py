@@ -101,7 +101,7 @@ def loop_config(
     *, block_dim: int | None = None, serialize: bool = False, parallelize: int | None = None,
     block_dim_adaptive: bool = True, bit_vectorize: bool = False,
 ) -> None:  # fmt: skip
-    """Say how the next loop is run: `serialize=True` in order; sizes of blocks and threads are chosen by brickwork."""
+    """Say how the next loop is run: `serialize=True` in order, `block_dim` threads to a block where they wait."""
     del parallelize, block_dim_adaptive, bit_vectorize
     if state.builder() is not None:
         current().serialize = serialize

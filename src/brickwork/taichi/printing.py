@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL, FLOAT64, INT64
+from brickwork.ir.dtypes import FLOAT64, INT64
 from brickwork.taichi import state
 from brickwork.taichi.arithmetic import is_number, type_of
 from brickwork.taichi.compound import Struct
@@ -20,24 +20,24 @@ from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.values import Scalar, current
 
 ROOM = 1 << 16
-"""Numbers in the log of one kernel: what is beyond is dropped, as where it goes to a screen nobody reads it."""
+"""Numbers in the log of one kernel, 1 MiB in all: what is beyond is dropped, since nobody reads so much on a screen."""
 
 
 class Log:
-    """The log of a kernel: how much is in it, whole numbers, and floats at the same places."""
+    """The log of a kernel: how much is in it, whether more was dropped; whole numbers, floats at the same places."""
 
     def __init__(self) -> None:
         """Begin empty."""
         self.sites: list[tuple[list[Any], str, str]] = []
-        self.count = _Buffer(torch.zeros(1, dtype=torch.int64))
+        self.count = _Buffer(torch.zeros(2, dtype=torch.int64))
         self.integers = _Buffer(torch.zeros(ROOM, dtype=torch.int64))
         self.floats = _Buffer(torch.zeros(ROOM, dtype=torch.float64))
 
     def show(self) -> None:
         """Print what is in the log, and empty it."""
-        used, at = int(self.count.data.item()), 0
+        used, dropped, at = int(self.count.data[0]), bool(self.count.data[1]), 0
         self.count.data.zero_()
-        while at < min(used, ROOM):
+        while at < used:
             parts, sep, end = self.sites[int(self.integers.data[at])]
             said: list[str] = []
             for part in parts:
@@ -45,7 +45,7 @@ class Log:
                 said.append(text)
             at += 1
             print(*said, sep=sep, end=end)
-        if used > ROOM:
+        if dropped:
             print("...")
 
     def _text(self, part: Any, at: int) -> tuple[str, int]:
@@ -86,24 +86,20 @@ def emit(values: list[Any], sep: str, end: str) -> None:
     count = builder.tensor("printed", INT64, 1, log.count, "data")
     integers = builder.tensor("printed_integers", INT64, 1, log.integers, "data")
     floats = builder.tensor("printed_floats", FLOAT64, 1, log.floats, "data")
-    zero = (build.integer(0),)
+    zero, one = (build.integer(0),), (build.integer(1),)
     at = builder.keep(builder.load(count, zero, INT64), "at")
     with builder.inside() as block:
         builder.store(integers, (at,), build.integer(len(log.sites) - 1))
         for number, each in enumerate(scalars, 1):
             place = (build.add(at, build.integer(number)),)
             value = each.value
-            if value.dtype.is_float:
-                builder.store(floats, place, build.cast(value, FLOAT64))
-            else:
-                builder.store(integers, place, build.cast(value, INT64) if value.dtype is not BOOL else _bit(value))
+            buffer, kind = (floats, FLOAT64) if value.dtype.is_float else (integers, INT64)
+            builder.store(buffer, place, build.cast(value, kind))
+        builder.store(count, zero, build.add(at, build.integer(len(scalars) + 1)))
+    with builder.inside() as full:
+        builder.store(count, one, build.integer(1))
     room = build.apply("lt", build.add(at, build.integer(len(scalars))), build.integer(ROOM))
-    builder.branch(room, block, [])
-    builder.store(count, zero, build.add(at, build.integer(len(scalars) + 1)))
-
-
-def _bit(value: Any) -> Any:
-    return build.cast(value, INT64)
+    builder.branch(room, block, full)
 
 
 def _part(value: Any, scalars: list[Scalar], spec: str = "") -> Any:
