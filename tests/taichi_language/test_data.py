@@ -1,5 +1,7 @@
 """Fields, arrays, vectors, matrices and structs."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -146,3 +148,26 @@ def test_a_vector_is_an_index_and_a_row_of_static_ones():
         return s
 
     assert run(torch.arange(12.0).reshape(3, 4)) == 6 + 6 + 10
+
+
+def test_a_field_is_filled_with_a_number_of_numpy():
+    x = ti.field(ti.f32, shape=3)
+    x.fill(np.float32(2))
+    v = ti.Vector.field(2, ti.f32, shape=2)
+    v.fill(np.float32(3))
+    v[1] = np.float32(4)
+    assert x.to_numpy().tolist() == [2, 2, 2]
+    assert v.to_numpy().tolist() == [[3, 3], [4, 4]]
+
+
+@pytest.mark.parametrize("make", [ti.field, ti.ndarray])
+def test_a_copy_has_gradients_of_its_own(make):
+    x = make(ti.f32, shape=2, needs_grad=True)
+    x.grad.fill(1)
+    y = copy.deepcopy(x)
+    assert y.grad.to_numpy().tolist() == [1, 1]
+    y.grad.fill(2)
+    assert x.grad.to_numpy().tolist() == [1, 1]
+    if make is ti.field:
+        ti.ad.clear_all_gradients()
+        assert y.grad.to_numpy().tolist() == [0, 0]

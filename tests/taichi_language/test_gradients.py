@@ -135,3 +135,24 @@ def test_decompositions_of_small_matrices():
     assert torch.allclose(found[1], given)
     assert found[2].abs().max() < 1e-12
     assert torch.allclose(given @ b, torch.tensor([1.0, 2, 3], dtype=torch.float64))
+
+
+def test_a_tape_records_again_after_a_gradient_that_failed():
+    def fail():
+        raise ArithmeticError
+
+    loss = ti.field(ti.f32, shape=(), needs_grad=True)
+    outer = ti.ad.Tape()
+    with outer:
+        tape = ti.ad.Tape()
+        with tape:
+            tape.calls.append(fail)
+        with pytest.raises(ArithmeticError):
+            tape.grad()
+        _raise(loss)
+    assert len(outer.calls) == 1
+
+
+@ti.kernel
+def _raise(x: ti.template()):
+    x[None] += 1

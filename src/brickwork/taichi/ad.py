@@ -64,9 +64,11 @@ class Tape:
         elif self.loss is not None:
             self.loss.grad = torch.ones_like(self.loss)
         before = state.set_recorder(None)
-        for call in reversed(self.calls):
-            call()
-        state.set_recorder(before)
+        try:
+            for call in reversed(self.calls):
+                call()
+        finally:
+            state.set_recorder(before)
         self.evaluated = True
 
 

@@ -105,7 +105,7 @@ class Cells:
         if not self.element_shape:
             cell.fill_(self.dtype.number(_plain(value)))
             return
-        given = Matrix(value) if isinstance(value, list | tuple | Matrix) or hasattr(value, "tolist") else None
+        given = Matrix(value) if _has_entries(value) else None
         entries: list[Any] = given.entries if given is not None else [value] * max(1, self.n * self.m)
         flat = [self.dtype.number(_plain(each)) for each in entries]
         cell.copy_(torch.tensor(flat, dtype=cell.dtype).reshape(self.element_shape))
@@ -124,7 +124,7 @@ class Cells:
 
     def fill(self, value: Any) -> None:
         """Set all cells to one value."""
-        if isinstance(value, Matrix | list | tuple) or hasattr(value, "tolist"):
+        if _has_entries(value):
             given = Matrix(value)
             flat = [self.dtype.number(each) for each in given.entries]
             self.storage.copy_(torch.tensor(flat, dtype=self.storage.dtype).reshape(self.element_shape))
@@ -175,6 +175,10 @@ class Cells:
         made_.__dict__.update(self.__dict__)
         made_.data = self.storage.clone()
         return made_
+
+
+def _has_entries(value: Any) -> bool:
+    return isinstance(value, Matrix | list | tuple) or (hasattr(value, "tolist") and value.shape != ())
 
 
 def _plain(value: Any) -> Any:

@@ -71,6 +71,16 @@ class Field(Cells):
         if found is not None and found.data is None and self.data is not None:
             found.place(self.shape, self.offset or None, self.parent_node)
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        """Return a copy with cells of its own, and gradients and tangents of its own."""
+        made = super().__deepcopy__(memo)
+        vars(made)["_companions"] = {}
+        for part, each in self._companions.items():
+            if each.data is not None:
+                made.lay_out(part)
+                getattr(made, part).copy_from(each)
+        return made
+
     def place(self, shape: tuple[int, ...], offset: Any = None, node: Any = None) -> None:
         """Make the cells."""
         if self.data is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from brickwork.taichi.cells import Cells, normal_shape
@@ -24,6 +25,12 @@ class Ndarray(Cells):
             raise TaichiRuntimeError(f"{shape} is not a valid shape for ndarray")
         self.allocate(sizes)
         self.grad: Any = Ndarray(dtype, shape, element_shape) if needs_grad else None
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        """Return a copy with cells of its own, and gradients of its own."""
+        made = super().__deepcopy__(memo)
+        made.grad = copy.deepcopy(self.grad, memo)
+        return made
 
     @property
     def element_type(self) -> ScalarType:
