@@ -10,8 +10,8 @@ from brickwork.ir import build
 from brickwork.taichi import arithmetic, state
 from brickwork.taichi.values import Scalar, Variable, kept
 
-DEEPEST = 64
-"""Operators in one expression of a long sum: passes over the IR recurse."""
+LONGEST_SUM = 64
+"""Operators in one expression of a long sum: passes over the IR recurse, and 200 overflow Python's own stack."""
 
 
 def settled(value: Any) -> Any:
@@ -27,7 +27,7 @@ def folded(name: str, entries: Sequence[Any]) -> Any:
     result = entries[0]
     for number, entry in enumerate(entries[1:], 1):
         result = arithmetic.binary(name, result, entry)
-        if number % DEEPEST == 0:
+        if number % LONGEST_SUM == 0:
             result = settled(result)
     return result
 

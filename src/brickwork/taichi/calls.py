@@ -27,7 +27,7 @@ from brickwork.taichi.source import parse
 from brickwork.taichi.values import Scalar
 from brickwork.taichi.views import View
 
-DEEPEST = 40
+MOST_CALLS = 40
 """Calls of functions in functions: more would end in Python's own limit of 1000 frames, of which each call takes 20."""
 
 
@@ -198,7 +198,7 @@ class Calls(Expressions, ABC):
     ) -> Any:
         """Compile a function here; return its result."""
         depth = self.depth + 1
-        if depth > DEEPEST:
+        if depth > MOST_CALLS:
             raise unsupported(f"recursion of `{function.__name__}`", "write a loop, or end it by `ti.static`")
         source = parse(function)
         signature = inspect.signature(function)

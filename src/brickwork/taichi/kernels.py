@@ -21,7 +21,6 @@ from brickwork.pytorch.random_keys import draw_key
 from brickwork.pytorch.schema import KEY
 from brickwork.records import dataclass
 from brickwork.taichi import state
-from brickwork.taichi.annotations import is_template
 from brickwork.taichi.arguments import (
     Passed,
     annotated,
@@ -47,6 +46,9 @@ from brickwork.taichi.operators import Lowered, Operator, operator_of, result_te
 from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.settings import sync
 from brickwork.taichi.source import Source, parse
+
+OWNER = object()
+"""Stands for the type of `self`."""
 
 
 @dataclass(slots=True)
@@ -96,7 +98,7 @@ class Kernel:
         for place, (name, parameter) in enumerate(parameters.items()):
             if place == 0 and name == "self" and parameter.annotation is inspect.Parameter.empty:
                 self.is_method = True
-                self.kinds[name] = is_template
+                self.kinds[name] = OWNER
                 continue
             if parameter.kind in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
                 raise TaichiSyntaxError("Taichi kernels do not support variadic parameters (i.e., *args, **kwargs)")
@@ -176,7 +178,7 @@ class Kernel:
         given = bound_arguments(inspect.signature(self.function), args, named).arguments
         return {
             name: Passed(id(value), value)
-            if self.kinds[name] is is_template
+            if self.kinds[name] is OWNER
             else pass_argument(place, name, value, self.kinds[name])
             for place, (name, value) in enumerate(given.items())
         }
@@ -213,7 +215,7 @@ class Kernel:
     def _lowered(self, source: Source, builder: Builder, passed: dict[str, Passed]) -> Instance:
         symbols: list[Symbol] = []
         names = {
-            name: each.value if self.kinds[name] is is_template
+            name: each.value if self.kinds[name] is OWNER
             else parameter_value(builder, place, name, self.kinds[name], each, symbols)
             for place, (name, each) in enumerate(passed.items())
         }  # fmt: skip
@@ -272,7 +274,7 @@ def check_placed() -> None:
     waiting = state.unplaced()
     for part in ("grad", "dual"):
         if any(each.name.endswith(f".{part}") for each in waiting):
-            raise RuntimeError(
+            raise RuntimeError(  # Taichi spells it so
                 f"These field(s) requrie `needs_{part}=True`, however their {part} field(s) are not placed: use"
                 f" ti.root.lazy_{part}(), or place them"
             )
