@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from brickwork.ir import build
@@ -123,6 +122,3 @@ def augmented(name: str, target: Any, value: Any) -> None:
         update(name, target, value, wants_old=False)
     else:
         store(target, broadcast(name, target, value) if name != "matmul" else value)
-
-
-Operation = Callable[..., Any]

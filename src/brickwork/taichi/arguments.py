@@ -28,7 +28,7 @@ from brickwork.taichi.errors import (
 )
 from brickwork.taichi.fields import CellStruct
 from brickwork.taichi.matrix import Matrix, made
-from brickwork.taichi.scalars import ScalarType, of_element, u1
+from brickwork.taichi.scalars import ScalarType, of_element
 from brickwork.taichi.sequences import is_sequence
 from brickwork.taichi.values import Value
 from brickwork.taichi.views import View
@@ -80,7 +80,7 @@ def annotated(function: Any, name: str, annotation: Any) -> Any:
     if isinstance(annotation, Ref):
         raise TaichiSyntaxError("`ti.ref` is for functions, not for kernels")
     try:
-        return u1 if annotation is bool else kind_of(annotation, name)
+        return kind_of(annotation, name)
     except TaichiCompilationError:
         raise TaichiSyntaxError(f"Invalid type annotation (argument {name}) of Taichi kernel: {annotation}") from None
 

@@ -62,7 +62,8 @@ class Builder:
         """Whether something in the loop of the top level needs its iterations one after the other."""
         self.log: Any = None
         """What `print` writes into, if there is one."""
-        self.key = self.symbol_of_key()
+        self._numbers = count(1)
+        self.key = Symbol("key", 0, INT64)
         self.serialize = False
         """Whether the next loop is told to run in order."""
         self.wants_value = True
@@ -78,11 +79,6 @@ class Builder:
         self.block_dim = 0
         """How many threads a block has, where `loop_config` says it."""
         self._accesses = count()
-
-    def symbol_of_key(self) -> Symbol:
-        """Return the variable that has the key of random draws."""
-        self._numbers = count(1)
-        return Symbol("key", 0, INT64)
 
     # ------------------------------------------------------------ names
 

@@ -101,8 +101,10 @@ _OPERATORS: dict[Any, str] = {
 }  # fmt: skip
 """What functions of the module `operator` are in kernels."""
 _COLLECTORS = frozenset[Any]({tuple, list, dict, zip, enumerate})
-_STATIC_TYPES = frozenset[Any]({range, int, float, bool, list, tuple, set, dict})
-_STATICALLY = frozenset({range, enumerate, zip, reversed, map, filter, sorted, isinstance, getattr, hasattr, type, len})
+_STATICALLY = frozenset[Any]({
+    range, int, float, bool, list, tuple, set, dict, enumerate, zip, reversed, map, filter, sorted, isinstance, getattr,
+    hasattr, type, len,
+})  # fmt: skip
 
 
 class Calls(Expressions, ABC):
@@ -156,8 +158,6 @@ class Calls(Expressions, ABC):
 
     def call(self, function: Any, args: list[Any], named: dict[str, Any]) -> Any:
         """Return what a call returns."""
-        if self.static and function in _STATIC_TYPES:
-            return function(*args, **named)
         if self.static and function in _STATICALLY:
             return function(*args, **named)
         if isinstance(function, types.BuiltinFunctionType | type) and function in BUILTINS:
@@ -256,8 +256,7 @@ def _passed(name: str, value: Any, annotation: Any, *, steady: bool) -> Any:
     if is_template(annotation) or isinstance(annotation, NdarrayType | Ref):
         return value
     if isinstance(annotation, ScalarType | MatrixType | StructType) or annotation in {int, float, bool}:
-        kind = u1 if annotation is bool else annotation
-        value = fitted(value, kind)
+        value = fitted(value, annotation)
     if is_taichi(value):
         return variable(name, value, steady=steady)
     return value

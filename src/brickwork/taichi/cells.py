@@ -36,7 +36,6 @@ class Cells:
     data: torch.Tensor | None
     shape: tuple[int, ...]
     offset: tuple[int, ...] = ()
-    host_accessible = True
 
     def __init__(self, dtype: ScalarType, element_shape: tuple[int, ...]) -> None:
         """Have no cells yet."""

@@ -124,7 +124,7 @@ def matrix(n: int, m: int, dtype: Any = None) -> MatrixType:
 class Struct:
     """A value with named members."""
 
-    def __init__(self, *given: Any, __struct_methods: Any = None, **members: Any) -> None:
+    def __init__(self, *given: Any, **members: Any) -> None:
         """Take members from a dict, or by name."""
         entries = dict(given[0]) if given else dict(members)
         methods: dict[str, Any] = entries.pop("__struct_methods", None) or {}

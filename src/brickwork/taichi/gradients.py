@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from brickwork.pytorch.autograd_recipes import call_derived
 from brickwork.pytorch.saved_arguments import sequence
 from brickwork.records import dataclass
-from brickwork.taichi.operators import Operator
 from brickwork.transform.derivation import Forward
-
-
-class Compiled(Protocol):
-    """What is known of a kernel that is compiled."""
-
-    operator: Operator
-    mutated: tuple[bool, ...]
-
 
 Companion = Callable[[], torch.Tensor] | None
 """Gives the gradients, or the tangents, that belong to a tensor, if there are any."""

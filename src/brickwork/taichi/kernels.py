@@ -6,7 +6,6 @@ import functools
 import inspect
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -33,7 +32,7 @@ from brickwork.taichi.arguments import (
 from brickwork.taichi.arithmetic import convert
 from brickwork.taichi.builder import Bound, Builder
 from brickwork.taichi.calls import bound_arguments
-from brickwork.taichi.compound import MatrixType, StructType, fitted
+from brickwork.taichi.compound import fitted
 from brickwork.taichi.errors import (
     TaichiAssertionError,
     TaichiDivisionError,
@@ -92,10 +91,10 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.is_method = False
         self.kinds: dict[str, Any] = {}
-        parameters = inspect.signature(function).parameters
+        self.signature = inspect.signature(function)
         own = getattr(function, "__annotations__", {})
         source: Source | None = None
-        for place, (name, parameter) in enumerate(parameters.items()):
+        for place, (name, parameter) in enumerate(self.signature.parameters.items()):
             if place == 0 and name == "self" and parameter.annotation is inspect.Parameter.empty:
                 self.is_method = True
                 self.kinds[name] = OWNER
@@ -175,7 +174,7 @@ class Kernel:
 
     def bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Passed]:
         """Return how the arguments of a call are passed."""
-        given = bound_arguments(inspect.signature(self.function), args, named).arguments
+        given = bound_arguments(self.signature, args, named).arguments
         return {
             name: Passed(id(value), value)
             if self.kinds[name] is OWNER
@@ -335,15 +334,6 @@ def _is_tuple(returns: Any) -> bool:
     return getattr(returns, "__origin__", None) is tuple or is_sequence(returns)
 
 
-def _declared(value: Any, kind: Any) -> Any:
-    """Return what a kernel returns in its declared type; a scalar that does not fit stays, and is refused as such."""
-    if isinstance(kind, MatrixType | StructType):
-        return fitted(value, kind)
-    with suppress(TypeError):
-        return fitted(value, kind)
-    return value
-
-
 def _returned(returns: Any) -> list[Any]:
     """Return the types of what is returned, one after the other."""
     if _is_tuple(returns):
@@ -365,7 +355,7 @@ def _results(builder: Builder, returns: Any, result: Any) -> tuple[list[tuple[Te
         raise TaichiSyntaxError(f"a kernel that returns {len(kinds)} values returns {len(given)} here")
     pairs: list[tuple[Any, Any]] = []
     for value, kind in zip(given, kinds, strict=True):
-        pairs += zip(flat_values(_declared(value, kind), kind), flat_kinds(kind), strict=True)
+        pairs += zip(flat_values(fitted(value, kind), kind), flat_kinds(kind), strict=True)
     found: dict[DType, list[Any]] = {}
     places: list[tuple[int, int]] = []
     for value, kind in pairs:
@@ -376,13 +366,9 @@ def _results(builder: Builder, returns: Any, result: Any) -> tuple[list[tuple[Te
     for number, (element, group) in enumerate(found.items()):
         tensor = result_tensor(builder.symbol("result", element).number, element, number)
         for place, value in enumerate(group):
-            builder.store(tensor, (_place(place),), value.ir)
+            builder.store(tensor, (build.integer(place),), value.ir)
         tensors.append((tensor, len(group)))
     return tensors, places
-
-
-def _place(number: int) -> Any:
-    return build.integer(number)
 
 
 def kernel(fn: Callable[..., Any]) -> Kernel:

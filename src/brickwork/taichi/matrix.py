@@ -51,7 +51,6 @@ class Matrix:
     """A vector (one axis) or a matrix (two) of numbers."""
 
     __array_ufunc__ = None
-    is_taichi_matrix = True
     entries: list[Any]
     shape: tuple[int, ...]
     dtype: ScalarType | None

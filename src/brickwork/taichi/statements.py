@@ -153,10 +153,8 @@ class Statements(Calls):
         self._refuse_argument(name, known)
         if is_taichi(known):
             access.store(known, value)
-        elif is_taichi(value) or not self.static:
-            if is_scalar(known) and not is_taichi(known):
-                raise TaichiSyntaxError(f"`{name}` is known while the kernel is compiled, and cannot be assigned to")
-            self.scope.rebind(name, value)
+        elif is_scalar(known):
+            raise TaichiSyntaxError(f"`{name}` is known while the kernel is compiled, and cannot be assigned to")
         else:
             self.scope.rebind(name, value)
 
@@ -381,13 +379,9 @@ class Statements(Calls):
 
 
 def _refuse(node: ast.stmt) -> None:
-    said = _REFUSED.get(type(node), f'Unsupported node "{type(node).__name__}"')
-    raise TaichiSyntaxError(said)
-
-
-_REFUSED: dict[type[ast.stmt], str] = {
-    ast.FunctionDef: "Function definition is not allowed in 'ti.kernel'",
-}
+    if isinstance(node, ast.FunctionDef):
+        raise TaichiSyntaxError("Function definition is not allowed in 'ti.kernel'")
+    raise TaichiSyntaxError(f'Unsupported node "{type(node).__name__}"')
 
 
 def snapshot(value: Any) -> Any:
