@@ -116,6 +116,18 @@ def test_types_that_do_not_go_together():
         whole(1)
 
 
+def test_the_mark_under_a_line_counts_what_a_terminal_shows():
+    @ti.kernel
+    def run() -> ti.i32:
+        return len("粒子é") + "é".missing()
+
+    with pytest.raises(ti.TaichiCompilationError) as error:
+        run()
+    line, mark = str(error.value).split("\n")[2:4]
+    assert line == '        return len("粒子é") + "é".missing()'
+    assert mark == " " * (line.index('"é"') + 2) + "^" * len('"é".missing()')
+
+
 def test_arguments_are_checked_when_they_are_passed():
     @ti.kernel
     def run(a: ti.i32) -> ti.i32:

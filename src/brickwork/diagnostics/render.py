@@ -53,8 +53,8 @@ def snippet(loc: Location) -> list[str]:
     whole = loc.line + len(sources) - 1 >= loc.end_line
     lines: list[str] = []
     for number, source in enumerate(sources, loc.line):
-        start = _characters(source, loc.column) if number == loc.line else 0
-        end = _characters(source, loc.end_column) if number == loc.end_line else len(source)
+        start = characters(source, loc.column) if number == loc.line else 0
+        end = characters(source, loc.end_column) if number == loc.end_line else len(source)
         lines += _marked(number, source, indent, start, end)
     return lines if whole or sources[-1].endswith(":") else [*lines, f"{' ' * _GUTTER} |     ..."]
 
@@ -84,7 +84,7 @@ def cells(text: str) -> int:
     return sum(_cell(character) for character in text)
 
 
-def _characters(source: str, column: int) -> int:
+def characters(source: str, column: int) -> int:
     """Return how many characters stand before a column, which `ast` counts in bytes of UTF-8."""
     return len(source.encode()[:column].decode(errors="ignore"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 
 from brickwork.diagnostics.location import Location
+from brickwork.diagnostics.render import cells, characters
 
 
 class TaichiCompilationError(Exception):
@@ -65,8 +66,9 @@ def placed(error: Exception, loc: Location) -> TaichiCompilationError:
     place: Location | None = loc
     while place is not None:
         line = linecache.getline(place.file, place.line).rstrip("\n")
-        end = place.end_column if place.end_line == place.line else len(line)
-        mark = " " * place.column + "^" * max(1, end - place.column)
+        start = characters(line, place.column)
+        end = characters(line, place.end_column) if place.end_line == place.line else len(line)
+        mark = " " * cells(line[:start]) + "^" * max(1, cells(line[start:end]))
         frames.insert(0, f'File "{place.file}", line {place.line}, in {place.function}:\n{line}\n{mark}\n')
         place = place.call_site
     return kind("\n" + "".join(frames) + said)
