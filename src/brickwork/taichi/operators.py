@@ -6,6 +6,7 @@ import hashlib
 import keyword
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -32,11 +33,11 @@ from brickwork.ir.nodes import (
     Symbol,
     Tensor,
     TensorParameter,
-    TensorType,
 )
 from brickwork.ir.signature import Signature
 from brickwork.ir.text import print_program
 from brickwork.ir.walk import free_symbols, free_tensors
+from brickwork.pytorch.dtypes import to_torch
 from brickwork.pytorch.gate import thunk_name, thunk_object
 from brickwork.pytorch.native import DerivedOperators, NativeOperator
 from brickwork.pytorch.schema import KEY
@@ -47,7 +48,7 @@ from brickwork.taichi.source import Source
 from brickwork.target.cpu import configured_target
 from brickwork.target.target import Target
 from brickwork.transform.derivation import Defined
-from brickwork.transform.tensors import dense_type, renamed
+from brickwork.transform.tensors import dense_type, relaid
 
 NAMESPACE = "brickwork_taichi"
 _KINDS: dict[DType, Kind] = {INT64: "int", FLOAT64: "float", BOOL: "bool"}
@@ -139,30 +140,15 @@ def result_tensor(number: int, element: DType, place: int) -> Tensor:
 
 def _for_signature(program: Program, signature: Signature) -> Program:
     """Return the program for tensors that lie in memory as in a call."""
-    moved = {
-        parameter.tensor: Tensor(parameter.tensor.name, parameter.tensor.number, kind)
-        for parameter, kind in zip(program.parameters, signature.arguments, strict=False)
-        if isinstance(parameter, TensorParameter) and isinstance(kind, TensorType)
-    }
-    body = renamed(program.body, moved)
+    laid = relaid(program, signature.arguments)
+    assert laid is not None  # it exchanges no tensors
     body = tuple(
-        Launch(kernel=_with_tensors(each.kernel, moved, signature), loc=each.loc) if isinstance(each, Launch) else each
-        for each in body
+        replace(each, kernel=replace(each.kernel, may_alias=signature.may_alias)) if isinstance(each, Launch) else each
+        for each in laid.body
     )
-    parameters = tuple(
-        TensorParameter(moved[each.tensor], each.mutated) if isinstance(each, TensorParameter) else each
-        for each in program.parameters
-    )
-    return Program(
-        name=program.name, parameters=parameters, body=body, device=signature.device, narrow=signature.narrow,
-        aligned=signature.aligned, may_alias=signature.may_alias, loc=program.loc,
-    )  # fmt: skip
-
-
-def _with_tensors(kernel: Kernel, moved: dict[Tensor, Tensor], signature: Signature) -> Kernel:
-    return Kernel(
-        name=kernel.name, tensors=tuple(moved.get(each, each) for each in kernel.tensors), scalars=kernel.scalars,
-        facts=kernel.facts, body=kernel.body, may_alias=signature.may_alias, loc=kernel.loc,
+    return replace(
+        laid, body=body, device=signature.device, narrow=signature.narrow, aligned=signature.aligned,
+        may_alias=signature.may_alias,
     )  # fmt: skip
 
 
@@ -170,7 +156,7 @@ def _definition(lowered: Lowered, names: Sequence[str], program: Program, digest
     source, loc = lowered.source, lowered.source.location(lowered.source.node)
     kinds: list[Kind] = [*("tensor" for _ in lowered.tensors), *(_KINDS[each.dtype] for each in lowered.scalars)]
     declared = tuple(_declared(name, kind, loc) for name, kind in zip(names, kinds, strict=True))
-    results = [(count, getattr(torch, tensor.type.dtype.name)) for tensor, count in lowered.results]
+    results = [(count, to_torch(tensor.type.dtype)) for tensor, count in lowered.results]
 
     def host(*_: Any, **__: Any) -> Any:
         found = tuple(torch.empty(count, dtype=dtype) for count, dtype in results)

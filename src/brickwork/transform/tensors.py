@@ -111,7 +111,7 @@ def renamed(nodes: tuple[NodeType, ...], tensors: Mapping[Tensor, Tensor]) -> tu
 def relaid(program: Program, arguments: Sequence[ArgumentType]) -> Program | None:
     """Return the program for arguments of these types, which lie in memory in other ways; None where it exchanges them.
 
-    What was made like one of them is made row-major. The program stores into none of them.
+    What was made like one of them is made row-major.
     """
     moved = dict(_relaid(program.parameters, arguments))
     if any(isinstance(node, Rebind) and moved.keys() & {*node.sources} for node in statements(program)):
@@ -119,7 +119,7 @@ def relaid(program: Program, arguments: Sequence[ArgumentType]) -> Program | Non
 
     def visit(node: Node) -> Node:
         match node:
-            case Load() | Size() if node.tensor in moved:
+            case Load() | Store() | Size() if node.tensor in moved:
                 return replace(node, tensor=moved[node.tensor])
             case Allocate(like=like) if like in moved:
                 return replace(node, like=None)
