@@ -28,7 +28,7 @@ from brickwork.taichi.errors import (
 )
 from brickwork.taichi.fields import CellStruct
 from brickwork.taichi.matrix import Matrix, made
-from brickwork.taichi.scalars import ScalarType, of_element
+from brickwork.taichi.scalars import ScalarType, of_element, plain
 from brickwork.taichi.sequences import is_sequence
 from brickwork.taichi.values import Value
 from brickwork.taichi.views import View
@@ -100,7 +100,7 @@ def pass_argument(place: int, name: str, value: Any, kind: Any) -> Passed:
 
 def _template_key(value: Any) -> Any:
     if is_number(value):
-        return type(value), getattr(value, "dtype", None), repr(value.item() if hasattr(value, "item") else value)
+        return type(value), getattr(value, "dtype", None), repr(plain(value))
     if isinstance(value, Matrix):
         return value.shape, value.dtype, tuple(map(_template_key, value.entries))
     if isinstance(value, str | type(None)):
@@ -113,13 +113,10 @@ def _template_key(value: Any) -> Any:
 
 
 def _scalar(place: int, value: Any, kind: ScalarType) -> Any:
-    one = hasattr(value, "item") and not tuple(getattr(value, "shape", ()))
-    plain: Any = value.item() if one else value
-    if not isinstance(plain, bool | int | float):
+    number = value if getattr(value, "shape", ()) else plain(value)
+    if not isinstance(number, bool | int | float) or (isinstance(number, float) and not kind.is_real):
         raise argument_error(place, kind, type(cast("object", value)))
-    if isinstance(plain, float) and not kind.is_real:
-        raise argument_error(place, kind, type(cast("object", value)))
-    return _raw((plain, kind))
+    return _raw((number, kind))
 
 
 def _raw(pair: tuple[Any, ScalarType]) -> Any:
@@ -235,13 +232,14 @@ def parameter_value(builder: Builder, place: int, name: str, kind: Any, passed: 
         return passed.value
     if isinstance(kind, NdarrayType):
         return _view(builder, place, name, kind, passed.value)
-    flat = iter([_parameter(builder, name, each, symbols) for each in _kinds(kind)])
+    flat = iter([_parameter(builder, name, each, symbols) for each in flat_kinds(kind)])
     return _rebuilt(kind, flat)
 
 
-def _kinds(kind: Any) -> list[ScalarType]:
+def flat_kinds(kind: Any) -> list[ScalarType]:
+    """Return the types of the numbers of an argument or a result."""
     if isinstance(kind, StructType):
-        return [each for member in kind.members.values() for each in _kinds(member)]
+        return [each for member in kind.members.values() for each in flat_kinds(member)]
     if isinstance(kind, MatrixType):
         return [kind_of(kind.dtype or float, "an entry")] * (kind.n * kind.m)
     return [kind_of(kind, "a member")]
@@ -279,23 +277,7 @@ def _view(builder: Builder, place: int, name: str, kind: NdarrayType, array: Arr
 
 def result_of(kind: Any, numbers: Sequence[Any]) -> Any:
     """Return numbers as a result of the declared type."""
-    return _host_rebuilt(kind, iter(numbers))
-
-
-def _host_rebuilt(kind: Any, numbers: Any) -> Any:
-    if isinstance(kind, StructType):
-        made_ = Struct({name: _host_rebuilt(each, numbers) for name, each in kind.members.items()})
-        made_.__dict__.update(methods=kind.methods, type=kind)
-        return made_
-    if isinstance(kind, MatrixType):
-        own = kind_of(kind.dtype or float, "an entry")
-        return made([own.number(next(numbers)) for _ in range(kind.n * kind.m)], kind.shape, own)
-    return kind_of(kind, "a result").number(next(numbers))
-
-
-def flat_kinds(kind: Any) -> list[ScalarType]:
-    """Return the types of the numbers of a result."""
-    return _kinds(kind)
+    return _rebuilt(kind, (own.number(each) for own, each in zip(flat_kinds(kind), numbers, strict=True)))
 
 
 def flat_values(value: Any, kind: Any) -> list[Any]:

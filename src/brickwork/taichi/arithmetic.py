@@ -11,8 +11,8 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64, UINT64
 from brickwork.ir.nodes import Expression, FailureKind
 from brickwork.taichi import state
-from brickwork.taichi.errors import TaichiTypeError
-from brickwork.taichi.scalars import ScalarType, i32, join, named, u1
+from brickwork.taichi.errors import TaichiTypeError, unsupported
+from brickwork.taichi.scalars import ScalarType, i32, join, named, plain, u1
 from brickwork.taichi.values import Scalar, Value, current
 
 SIGNS: dict[str, str] = {
@@ -115,11 +115,10 @@ def lift(value: Any) -> Scalar:
         if hasattr(value, "dtype") and hasattr(value, "shape"):
             raise TaichiTypeError("Only 0-dimensional numpy array can be used to initialize a scalar expression")
         raise TaichiTypeError(f"{_described(value)} is no value that a kernel computes with")
-    kind = type_of_number(value)
-    plain = value.item() if hasattr(value, "item") else value
-    if isinstance(plain, int) and not kind.is_real and not kind.holds(plain):
-        raise TaichiTypeError(f"Integer literal {plain} exceeded the range of default_ip: {kind}")
-    return literal(plain, kind)
+    kind, number = type_of_number(value), plain(value)
+    if isinstance(number, int) and not kind.is_real and not kind.holds(number):
+        raise TaichiTypeError(f"Integer literal {number} exceeded the range of default_ip: {kind}")
+    return literal(number, kind)
 
 
 def _described(value: object) -> str:
@@ -153,11 +152,10 @@ def convert(value: Any, kind: ScalarType) -> Scalar:
 
 def _number(value: Any, kind: ScalarType) -> Scalar:
     """Return a number that is known now in a type; a literal is first one of the default type."""
-    plain = value.item() if hasattr(value, "item") else value
-    own = type_of_number(value)
-    if isinstance(plain, float) and own.is_real and kind.is_real:
-        plain = own.number(plain)
-    return literal(plain, kind)
+    number, own = plain(value), type_of_number(value)
+    if isinstance(number, float) and own.is_real and kind.is_real:
+        number = own.number(number)
+    return literal(number, kind)
 
 
 def _contains(wide: ScalarType, narrow: ScalarType) -> bool:
@@ -175,7 +173,7 @@ def bit_cast(value: Any, kind: ScalarType) -> Any:
     if scalar.type.bits != kind.bits:
         raise TaichiTypeError(f"bit_cast needs types of one width, not {scalar.type} and {kind}")
     if scalar.type.is_real != kind.is_real:
-        raise TaichiTypeError(f"bit_cast between {scalar.type} and {kind} is not supported by brickwork.taichi")
+        raise unsupported(f"bit_cast between {scalar.type} and {kind}")
     return convert(scalar, kind)
 
 
@@ -191,6 +189,11 @@ def truth(value: Any) -> Expression:
     if not is_scalar(value):
         raise TaichiTypeError(f"a condition must be a scalar, not {_described(value)}")
     return _truth(lift(value))
+
+
+def is_true(value: Any) -> Any:
+    """Return a scalar as a bool."""
+    return Value(truth(value), u1) if isinstance(value, Scalar) else bool(value)
 
 
 # ---------------------------------------------------------------- binary operators

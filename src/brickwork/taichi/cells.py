@@ -8,17 +8,13 @@ from typing import Any, cast
 
 import torch
 
+from brickwork.pytorch.dtypes import to_torch
 from brickwork.taichi import state
 from brickwork.taichi.errors import TaichiOutOfBoundsError, TaichiRuntimeError
 from brickwork.taichi.matrix import Matrix, made
-from brickwork.taichi.scalars import ScalarType
+from brickwork.taichi.scalars import ScalarType, plain
 from brickwork.taichi.sequences import items_of
 from brickwork.taichi.swizzles import swizzle
-
-
-def torch_dtype(kind: ScalarType) -> torch.dtype:
-    """Return torch's name of a type."""
-    return cast("torch.dtype", getattr(torch, kind.element.name))
 
 
 def normal_shape(shape: Any) -> tuple[int, ...]:
@@ -47,7 +43,7 @@ class Cells:
     def allocate(self, shape: tuple[int, ...]) -> None:
         """Make the cells, all zero."""
         self.shape = shape
-        kind = torch_dtype(self.dtype)
+        kind = to_torch(self.dtype.element)
         self.data = torch.zeros((*shape, *self.element_shape), dtype=kind, device=state.settings().device)
 
     @property
@@ -102,11 +98,11 @@ class Cells:
         """Set a cell."""
         cell = self.storage[self._place(key)]
         if not self.element_shape:
-            cell.fill_(self.dtype.number(_plain(value)))
+            cell.fill_(self.dtype.number(plain(value)))
             return
         given = Matrix(value) if _has_entries(value) else None
         entries: list[Any] = given.entries if given is not None else [value] * max(1, self.n * self.m)
-        flat = [self.dtype.number(_plain(each)) for each in entries]
+        flat = [self.dtype.number(plain(each)) for each in entries]
         cell.copy_(torch.tensor(flat, dtype=cell.dtype).reshape(self.element_shape))
 
     def __iter__(self) -> Iterator[Any]:
@@ -128,7 +124,7 @@ class Cells:
             flat = [self.dtype.number(each) for each in given.entries]
             self.storage.copy_(torch.tensor(flat, dtype=self.storage.dtype).reshape(self.element_shape))
         else:
-            self.storage.fill_(self.dtype.number(_plain(value)))
+            self.storage.fill_(self.dtype.number(plain(value)))
 
     def to_numpy(self, keep_dims: bool = False, dtype: Any = None, copy: bool = True) -> Any:
         """Return a NumPy array of the cells."""
@@ -178,10 +174,6 @@ class Cells:
 
 def _has_entries(value: Any) -> bool:
     return isinstance(value, Matrix | list | tuple) or (hasattr(value, "tolist") and value.shape != ())
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
 
 
 def _number(cell: torch.Tensor) -> Any:

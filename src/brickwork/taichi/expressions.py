@@ -272,29 +272,15 @@ class Expressions:
         if not isinstance(left, Scalar):
             return self.expression(node) if bool(left) is is_and else left
         left = settled(left)
+        condition = Value(arithmetic.truth(left), u1)
         with self.builder.inside() as block:
             right = self.expression(node)
         if isinstance(right, Matrix):
             raise TaichiTypeError("`and` and `or` take scalars")
         if not block and not reads(right):
-            condition = Value(arithmetic.truth(left), u1)
             return arithmetic.select(condition, *((right, left) if is_and else (left, right)))
-        return self._chosen(left, (block, right), left, right_first=is_and)
-
-    def _chosen(self, test: Scalar, way: tuple[list[Any], Any], other: Any, *, right_first: bool) -> Any:
-        """Return the value of a way that runs only where it has to, or the other one."""
-        block, right = way
-        kind = join(type_of(right), type_of(other))
-        result = self.builder.symbol("either", kind.value)
-        before = self.builder.block
-        self.builder.block = block
-        self.builder.assign(result, convert(right, kind).value)
-        self.builder.block = before
-        with self.builder.inside() as plain:
-            self.builder.assign(result, convert(other, kind).value)
-        ways = (block, plain) if right_first else (plain, block)
-        self.builder.branch(arithmetic.truth(test), *ways)
-        return Variable(result, kind, fits=True)
+        ways: tuple[tuple[list[Any], Any], ...] = ((block, right), ([], left))
+        return self._joined(condition, *(ways if is_and else reversed(ways)))
 
     def _ifexp(self, node: ast.IfExp) -> Any:
         test = self.expression(node.test)
@@ -315,6 +301,7 @@ class Expressions:
         return mapped(arithmetic.select, (condition, first, second))
 
     def _joined(self, condition: Scalar, *ways: tuple[list[Any], Any]) -> Any:
+        """Return the value of the first way where a condition holds, else of the second: only its statements run."""
         kind = join(type_of(ways[0][1]), type_of(ways[1][1]))
         result = self.builder.symbol("either", kind.value)
         before = self.builder.block
@@ -358,7 +345,7 @@ class Text:
 
 
 def _as_truth(value: Any) -> Any:
-    return value.mapped(operations.is_true) if isinstance(value, Matrix) else operations.is_true(value)
+    return value.mapped(arithmetic.is_true) if isinstance(value, Matrix) else arithmetic.is_true(value)
 
 
 def reads(value: Any) -> bool:

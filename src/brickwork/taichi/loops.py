@@ -8,7 +8,7 @@ from typing import Any
 
 from brickwork.taichi import state
 from brickwork.taichi.arithmetic import is_number, lift
-from brickwork.taichi.errors import TaichiSyntaxError, TaichiTypeError
+from brickwork.taichi.errors import TaichiSyntaxError, TaichiTypeError, unsupported
 from brickwork.taichi.matrix import Matrix
 from brickwork.taichi.sequences import items_of
 from brickwork.taichi.values import Scalar, current
@@ -129,4 +129,4 @@ def loop_unique(val: Any, covers: Any = None) -> Any:
 
 def stop_grad(x: Any) -> Any:
     """Refuse: there is no way to cut one field out of a gradient."""
-    raise TaichiSyntaxError(f"stop_grad of {x!r} is not supported by brickwork.taichi")
+    raise unsupported(f"stop_grad of {x!r}")

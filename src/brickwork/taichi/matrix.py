@@ -6,6 +6,7 @@ The entries of a matrix in a kernel are values, or variables and elements, which
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -13,13 +14,14 @@ import torch
 
 from brickwork.ir import build
 from brickwork.ir.nodes import Expression, FailureKind, Tensor
+from brickwork.pytorch.dtypes import to_torch
 from brickwork.taichi import algebra, arithmetic, state
 from brickwork.taichi.arithmetic import convert, is_number, is_scalar, lift, type_of
 from brickwork.taichi.errors import TaichiCompilationError, TaichiIndexError, TaichiSyntaxError, TaichiTypeError
-from brickwork.taichi.scalars import ScalarType, join, named
+from brickwork.taichi.scalars import ScalarType, join, named, plain
 from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.swizzles import swizzle
-from brickwork.taichi.values import Scalar, Value, current
+from brickwork.taichi.values import Scalar, current
 
 
 def settled(value: Any) -> Any:
@@ -137,8 +139,7 @@ class Matrix:
 
     def to_numpy(self, *_: Any, **__: Any) -> Any:
         """Return a NumPy array of the entries."""
-        kind = getattr(torch, self.scalar_type.element.name)
-        return torch.tensor(self.to_list(), dtype=kind).numpy()
+        return torch.tensor(self.to_list(), dtype=to_torch(self.scalar_type.element)).numpy()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Return a NumPy array of the entries."""
@@ -215,11 +216,11 @@ class Matrix:
 
     def any(self) -> Any:
         """Return whether an entry is not zero."""
-        return algebra.folded("bit_or", [_is_true(entry) for entry in self.entries])
+        return algebra.folded("bit_or", [arithmetic.is_true(entry) for entry in self.entries])
 
     def all(self) -> Any:
         """Return whether no entry is zero."""
-        return algebra.folded("bit_and", [_is_true(entry) for entry in self.entries])
+        return algebra.folded("bit_and", [arithmetic.is_true(entry) for entry in self.entries])
 
     def norm_sqr(self) -> Any:
         """Return the sum of the squares."""
@@ -426,19 +427,11 @@ def _is_row(item: Any) -> bool:
 
 
 def _converted(value: Any, kind: ScalarType) -> Any:
-    return convert(value, kind) if isinstance(value, Scalar) else kind.number(_plain(value))
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
+    return convert(value, kind) if isinstance(value, Scalar) else kind.number(plain(value))
 
 
 def _as(value: Any, kind: ScalarType | None) -> Any:
     return value if kind is None else _converted(value, kind)
-
-
-def _is_true(entry: Any) -> Any:
-    return Value(arithmetic.truth(entry), arithmetic.u1) if isinstance(entry, Scalar) else bool(entry)
 
 
 def _same(one: Matrix, other: Any, what: str) -> None:
@@ -467,7 +460,7 @@ def mapped(function: Callable[..., Any], operands: Sequence[Any]) -> Matrix:
     for each in given:
         if not isinstance(each, Matrix) and not is_scalar(each):
             raise TaichiTypeError(f"unsupported operand type(s): 'Matrix' and '{type(each).__name__}'")
-    count = _size(shapes[0])
+    count = math.prod(shapes[0])
     columns = [each.entries if isinstance(each, Matrix) else [settled(each)] * count for each in given]
     return made([function(*row) for row in zip(*columns, strict=True)], shapes[0])
 
@@ -491,13 +484,6 @@ def matmul(left: Any, right: Any) -> Any:
         for row, column in itertools.product(rows, columns)
     ]
     return made(entries, (left.n,) if right.ndim == 1 else (left.n, right.m))
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    result = 1
-    for each in shape:
-        result *= each
-    return result
 
 
 # ---------------------------------------------------------------- entries

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from brickwork.ir import build
-from brickwork.ir.dtypes import BOOL, FLOAT32, INT64
+from brickwork.ir.dtypes import FLOAT32, INT64
 from brickwork.ir.nodes import Draw, Random
 from brickwork.taichi import access, arithmetic, state
-from brickwork.taichi.arithmetic import convert, is_number, is_scalar
+from brickwork.taichi.arithmetic import convert, is_scalar
 from brickwork.taichi.errors import TaichiCompilationError, TaichiTypeError, unsupported
 from brickwork.taichi.fields import scalar_type
 from brickwork.taichi.matrix import Matrix, broadcast, mapped
@@ -195,15 +195,8 @@ def _draw(draw: Draw) -> Any:
 
 def fold_bits(name: str, items: list[Any]) -> Any:
     """Return whether all, or some, of the items hold."""
-    found = [is_true(each) for each in items]
+    found = [arithmetic.is_true(each) for each in items]
     result = found[0] if found else name == "bit_and"
     for each in found[1:]:
         result = arithmetic.binary(name, result, each)
     return result
-
-
-def is_true(value: Any) -> Any:
-    """Return a value as a bool."""
-    if is_number(value) or not isinstance(value, Scalar):
-        return bool(value)
-    return Value(build.cast(arithmetic.truth(value), BOOL), arithmetic.u1)

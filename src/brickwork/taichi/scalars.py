@@ -127,6 +127,11 @@ ALIASES = {each.element.name: each for each in ALL if each is not u1}
 """The names `int32`, `uint8`, `float16` and so on."""
 
 
+def plain(value: Any) -> Any:
+    """Return a number of NumPy or torch as one of Python; other things as they are."""
+    return value.item() if hasattr(value, "item") else value
+
+
 def of_element(element: DType) -> ScalarType | None:
     """Return the type of elements of a tensor; None where Taichi has none."""
     return _BY_ELEMENT.get(element)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from brickwork.diagnostics.location import Location
+from brickwork.frontend.source import span
 from brickwork.records import dataclass
 from brickwork.taichi.errors import TaichiCompilationError, TaichiNameError
 
@@ -33,11 +34,7 @@ class Source:
 
     def location(self, node: ast.AST, call_site: Location | None = None) -> Location:
         """Return the place of a node."""
-        spot = cast("Any", node)
-        return Location(
-            file=self.file, line=spot.lineno, column=spot.col_offset, end_line=spot.end_lineno or spot.lineno,
-            end_column=spot.end_col_offset or spot.col_offset, function=self.node.name, call_site=call_site,
-        )  # fmt: skip
+        return span(self.file, self.node.name, node, call_site)
 
     def annotation(self, name: str) -> Any:
         """Return what a parameter, or `return`, is annotated with; None without one."""
