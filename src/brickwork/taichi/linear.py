@@ -22,11 +22,7 @@ def sym_eig(A: Any, dt: Any = None) -> Any:
         for p in static(range(n)):
             for q in static(range(p + 1, n)):
                 if S[p, q] != 0.0:
-                    theta = (S[q, q] - S[p, p]) / (2.0 * S[p, q])
-                    size = operations.abs(theta) + operations.sqrt(theta * theta + 1.0)
-                    t = operations.select(theta >= 0.0, 1.0 / size, -1.0 / size)
-                    c = 1.0 / operations.sqrt(t * t + 1.0)
-                    s = t * c
+                    c, s = _rotation((S[q, q] - S[p, p]) / (2.0 * S[p, q]))
                     for k in static(range(n)):
                         left, right = S[k, p], S[k, q]
                         S[k, p], S[k, q] = c * left - s * right, s * left + c * right
@@ -39,6 +35,14 @@ def sym_eig(A: Any, dt: Any = None) -> Any:
                     S[q, p] = 0.0
     values = Matrix([S[k, k] for k in static(range(n))])
     return values, V
+
+
+def _rotation(ratio: Any) -> Any:
+    """Return cosine and sine of the angle whose double has this cotangent."""
+    size = operations.abs(ratio) + operations.sqrt(ratio * ratio + 1.0)
+    t = operations.select(ratio >= 0.0, 1.0 / size, -1.0 / size)
+    c = 1.0 / operations.sqrt(t * t + 1.0)
+    return c, t * c
 
 
 def svd(A: Any, dt: Any = None) -> Any:
@@ -58,11 +62,7 @@ def svd(A: Any, dt: Any = None) -> Any:
                     beta += B[k, q] * B[k, q]
                     gamma += B[k, p] * B[k, q]
                 if gamma != 0.0:
-                    zeta = (beta - alpha) / (2.0 * gamma)
-                    size = operations.abs(zeta) + operations.sqrt(zeta * zeta + 1.0)
-                    t = operations.select(zeta >= 0.0, 1.0 / size, -1.0 / size)
-                    c = 1.0 / operations.sqrt(t * t + 1.0)
-                    s = t * c
+                    c, s = _rotation((beta - alpha) / (2.0 * gamma))
                     for k in static(range(n)):
                         left, right = B[k, p], B[k, q]
                         B[k, p], B[k, q] = c * left - s * right, s * left + c * right
@@ -78,10 +78,24 @@ def svd(A: Any, dt: Any = None) -> Any:
                 for k in static(range(n)):
                     B[k, p], B[k, q] = B[k, q], B[k, p]
                     V[k, p], V[k, q] = V[k, q], V[k, p]
-    U = A * 0
-    S = A * 0
+    U, S = _sides(B)
+    if static(n == 3):
+        side = operations.select(V.determinant() < 0.0, -1.0, 1.0)
+        turn = operations.select(U.determinant() * side < 0.0, -1.0, 1.0)
+        S[2, 2] *= turn
+        for k in static(range(n)):
+            V[k, 2] *= side
+            U[k, 2] *= side * turn
+    return U, S, V
+
+
+def _sides(B: Any) -> Any:
+    """Return U and a diagonal matrix with B = U @ S, of a matrix whose columns are orthogonal and get shorter."""
+    n = static(B.n)
+    U = B * 0
+    S = B * 0
     for p in static(range(n)):
-        total = A[0, 0] * 0
+        total = B[0, 0] * 0
         for k in static(range(n)):
             total += B[k, p] * B[k, p]
         S[p, p] = operations.sqrt(total)
@@ -99,14 +113,7 @@ def svd(A: Any, dt: Any = None) -> Any:
         column = column.normalized()
         for k in static(range(n)):
             U[k, p] = column[k]
-    if static(n == 3):
-        side = operations.select(V.determinant() < 0.0, -1.0, 1.0)
-        turn = operations.select(U.determinant() * side < 0.0, -1.0, 1.0)
-        S[2, 2] *= turn
-        for k in static(range(n)):
-            V[k, 2] *= side
-            U[k, 2] *= side * turn
-    return U, S, V
+    return U, S
 
 
 def _apart(vector: Any, U: Any, count: Any) -> Any:
