@@ -336,3 +336,18 @@ def test_a_walrus_assigns_a_variable_that_is_there():
         return turns * 1000 + (y := x + 7) + (y := 20) + y
 
     assert run(5) == 4047
+
+
+def test_lambdas_are_inlined():
+    several = [lambda x: x * x, lambda x: (
+        x + 1), lambda x, y=2: x**y if x > 0 else y]  # fmt: skip
+    inner = next(map(lambda k: lambda x: k * x, [2]))
+    found = []
+    for function in (*several, inner):
+
+        @ti.kernel
+        def run(x: ti.f32) -> ti.f32:
+            return function(x)
+
+        found.append(run(3.0))
+    assert found == [9, 4, 9, 6]

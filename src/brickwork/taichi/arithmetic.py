@@ -80,7 +80,9 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 
 def is_number(value: object) -> bool:
     """Return whether something is a number of Python, of NumPy or of torch, known while a kernel is compiled."""
-    return isinstance(value, bool | int | float) or (hasattr(value, "dtype") and getattr(value, "shape", None) == ())
+    if isinstance(value, bool | int | float):
+        return True
+    return hasattr(value, "item") and hasattr(value, "dtype") and getattr(value, "shape", None) == ()
 
 
 def is_scalar(value: object) -> bool:
