@@ -112,7 +112,18 @@ def run_function(path: Path, name: str) -> tuple[bool, str]:
 
     torch.set_num_threads(2)
     plugin = Plugin()
-    arguments = ["-q", "--noconftest", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(path.parent)]
+    arguments = [
+        "-q",
+        "--noconftest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:unraisableexception",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(path.parent),
+    ]
     pytest.main([*arguments, f"{path}::{name}"], plugins=[plugin])
     if plugin.failed:
         return False, plugin.failed[0]
@@ -153,12 +164,13 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first of them")
     parser.add_argument("--limit", type=int, default=60, help="seconds that a function may take")
     parser.add_argument("--json", type=Path, help="a file for the outcomes")
-    parser.add_argument("-v", action="store_true", help="print each failure")
+    parser.add_argument("-v", action="store_true", help="print each outcome")
     chosen = parser.parse_args()
     here = Path(__file__).parent
     sys.path.insert(0, str(here))
     import stand_in
 
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take seconds to load in each process
     stand_in.install()
     stand_in.load_compiler()
     sys.path.remove(str(here))
@@ -168,8 +180,9 @@ def main() -> int:
     for path, name in names:
         outcomes.append(run_apart(path, name, chosen.limit))
         last = outcomes[-1]
-        if chosen.v and not last.passed:
-            print(f"{last.file}::{last.name} {last.seconds:.1f}s {last.message[:400]}", flush=True)
+        if chosen.v:
+            said = "ok" if last.passed else f"FAILED {last.message[:400]}"
+            print(f"{last.file}::{last.name} {last.seconds:.1f}s {said}", flush=True)
     if chosen.json:
         chosen.json.write_text(json.dumps([asdict(each) for each in outcomes], indent=0))
     passed = sum(each.passed for each in outcomes)

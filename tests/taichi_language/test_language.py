@@ -311,6 +311,25 @@ def test_templates_of_equal_numbers_and_other_types_are_compiled_each():
         assert x.item() == math.copysign(math.inf, zero)
 
 
+def test_a_field_without_axes_is_no_number():
+    x, y = ti.field(ti.i32, shape=()), ti.field(ti.i32, shape=())
+
+    @ti.kernel
+    def add(f: ti.template()):
+        f[None] += 1
+
+    @ti.kernel
+    def multiply():
+        _ = ti.Vector([1, 2]) * x
+
+    add(x)
+    add(y)
+    add(y)
+    assert [x[None], y[None]] == [1, 2]
+    with pytest.raises(ti.TaichiTypeError, match="unsupported operand type"):
+        multiply()
+
+
 def test_a_real_function_returns_from_a_product_of_ranges():
     @ti.real_func
     def first(n: ti.i32) -> ti.i32:

@@ -6,7 +6,6 @@ import ast
 import inspect
 import operator
 import re
-import string
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -17,13 +16,14 @@ from brickwork.taichi.annotations import NdarrayType, Ref, is_template
 from brickwork.taichi.arithmetic import is_number, literal
 from brickwork.taichi.compound import MatrixType, Struct, StructType, fitted
 from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError, unsupported
-from brickwork.taichi.expressions import Expressions, Formatted, Text, is_taichi
+from brickwork.taichi.expressions import Expressions, is_taichi
 from brickwork.taichi.functions import Func
 from brickwork.taichi.matrix import Matrix, settled
 from brickwork.taichi.scalars import ScalarType, u1
 from brickwork.taichi.scope import variable
 from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.source import parse
+from brickwork.taichi.texts import Formatter
 from brickwork.taichi.values import Scalar
 from brickwork.taichi.views import View
 
@@ -300,30 +300,3 @@ class Filler:
     def __call__(self, value: Any) -> None:
         """Set all entries."""
         access.store(self.matrix, settled(value))
-
-
-class Formatter:
-    """The method `format` of a text, with values that are known only at run time."""
-
-    def __init__(self, text: str) -> None:
-        """Be that of a text."""
-        self.text = text
-
-    def __call__(self, *args: Any, **named: Any) -> Text:
-        """Return the text with values in it."""
-        return _format(self.text, args, named)
-
-
-def _format(text: str, args: tuple[Any, ...], named: dict[str, Any]) -> Text:
-    parts: list[Any] = []
-    number = 0
-    for before, name, spec, _ in string.Formatter().parse(text):
-        parts.append(before)
-        if name is None:
-            continue
-        if name and not name.isdigit():
-            value = named[name]
-        else:
-            value, number = args[int(name or number)], number + (not name)
-        parts.append(Formatted(value, spec or ""))
-    return Text(parts)

@@ -21,8 +21,9 @@ from brickwork.taichi.fields import StructField
 from brickwork.taichi.matrix import Matrix, broadcast, mapped, matmul, settled, subscript
 from brickwork.taichi.scalars import join, u1
 from brickwork.taichi.scope import Scope
-from brickwork.taichi.sequences import items_of
+from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.source import Source
+from brickwork.taichi.texts import Formatted, Text, percent
 from brickwork.taichi.values import Scalar, Value, Variable
 from brickwork.taichi.views import View
 from brickwork.taichi.views import subscript as cell_of
@@ -216,6 +217,9 @@ class Expressions:
 
     def operate(self, name: str, left: Any, right: Any) -> Any:
         """Return an operator of two values."""
+        if name == "mod" and isinstance(left, str):
+            values = items_of(right) if is_sequence(right) else [right]
+            return percent(left, values) if any(map(is_taichi, values)) else left % right
         if not (is_taichi(left) or is_taichi(right)):
             return getattr(operator, _OPERATORS.get(name, name))(left, right)
         if name == "matmul":
@@ -316,32 +320,6 @@ class Expressions:
 _OPERATORS = {
     "bit_and": "and_", "bit_or": "or_", "bit_xor": "xor", "shift_left": "lshift", "shift_right": "rshift",
 }  # fmt: skip
-
-
-class Formatted:
-    """A value of a text, with how it is written."""
-
-    def __init__(self, value: Any, spec: str) -> None:
-        """Keep both."""
-        self.value, self.spec = value, spec
-
-
-class Text:
-    """A text with values that are known only at run time."""
-
-    def __init__(self, parts: list[Any]) -> None:
-        """Keep the parts in order."""
-        self.parts = parts
-
-    def plain(self) -> str:
-        """Return the text, if all of it is known."""
-        said: list[str] = []
-        for each in self.parts:
-            value = each.value if isinstance(each, Formatted) else each
-            if isinstance(value, Scalar):
-                raise TaichiSyntaxError("this text must be known while the kernel is compiled")
-            said.append(format(value, each.spec) if isinstance(each, Formatted) else str(value))
-        return "".join(said)
 
 
 def _as_truth(value: Any) -> Any:

@@ -13,10 +13,10 @@ from brickwork.taichi import state
 from brickwork.taichi.arithmetic import is_number, type_of
 from brickwork.taichi.compound import Struct
 from brickwork.taichi.errors import TaichiTypeError, unsupported
-from brickwork.taichi.expressions import Formatted, Text
 from brickwork.taichi.matrix import Matrix
 from brickwork.taichi.scalars import ScalarType
 from brickwork.taichi.sequences import is_sequence, items_of
+from brickwork.taichi.texts import Formatted, Text
 from brickwork.taichi.values import Scalar, current
 
 ROOM = 1 << 16

@@ -64,6 +64,8 @@ class Source:
 def parse(function: Callable[..., Any]) -> Source:
     """Return the parsed function; OSError where its source cannot be read."""
     plain = cast("types.FunctionType", inspect.unwrap(function))
+    if plain.__name__ == "<lambda>":
+        return _parsed_lambda(plain)
     lines, first = inspect.getsourcelines(plain)
     text = "".join(lines)
     indented = text[:1] in {" ", "\t"}
@@ -75,6 +77,34 @@ def parse(function: Callable[..., Any]) -> Source:
             file = inspect.getsourcefile(plain) or plain.__code__.co_filename
             return Source(plain, node, file, numbered)
     raise TaichiCompilationError(f"`{plain.__name__}` is not written as a plain `def`")
+
+
+def _parsed_lambda(function: types.FunctionType) -> Source:
+    """Return a lambda as a function that returns its body: the innermost one around the code."""
+    lines, _ = inspect.findsource(function)
+    places = [((line, first), (end, last)) for line, end, first, last in function.__code__.co_positions() if last]
+    around: list[ast.Lambda] = []
+    for node in ast.walk(_tree("".join(lines))):
+        if isinstance(node, ast.Lambda):
+            start, stop = _ends(node.body)
+            if all(start <= first and last <= stop for first, last in places):
+                around.append(node)
+    if not around:
+        raise TaichiCompilationError("the source of a `lambda` was not found: write it with `def`")
+    found = max(around, key=lambda node: _ends(node.body)[0])
+    made = ast.FunctionDef(name="_lambda", args=found.args, body=[ast.Return(found.body)], decorator_list=[])
+    ast.fix_missing_locations(ast.copy_location(made, found))
+    numbered = {number: line.rstrip("\n") for number, line in enumerate(lines, 1)}
+    return Source(function, made, inspect.getsourcefile(function) or function.__code__.co_filename, numbered)
+
+
+def _ends(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
+
+
+@lru_cache(maxsize=16)
+def _tree(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def _reassigned(tree: ast.FunctionDef) -> frozenset[str]:

@@ -24,13 +24,14 @@ from brickwork.taichi.errors import (
     TaichiTypeError,
     placed,
 )
-from brickwork.taichi.expressions import BINARY, Text, is_taichi
+from brickwork.taichi.expressions import BINARY, is_taichi
 from brickwork.taichi.loops import static
 from brickwork.taichi.matrix import Matrix, settled
 from brickwork.taichi.scalars import ScalarType
 from brickwork.taichi.scope import variable
 from brickwork.taichi.sequences import is_sequence
 from brickwork.taichi.source import Source
+from brickwork.taichi.texts import Text
 from brickwork.taichi.values import Scalar, Value, kept
 
 
