@@ -289,6 +289,39 @@ def looked_up(x: torch.Tensor, k: int) -> torch.Tensor:
     return out
 
 
+def vast(x: torch.Tensor) -> torch.Tensor:
+    """Lists in a loop that a stack has no room for."""
+    out = torch.zeros(len(x))
+    for i in range(len(x)):
+        stated = bw.bounded(4000000)
+        for j in range(i):
+            stated.append((j, x[j]))
+        counted = []
+        for j in range(1500000):
+            if j % 100000 == i:
+                counted.append(j)
+        out[i] = len(stated) + counted[-1] + sum(v * w for v, w in stated)
+    return out
+
+
+def nothing(n: int) -> torch.Tensor:
+    out = torch.zeros(1)
+    for i in range(n):
+        items = bw.bounded(0)
+        items.append(i)
+        out[0] = len(items)
+    return out
+
+
+def negative(n: int) -> torch.Tensor:
+    out = torch.zeros(1)
+    items = bw.bounded(-n)
+    for i in range(n):
+        items.append(i)
+    out[0] = len(items)
+    return out
+
+
 def outcome(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return call(*arguments)
@@ -326,6 +359,8 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (steps, ((torch.rand(7, 7) > 0.3).int(),)),
     (value_of, (torch.tensor([ord(c) for c in "12+34*2-7"]),)),
     (orders, (torch.randint(0, 5, (9,)),)),
+    (vast, (torch.rand(3),)),
+    (negative, (0,)),
 ]
 
 
@@ -346,6 +381,8 @@ def test_compiled_code_agrees_with_python(function: Callable[..., Any], argument
         (triangle, (7, 4), "list 'few' is full: it has room for 4 items (triangle"),
         (looked_up, (torch.ones(3), 2), "index 2 is out of range for list 'items' of length 2"),
         (emptied, (2,), "pop from empty list 'items'"),
+        (nothing, (1,), "list 'items' is full: it has room for 0 items"),
+        (negative, (1,), "list 'items' is full: it has room for 0 items"),
         (outside, (torch.rand(3),), "index 3 is out of range for list 'items' of length 3"),
         (
             endless,
@@ -422,7 +459,14 @@ def test_what_is_refused() -> None:
             third.append(i)
             x[i] = len(one)
 
+    def pairs(x: torch.Tensor) -> None:
+        for i in bw.prange(len(x)):
+            items = bw.bounded(5000)
+            items.append((i, 1))
+            x[i] = len(items)
+
     x = torch.zeros(3)
+    assert "a list of more than 64 KiB" in refused(pairs, x)
     assert "`items` changes while a loop runs over it" in refused(changes, x)
     assert "`items` holds items of another form, and gets a Python int" in refused(mixed, x)
     assert "the room of a list depends on what the loops compute" in refused(room, x)

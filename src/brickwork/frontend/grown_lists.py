@@ -2,7 +2,7 @@
 
 The room is what the loops around each `append` can add, as shapes and arguments say it; what `bw.bounded(n)` says; and
 a fixed number where a `while` adds items. Adding to a full list is a failed check. In a loop a list of known room is a
-`Local`; any other is scratch memory that the host allocates, once the whole function has been lowered.
+`Local`, up to 64 KiB; any other is scratch memory that the host allocates, once the whole function has been lowered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.indexing import load, scalar
 from brickwork.frontend.loop_bounds import most_turns
-from brickwork.frontend.lowering_state import Growth, Key, ListArray, ListDemanded, State, describe
+from brickwork.frontend.lowering_state import (
+    ITEM_BYTES,
+    LARGEST,
+    Growth,
+    Key,
+    ListArray,
+    ListDemanded,
+    State,
+    describe,
+)
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import (
@@ -48,24 +57,26 @@ from brickwork.ir.nodes import (
     TensorType,
 )
 
-IN_LOOP = 256
+IN_LOOP = 2048 // ITEM_BYTES
 """Room of a list in a loop that a `while` fills: 2 KiB a number, which a GPU reserves for each thread that may run."""
-OUTSIDE = 8192
-"""Room of a list outside of loops that a `while` fills: as much as a list in a loop may take, 64 KiB."""
+OUTSIDE = LARGEST // ITEM_BYTES
+"""Room of a list outside of loops that a `while` fills: as much as a list in a loop may take."""
 
 
-def new_list(state: State, name: str, site: Site, loc: Location, most: Expression | None = None) -> Grown:
-    """Return an empty list; `most` is the room that the source says."""
+def new_list(state: State, name: str, site: Site, loc: Location, room: Expression | None = None) -> Grown:
+    """Return an empty list; `room` is what the source says."""
     known = state.growth.get(site)
     if known is None:
         known = state.growth[site] = Growth()
         state.changed = True
     state.bounds.setdefault(site, [])
     state.inner |= {site} if state.loops else set()
-    if most is not None:
-        _say_room(state, site, most, loc)
+    if room is not None:
+        _say_room(state, site, room, loc)
     count = 0 if known.form is None else count_of(known.form)
-    tensors = [_array(state, name, (site[0], f"{site[1]}[{number}]"), site, loc) for number in range(count)]
+    most = known.most if state.loops and 0 < (known.most or 0) * count * ITEM_BYTES <= LARGEST else None
+    keys = [(site[0], f"{site[1]}[{number}]") for number in range(count)]
+    tensors = [_array(state, name, key, site, most, loc) for key in keys]
     state.assign(_length_key(site, name), Value(integer(0, loc), weak=True), loc)
     return Grown(name, site, tuple(tensors), known.form, len(state.loops))
 
@@ -74,23 +85,22 @@ def _say_room(state: State, site: Site, most: Expression, loc: Location) -> None
     if not isinstance(most, Constant) and not state.is_host(most):
         message = "the room of a list depends on what the loops compute"
         raise unsupported(message, loc, "say it by shapes and arguments")
-    state.bounds[site] = [most]
+    state.bounds[site] = [most if is_nonnegative(state, most) else apply("maximum", most, integer(0, loc), loc=loc)]
     state.bounded.add(site)
 
 
-def _array(state: State, name: str, key: Key, site: Site, loc: Location) -> Tensor:
-    """Make the array for one number of an item."""
+def _array(state: State, name: str, key: Key, site: Site, most: int | None, loc: Location) -> Tensor:
+    """Make the array for one number of an item; with room for `most` in each iteration, or one for all iterations."""
     kind = state.types[key]
     layout = TensorType(kind.dtype, 1, contiguous=True, unit_axis=0)
-    most = state.growth[site].most
-    if most is not None and state.loops:
+    if most is not None:
         state.numbers += 1
-        tensor = Tensor(name, state.numbers, layout, (max(most, 1),))
+        tensor = Tensor(name, state.numbers, layout, (most,))
         state.emit(Local(tensor=tensor, loc=loc))
     else:
         if any(level.claimed for level in state.loops):
-            message = "a list whose room is known only at run time, inside `prange`"
-            raise unsupported(message, loc, "use a tensor with a row for each iteration")
+            message = f"a list of more than {LARGEST // 1024} KiB, or of a room known only at run time, inside `prange`"
+            raise unsupported(message, loc, "say less by `bw.bounded(n)`, or use a tensor with a row for each iteration")
         tensor = state.tensor(name, layout)
         state.pending.append((tensor, site, loc))
     state.lists[tensor] = ListArray(key, kind, (size(tensor, 0, loc),))

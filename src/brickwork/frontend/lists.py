@@ -21,7 +21,16 @@ from brickwork.frontend.indexing import load, scalar, size_of
 from brickwork.frontend.iterables import Iterable, Listed, is_listed, item, iterable, trips
 from brickwork.frontend.list_forms import copied, is_list, repeated, wrapped
 from brickwork.frontend.loops import UNROLLED, AssignTarget, Loop, bind_target, lower_loop
-from brickwork.frontend.lowering_state import Frame, Key, ListArray, LoopLevel, State, describe
+from brickwork.frontend.lowering_state import (
+    ITEM_BYTES,
+    LARGEST,
+    Frame,
+    Key,
+    ListArray,
+    LoopLevel,
+    State,
+    describe,
+)
 from brickwork.frontend.plain_loops import emit_loop
 from brickwork.frontend.random_sites import place
 from brickwork.frontend.rules import error, unsupported
@@ -33,9 +42,6 @@ from brickwork.records import dataclass
 
 SHORT = 16
 """The most items of a repetition that are written one by one."""
-LARGEST = 65536
-"""The most bytes of a list that each iteration has for itself."""
-ITEM_BYTES = 8
 
 
 def make_list(state: State, frame: Frame, node: ast.expr, name: str, assign: AssignTarget) -> Operand:
