@@ -1,9 +1,9 @@
-"""Comprehensions where a function is parsed: their names are made unique, and `key=` is written by tuples."""
+"""Comprehensions where a function is parsed: their names are made unique, and `key=` is written by them."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from brickwork.frontend.syntax import all_nodes
 
@@ -29,12 +29,40 @@ def placed(made: ast.expr, node: ast.expr, known: Container[int]) -> ast.expr:
     return made
 
 
+_ONCE = ast.Call | ast.NamedExpr | ast.comprehension | ast.Lambda
+"""What may mean another thing where it is evaluated again."""
+
+
+def names_in(node: ast.AST) -> Iterator[str]:
+    """Yield the names in a function, and those of its parameters."""
+    for item in all_nodes(node):
+        if isinstance(item, ast.Name | ast.arg):
+            yield item.id if isinstance(item, ast.Name) else item.arg
+
+
+class FreshNames:
+    """Gives names that nothing else has."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        """Take the names that there are."""
+        self._taken = set(taken)
+
+    def fresh(self, name: str) -> str:
+        """Return a name like this one, or the name itself."""
+        fresh, number = name, 1
+        while fresh in self._taken:
+            number += 1
+            fresh = f"{name}_{number}"
+        self._taken.add(fresh)
+        return fresh
+
+
 class Unshadowed(ast.NodeTransformer):
     """Gives the names of comprehensions, which are scopes of their own, names that nothing else in the function has."""
 
     def __init__(self, node: ast.FunctionDef) -> None:
         """Take the names that the function uses outside of comprehensions."""
-        self._taken = {item.arg for item in all_nodes(node) if isinstance(item, ast.arg)} | set(_outer_names(node))
+        self._names = FreshNames([*(item.arg for item in all_nodes(node) if isinstance(item, ast.arg)), *_outer(node)])
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
         """Rename what the comprehension binds, if it is used elsewhere."""
@@ -44,18 +72,38 @@ class Unshadowed(ast.NodeTransformer):
         """Rename what the comprehension binds, if it is used elsewhere."""
         return self._renamed(node)
 
+    def _renamed(self, node: ast.GeneratorExp | ast.ListComp) -> ast.expr:
+        bound = {item.id for part in node.generators for item in all_nodes(part.target) if isinstance(item, ast.Name)}
+        names = {name: self._names.fresh(name) for name in sorted(bound)}
+        outside = {id(item) for item in all_nodes(node.generators[0].iter)}
+        for item in all_nodes(node):
+            if isinstance(item, ast.Name) and id(item) not in outside:
+                item.id = names.get(item.id, item.id)
+            elif isinstance(item, ast.arg) and id(item) not in outside:
+                item.arg = names.get(item.arg, item.arg)
+        self.generic_visit(node)
+        return node
+
+
+class Listed(ast.NodeTransformer):
+    """Writes what builtins make of generators, ranges and `key=` by list comprehensions."""
+
+    def __init__(self, node: ast.FunctionDef, builtin: Container[str]) -> None:
+        """Take the function, and the names that mean Python's builtins in it."""
+        self._names = FreshNames(names_in(node))
+        self._builtin = builtin
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Write `tuple(f(i) for i in ...)` and `list(...)` of a generator as those of a list."""
         self.generic_visit(node)
-        match node:
-            case ast.Call(func=ast.Name(id="sorted" | "min" | "max"), args=[made], keywords=[_, *_]) if self._sorts(
-                node
-            ):
-                return self._sorted(node, made)
-            case ast.Call(func=ast.Name(id="tuple" | "list" | "sorted"), args=[ast.GeneratorExp() as made]):
+        name = self._called(node)
+        match node.args:
+            case [made] if name in {"sorted", "min", "max"} and self._sorts(node, name):
+                return self._sorted(node, name, made)
+            case [ast.GeneratorExp() as made] if name in {"tuple", "list", "sorted"}:
                 node.args = [ast.copy_location(ast.ListComp(elt=made.elt, generators=made.generators), made)]
-            case ast.Call(func=ast.Name(id="list" | "sorted"), args=[ast.Call(func=ast.Name(id="range"))]):
-                node.args = [self._listed(node.args[0])]
+            case [made] if name in {"list", "sorted"} and self._called(made) == "range":
+                node.args = [self._listed(made)]
             case _:
                 pass
         return node
@@ -64,40 +112,43 @@ class Unshadowed(ast.NodeTransformer):
         """Leave `list(range(n))` in the head of a loop as it is."""
         head, node.iter = node.iter, ast.Constant(None)
         self.generic_visit(node)
-        node.iter = head.args[0] if isinstance(head, ast.Call) and _is_listed_range(head) else self.visit(head)
+        match head:
+            case ast.Call(args=[made]) if self._called(head) == "list" and self._called(made) == "range":
+                node.iter = made
+            case _:
+                node.iter = self.visit(head)
         return node
 
-    def _fresh(self, name: str) -> str:
-        """Return a name that nothing else has."""
-        fresh, number = name, 1
-        while fresh in self._taken:
-            number += 1
-            fresh = f"{name}_{number}"
-        self._taken.add(fresh)
-        return fresh
+    def _called(self, node: ast.expr) -> str:
+        """Return the name of the builtin that is called; empty where none is."""
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name in self._builtin:
+                return name
+            case _:
+                return ""
 
-    def _sorts(self, node: ast.Call) -> bool:
-        """Return whether a call has a key that is a function of one item."""
-        named = {item.arg for item in node.keywords}
-        if "key" not in named or not named <= {"key", "reverse"}:
-            return False
-        return all(
-            len(item.value.args.args) == 1
-            for item in node.keywords
-            if item.arg == "key" and isinstance(item.value, ast.Lambda)
-        )
-
-    def _sorted(self, node: ast.Call, made: ast.expr) -> ast.expr:
-        """Return `[p[2] for p in sorted([(key, k, v) for k, v in enumerate(items)])]`, and `min` and `max` likewise."""
+    def _sorts(self, node: ast.Call, name: str) -> bool:
+        """Return whether a call has a key that is a function of one item; what may be written twice says the order."""
         known = {item.arg: item.value for item in node.keywords}
-        key, backward = known["key"], known.get("reverse")
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        pair, place, item = self._fresh("pair"), self._fresh("place"), self._fresh("item")
-        sign = "-" if backward is not None or name == "max" else ""
-        text = f"(KEY, {sign}{place}, {item}) for {place}, {item} in enumerate(ITEMS)"
+        if "key" not in known or known.keys() - {"key", "reverse"} or "enumerate" not in self._builtin:
+            return False
+        order = all_nodes(known["reverse"]) if "reverse" in known else []
+        if order and (name != "sorted" or any(isinstance(item, _ONCE) for item in order)):
+            return False
+        return not isinstance(known["key"], ast.Lambda) or len(known["key"].args.args) == 1
+
+    def _sorted(self, node: ast.Call, name: str, made: ast.expr) -> ast.expr:
+        """Return `[p[2] for p in sorted([(key, k, v) for k, v in enumerate(items)])]`, and `min` and `max` likewise.
+
+        `max` and `reverse=True` have `-k` instead, as the first of equal items comes first with these, too.
+        """
+        known = {item.arg: item.value for item in node.keywords}
+        key, backward = known["key"], ast.unparse(known.get("reverse", ast.Constant(name == "max")))
+        pair, place, item = self._names.fresh("pair"), self._names.fresh("place"), self._names.fresh("item")
+        signed = {"True": f"-{place}", "False": place}.get(backward, f"-{place} if {backward} else {place}")
+        text = f"(KEY, {signed}, {item}) for {place}, {item} in enumerate(ITEMS)"
         if name == "sorted":
-            options = "" if backward is None else ", reverse=BACKWARD"
-            text = f"[{pair}[2] for {pair} in sorted([{text}]{options})]"
+            text = f"[{pair}[2] for {pair} in sorted([{text}], reverse={backward})]"
         else:
             text = f"{name}({text})[2]"
         read: ast.expr = ast.Name(item, ast.Load())
@@ -105,49 +156,23 @@ class Unshadowed(ast.NodeTransformer):
             value: ast.expr = Substituted({key.args.args[0].arg: read}).visit(key.body)
         else:
             value = ast.Call(key, [read], [])
-        parts = {"KEY": value, "ITEMS": made, **({} if backward is None else {"BACKWARD": backward})}
-        whole = Substituted(parts).visit(ast.parse(text, mode="eval").body)
+        whole = Substituted({"KEY": value, "ITEMS": made}).visit(ast.parse(text, mode="eval").body)
         given = {id(each) for part in (key, made) for each in ast.walk(part)}
         return placed(whole, node, given)
 
     def _listed(self, node: ast.expr) -> ast.expr:
         """Return `[i for i in range(n)]`."""
-        name = self._fresh("item")
+        name = self._names.fresh("item")
         target, read = (ast.copy_location(ast.Name(name, context), node) for context in (ast.Store(), ast.Load()))
         return ast.copy_location(ast.ListComp(read, [ast.comprehension(target, node, [], 0)]), node)
 
-    def _renamed(self, node: ast.GeneratorExp | ast.ListComp) -> ast.expr:
-        bound = {item.id for part in node.generators for item in all_nodes(part.target) if isinstance(item, ast.Name)}
-        first = node.generators[0].iter
-        inside = [item for item in all_nodes(node) if isinstance(item, ast.Name)]
-        outside = {id(item) for item in all_nodes(first)}
-        for name in sorted(bound):
-            fresh, number = name, 1
-            while fresh in self._taken:
-                number += 1
-                fresh = f"{name}_{number}"
-            self._taken.add(fresh)
-            for item in inside:
-                if item.id == name and id(item) not in outside:
-                    item.id = fresh
-        self.generic_visit(node)
-        return node
 
-
-def _is_listed_range(node: ast.Call) -> bool:
-    match node:
-        case ast.Call(func=ast.Name(id="list"), args=[ast.Call(func=ast.Name(id="range"))], keywords=[]):
-            return True
-        case _:
-            return False
-
-
-def _outer_names(node: ast.AST) -> Iterator[str]:
+def _outer(node: ast.AST) -> Iterator[str]:
     """Yield the names outside of comprehensions; the first thing that one runs over is outside."""
     if isinstance(node, ast.GeneratorExp | ast.ListComp):
-        yield from _outer_names(node.generators[0].iter)
+        yield from _outer(node.generators[0].iter)
         return
     if isinstance(node, ast.Name):
         yield node.id
     for child in ast.iter_child_nodes(node):
-        yield from _outer_names(child)
+        yield from _outer(child)

@@ -161,7 +161,7 @@ def sort_in_place(state: State, frame: Frame, found: Grown, node: ast.Call) -> N
     loc = frame.loc(node)
     backward = [condition(state, frame, item.value) for item in node.keywords if item.arg == "reverse"]
     if len(backward) < len(node.keywords):
-        advice = "write `sorted(h, key=lambda v: ...)`, with a function of one item"
+        advice = "write `sorted(h, key=lambda v: ..., reverse=flag)`, with a function of one item"
         raise error("BW004", "sorting does not take these arguments here", loc, advice)
     sort(state, frame, found, node, backward[0] if backward else constant(False, BOOL, loc))
 

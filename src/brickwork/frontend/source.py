@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import cast
 
 from brickwork.diagnostics.location import Location
-from brickwork.frontend.comprehensions import Unshadowed
+from brickwork.frontend.comprehensions import Listed, Unshadowed
 from brickwork.frontend.environment import MISSING, Missing, constant_items, intrinsic, is_tensor, resolve
 from brickwork.frontend.match_statements import Matches
 from brickwork.frontend.rules import error
@@ -115,9 +115,19 @@ def parse(function: Callable[..., object], *, lambdas: bool = False) -> SourceFu
         raise error("BW001", f"{what} is not written as a plain `def`", place, "write it with `def`, in a file")
     _without_bound(found, bound_values(function))
     Unshadowed(found).visit(found)
+    Listed(found, _builtin(function, found)).visit(found)
     if any(isinstance(item, ast.Match) for item in all_nodes(found)):
         Matches(found).visit(found)
     return SourceFunction(found, place.file, text, capture(function, found), function)
+
+
+def _builtin(function: types.FunctionType, node: ast.FunctionDef) -> frozenset[str]:
+    """Return the names that mean Python's builtins in a function."""
+    known, own = function.__globals__, {*local_names(node), *function.__code__.co_freevars}
+    own |= {item.arg for item in all_nodes(node) if isinstance(item, ast.arg)}
+    own |= {item.name for item in all_nodes(node) if isinstance(item, ast.FunctionDef)}
+    own |= {name for name, found in vars(builtins).items() if known.get(name, found) is not found}
+    return frozenset(vars(builtins).keys() - own)
 
 
 def _lambda(tree: ast.AST, code: types.CodeType) -> ast.FunctionDef | None:
