@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from brickwork.frontend.comprehensions import Substituted
+from brickwork.frontend.comprehensions import FreshNames, Substituted, names_in
+from brickwork.frontend.syntax import all_nodes
 from brickwork.records import dataclass
 
 
@@ -29,7 +30,10 @@ class Matches(ast.NodeTransformer):
 
     def __init__(self, node: ast.FunctionDef) -> None:
         """Take the names that the function uses."""
-        self._taken = {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
+        self._names = FreshNames(names_in(node))
+        cases = [item for item in all_nodes(node) if isinstance(item, ast.match_case)]
+        own = {id(item) for case in cases for item in all_nodes(case) if _is_bound(item, case)}
+        self._read = {item.id for item in all_nodes(node) if isinstance(item, ast.Name) and id(item) not in own}
 
     def visit_Match(self, node: ast.Match) -> ast.stmt | list[ast.stmt]:
         """Return the `if` that chooses among the cases, behind what gives the subject a name."""
@@ -37,7 +41,7 @@ class Matches(ast.NodeTransformer):
         before: list[ast.stmt] = []
         try:
             subject = self._named(node.subject, node, before)
-            chosen = [(case, _case(case.pattern, subject)) for case in node.cases]
+            chosen = [(case, self._chosen(case, subject)) for case in node.cases]
         except UnwrittenError:
             return node
         result: list[ast.stmt] = []
@@ -47,6 +51,13 @@ class Matches(ast.NodeTransformer):
             ast.copy_location(result[0], node)
         return [ast.fix_missing_locations(item) for item in (*before, *result)]
 
+    def _chosen(self, case: ast.match_case, subject: ast.expr) -> _Case:
+        """Return what a case means; a name that it binds though its guard fails is read in such cases alone."""
+        found = _case(case.pattern, subject)
+        if case.guard is not None and any(name in self._read for name, _ in found.names):
+            raise UnwrittenError
+        return found
+
     def _named(self, subject: ast.expr, node: ast.Match, before: list[ast.stmt]) -> ast.expr:
         """Return a subject that can be read again: names, literals, and tuples of these."""
         if isinstance(subject, ast.Name | ast.Constant):
@@ -54,22 +65,28 @@ class Matches(ast.NodeTransformer):
         if isinstance(subject, ast.Tuple):
             parts = [self._named(item, node, before) for item in subject.elts]
             return ast.copy_location(ast.Tuple(parts, ast.Load()), subject)
-        name, number = "subject", 1
-        while name in self._taken:
-            number += 1
-            name = f"subject_{number}"
-        self._taken.add(name)
+        name = self._names.fresh("subject")
         made = ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), subject)], subject)
         before.append(ast.copy_location(made, subject))
         return ast.copy_location(ast.Name(name, ast.Load()), subject)
 
 
+def _is_bound(item: ast.AST, case: ast.match_case) -> bool:
+    """Return whether a node is a name that a case binds."""
+    bound = {part.name for part in all_nodes(case.pattern) if isinstance(part, ast.MatchAs)}
+    return isinstance(item, ast.Name) and item.id in bound
+
+
 def _written(case: ast.match_case, found: _Case, otherwise: list[ast.stmt]) -> list[ast.stmt]:
     """Return a case as an `if` with the later cases behind its `else`."""
     body: list[ast.stmt] = []
-    for name, value in found.names:
-        target = ast.copy_location(ast.Name(name, ast.Store()), case.pattern)
-        body.append(ast.copy_location(ast.Assign([target], value), case.pattern))
+    if found.names:
+        targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name, _ in found.names]
+        values = [value for _, value in found.names]
+        several = len(targets) > 1
+        target = ast.Tuple(targets, ast.Store()) if several else targets[0]
+        made = ast.Assign([target], ast.Tuple(values, ast.Load()) if several else values[0])
+        body.append(ast.copy_location(made, case.pattern))
     tests = [item for item in (found.test, case.guard) if item is not None]
     if found.names and case.guard is not None:
         tests[-1] = Substituted(dict(found.names)).visit(case.guard)
@@ -84,9 +101,8 @@ def _case(pattern: ast.pattern, subject: ast.expr) -> _Case:
     match pattern:
         case ast.MatchValue(value=value):
             return _Case(_compared(subject, ast.Eq(), value, pattern))
-        case ast.MatchSingleton(value=value):
-            operator = ast.Is() if value is None else ast.Eq()
-            return _Case(_compared(subject, operator, ast.copy_location(ast.Constant(value), pattern), pattern))
+        case ast.MatchSingleton(value=None):
+            return _Case(_compared(subject, ast.Is(), ast.copy_location(ast.Constant(None), pattern), pattern))
         case ast.MatchAs(pattern=None, name=None):
             return _Case(None)
         case ast.MatchAs(pattern=inner, name=str() as name):

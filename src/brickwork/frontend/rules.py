@@ -12,6 +12,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.ir.nodes import FailureKind
 
+_MATCH = "write `if` and `elif`, also where what a case with `if` binds is read after it"
 REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.FunctionDef: (
         "a function inside an operator is defined once, with plain parameters, without a decorator and not in a branch",
@@ -22,7 +23,7 @@ REFUSED_STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.AsyncFor: ("`async for` is not part of the language", "write a plain `for`"),
     ast.With: ("`with` is not part of the language", "do that outside the operator"),
     ast.AsyncWith: ("`async with` is not part of the language", "do that outside the operator"),
-    ast.Match: ("`match` takes numbers, texts, and tuples that are written behind it", "write `if` and `elif`"),
+    ast.Match: ("`match` takes numbers, texts, None, and tuples of them, no True and False", _MATCH),
     ast.Try: ("`try` is not part of the language", "test for the condition with `if`"),
     ast.TryStar: ("`try` is not part of the language", "test for the condition with `if`"),
     ast.Import: ("`import` is not part of the language", "import at the top of the file"),
