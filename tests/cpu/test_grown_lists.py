@@ -478,6 +478,25 @@ def test_what_is_refused() -> None:
             items.append(i)
             x[0] = i
 
+    def renamed(x: torch.Tensor) -> None:
+        items = [0]
+        other = items
+        for _, i in zip(range(3), items):
+            other.append(i)
+            x[0] = i
+
+    def shrinks(x: torch.Tensor) -> None:
+        items = [0, 1]
+        rest = [items.pop() for _ in items]
+        x[0] = len(rest)
+
+    def replaced(x: torch.Tensor) -> None:
+        items = [0]
+        items.append(1)
+        for k, i in enumerate(items):
+            items = [i, k]
+            x[0] = items[0]
+
     def mixed(x: torch.Tensor) -> None:
         for i in range(len(x)):
             items = [(i, 1)]
@@ -506,7 +525,8 @@ def test_what_is_refused() -> None:
 
     x = torch.zeros(3)
     assert "a list of more than 64 KiB" in refused(pairs, x)
-    assert "`items` changes while a loop runs over it" in refused(changes, x)
+    for function in (changes, renamed, shrinks, replaced):
+        assert "`items` changes while a loop runs over it" in refused(function, x)
     assert "`items` holds items of another form, and gets a Python int" in refused(mixed, x)
     assert "the room of a list depends on what the loops compute" in refused(room, x)
     assert "gets a list that has other names" in refused(aliased, x)

@@ -6,7 +6,7 @@ import ast
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.expressions import condition, operand, operands, value
-from brickwork.frontend.grown_lists import append, copy_items, new_list, pop
+from brickwork.frontend.grown_lists import append, copy_items, new_list, pop, refuse_running
 from brickwork.frontend.grown_sorting import place_among, sort
 from brickwork.frontend.iterables import Iterable, iterable
 from brickwork.frontend.list_forms import (
@@ -142,6 +142,7 @@ def _filtered(
 def extend(state: State, frame: Frame, found: Grown, node: ast.expr, assign: AssignTarget) -> None:
     """Add the items of what a loop can run over."""
     loc = frame.loc(node)
+    refuse_running(state, found, loc)
     if isinstance(node, ast.ListComp | ast.GeneratorExp):
         made = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
         _comprehension(state, frame, made, found, assign, 0)
@@ -169,6 +170,8 @@ def sort_in_place(state: State, frame: Frame, found: Grown, node: ast.Call) -> N
 def search_list(state: State, frame: Frame, found: Grown, name: str, node: ast.Call) -> Operand | None:
     """Return the call of a method of a list that compares its items."""
     loc = frame.loc(node)
+    if name != "index":
+        refuse_running(state, found, loc)
     if name == "sort" and not node.args:
         sort_in_place(state, frame, found, node)
         return None

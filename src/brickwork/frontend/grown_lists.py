@@ -224,6 +224,13 @@ def _note_form(state: State, found: Grown, stored: Operand, loc: Location) -> No
 # ---------------------------------------------------------------- methods
 
 
+def refuse_running(state: State, found: Grown, loc: Location) -> None:
+    """Refuse to change a list while a loop runs over it, by whatever name."""
+    if any(item.site == found.site for level in state.loops for item in level.over):
+        message = f"`{found.name}` changes while a loop runs over it"
+        raise unsupported(message, loc, f"write `while {found.name}:` and take items out with `pop`")
+
+
 def append(state: State, found: Grown, added: Operand, loc: Location) -> None:
     """Add an item."""
     added = _item(state, added, loc)
@@ -308,6 +315,7 @@ def clear(state: State, found: Grown, loc: Location) -> None:
 
 def copy_items(state: State, target: Grown, source: Grown, loc: Location) -> None:
     """Let a list have the items of another one."""
+    refuse_running(state, target, loc)
     count = state.pin(length(state, source, loc), "length")
     state.nonnegative.add(count)
     if source.form is not None:
@@ -346,6 +354,7 @@ def call_grown(
     state: State, found: Grown, name: str, arguments: Sequence[Operand], node: ast.Call, loc: Location
 ) -> Operand | None:
     """Return the call of a method of a list that grows."""
+    refuse_running(state, found, loc)
     if node.keywords or (name in CALLS and len(arguments) != CALLS[name]) or (name == "pop" and len(arguments) > 1):
         raise error("BW004", f"`{found.name}.{name}` does not take these arguments", loc, "pass them as Python's does")
     match name:

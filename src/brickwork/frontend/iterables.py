@@ -306,3 +306,16 @@ def is_listed(found: Iterable) -> bool:
             return any(map(is_listed, found.parts))
         case _:
             return False
+
+
+def lists_of(found: Iterable) -> tuple[Grown, ...]:
+    """Return the lists that grow among what is run over."""
+    match found:
+        case GrownItems():
+            return (found.items,)
+        case Enumerated() | Backward():
+            return lists_of(found.inner)
+        case Zipped():
+            return tuple(item for part in found.parts for item in lists_of(part))
+        case _:
+            return ()

@@ -16,26 +16,23 @@ from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.expressions import operands, value
 from brickwork.frontend.indexing import load
 from brickwork.frontend.iterables import (
-    Elements,
     Enumerated,
     Iterable,
-    Listed,
     Range,
-    Rows,
     Zipped,
     is_listed,
     item,
     iterable,
+    lists_of,
     range_of,
     trips,
 )
-from brickwork.frontend.list_forms import grown_names
 from brickwork.frontend.loop_heads import jumps
 from brickwork.frontend.lowering_state import Binding, Frame, Key, LoopLevel, State, Variable, describe
 from brickwork.frontend.parts import items_of
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.tensor_rebinding import restore
-from brickwork.frontend.typing import Grown, Items, Operand, Value, View
+from brickwork.frontend.typing import Items, Operand, Value, View
 from brickwork.ir.build import cast, constant, integer, logical_not, read, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Constant, Expression, For, If, Size, Statement, Symbol
@@ -72,7 +69,6 @@ def lower_for(state: State, frame: Frame, node: ast.For, *, assign: AssignTarget
     """Lower a `for` with its `else`."""
     loc = frame.loc(node)
     head = head_of(state, frame, node.iter)
-    _refuse_growth(frame, node, head)
     broken = breaks(node.body)
     several = len(head.axes) > 1 or _is_unrolled(head.axes, loc)
     flag = new_flag(state, loc) if broken and (several or node.orelse) else None
@@ -92,25 +88,6 @@ def lower_for(state: State, frame: Frame, node: ast.For, *, assign: AssignTarget
     exits = lower_loop(state, frame, loop, lambda: body(state, frame, node.body), assign)
     if node.orelse:
         lower_else(state, frame, Else(node.orelse, flag, exits, position, loc), body)
-
-
-def _refuse_growth(frame: Frame, node: ast.For, head: Head) -> None:
-    """Refuse to change a list while a loop runs over it."""
-    inner = [item for item in head.axes if not isinstance(item, Range | Elements | Rows | Listed)]
-    if not inner:
-        return
-    held = {item.id for item in ast.walk(node.iter) if isinstance(item, ast.Name)}
-    lists = {name for name in held if isinstance(frame.bindings.get(name), Grown)}
-    stored = {item.id for part in node.body for item in stored_in(part)}
-    changed = sorted(lists & (stored | {name for part in node.body for name in grown_names(part)}))
-    if changed:
-        message = f"`{changed[0]}` changes while a loop runs over it"
-        raise unsupported(message, frame.loc(node.iter), f"write `while {changed[0]}:` and take items out with `pop`")
-
-
-def stored_in(node: ast.AST) -> list[ast.Name]:
-    """Return the names that are assigned in a statement."""
-    return [item for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
 
 
 def new_flag(state: State, loc: Location) -> Symbol:
@@ -208,7 +185,7 @@ def lower_loop(
     level = LoopLevel(None, None, True, {}, ())
     for place, axis in enumerate(axes):
         head, make, level = _one_loop(state, frame, loop, axis, place)
-        level.flag, level.claimed = loop.flag, loop.claimed
+        level.flag, level.claimed, level.over = loop.flag, loop.claimed, lists_of(axis)
         saved.append(enter(state, frame, level))
         heads.append((head, make))
     block: list[Statement] = []
@@ -279,7 +256,7 @@ def _unrolled(state: State, frame: Frame, loop: Loop, body: Callable[[], None], 
     exits: list[set[Key]] = []
     for turn in range(int(count.value) if isinstance(count, Constant) else 0):
         level = LoopLevel(integer(turn, loc), count, loop.regular, dict(frame.bindings), frame.path, flag=loop.flag)
-        level.written_out = not loop.jumps
+        level.written_out, level.over = not loop.jumps, lists_of(axis)
         saved = enter(state, frame, level)
         block: list[Statement] = []
         with state.into(block):

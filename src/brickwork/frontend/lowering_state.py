@@ -146,6 +146,8 @@ class LoopLevel:
     flag: Symbol | None = None
     """Set by a `break` that must leave several IR loops."""
     claimed: bool = False
+    over: tuple[Grown, ...] = ()
+    """The lists that grow among what it runs over."""
     branches: int = 0
     """How many `if`s are around the loop."""
     written_out: bool = False
