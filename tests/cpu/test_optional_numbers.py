@@ -170,6 +170,23 @@ def replaced(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def compared(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(len(x), 7)
+    last, before, pair = None, None, None
+    for i in range(len(x)):
+        out[i, 0] = last == 2
+        out[i, 1] = last != 3
+        out[i, 2] = 1 if last == before else 0
+        out[i, 3] = 1 if before != last else 0
+        out[i, 4] = 1 if last in (1, 4) else 0
+        out[i, 5] = 1 if x[i] == last else 0
+        out[i, 6] = 1 if pair == (i - 1, last) else 0
+        before = last
+        last = i if x[i] > 0 else None
+        pair = (i, i) if x[i] > -0.5 else None
+    return out
+
+
 def combined(x: torch.Tensor) -> torch.Tensor:
     out = torch.zeros_like(x)
     last = None
@@ -212,6 +229,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (limited, (torch.randn(5), -0.5)),
     (guarded, (torch.rand(5, 60),)),
     (replaced, (torch.randn(9),)),
+    (compared, (torch.tensor([1.0, 0, -1, -1, 3, 4, 5, -0.2, -0.3]),)),
     (hits, (8 * torch.rand(6),)),
     (hits, (torch.rand(0),)),
 ]
@@ -223,7 +241,7 @@ def test_compiled_code_agrees_with_python(function: Callable[..., Any], argument
     before, config.check = config.check, check
     try:
         made = operator(function)
-        torch.testing.assert_close(made(*arguments), made.python(*arguments))
+        torch.testing.assert_close(made(*arguments), function(*arguments))
     finally:
         config.check = before
 

@@ -37,6 +37,9 @@ def link(state: State, frame: Frame, node: ast.expr, operator: ast.cmpop, sides:
             return Value(constant((is_none(left) and is_none(right)) is equal, BOOL, loc))
         if isinstance(left, ElementType | Opaque) and isinstance(right, ElementType | Opaque):
             return Value(constant((left == right) is equal, BOOL, loc))
+    if isinstance(operator, ast.Eq | ast.NotEq) and (isinstance(left, Maybe) or isinstance(right, Maybe)):
+        same = _of_optional(state, frame, node, sides)
+        return Value(same if isinstance(operator, ast.Eq) else logical_not(same, loc))
     name = COMPARE.get(type(operator))
     if isinstance(operator, ast.Is | ast.IsNot) and isinstance(left, Items) and isinstance(right, Items):
         name = "eq" if isinstance(operator, ast.Is) else "ne"
@@ -48,6 +51,20 @@ def link(state: State, frame: Frame, node: ast.expr, operator: ast.cmpop, sides:
         raise error("BW003", "`is` is not part of the language", loc, "compare with ==")
     one, other = scalar(state, left, loc), scalar(state, right, loc)
     return compare(name, one, other, loc)
+
+
+def _of_optional(state: State, frame: Frame, node: ast.expr, sides: tuple[Operand, Operand]) -> Expression:
+    """Return whether two operands are equal of which one at least may be None."""
+    loc = frame.loc(node)
+    flags = [scalar(state, item.there, loc).expression for item in sides if isinstance(item, Maybe)]
+    left, right = (item.inner if isinstance(item, Maybe) else item for item in sides)
+    result = link(state, frame, node, ast.Eq(), (left, right)).expression
+    for there in flags:
+        result = apply("logical_and", there, result, loc=loc)
+    if len(flags) < 2:
+        return result
+    neither = logical_not(apply("logical_or", flags[0], flags[1], loc=loc), loc)
+    return apply("logical_or", neither, result, loc=loc)
 
 
 def _contained(state: State, frame: Frame, node: ast.expr, sides: tuple[Operand, Operand], *, present: bool) -> Value:
