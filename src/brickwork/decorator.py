@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, overload
 
@@ -21,7 +22,8 @@ from brickwork.runtime.traceback import OwnFramesHidden
 class UntypedOp(Op):
     """An operator of which the first call says what its arguments are; from then on it is an `Op`.
 
-    Until then `torch.ops` has no such name.
+    Until then `torch.ops` has no such name. A call that fails before there is code leaves open what arguments are.
+    Methods may be bound before the first call and called after it.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], unknown: Sequence[str], **options: Any) -> None:
@@ -33,60 +35,82 @@ class UntypedOp(Op):
         given = inspect.signature(function).parameters.values()
         self._defaults = {item.name: NO_DEFAULT if item.default is item.empty else item.default for item in given}
         self._make = functools.partial(Op.__init__, self, name, function, **options)
-        self._replacement: tuple[Any, ...] = ()
+        self._making = threading.RLock()
+        self._replacement: tuple[Any, Any] | None = None
 
     @run_by_tracers
     def _settle_kinds(self, kinds: Kinds) -> None:
         """Become an operator of arguments of these kinds."""
-        if type(self) is UntypedOp:
-            self._make(kinds=kinds)
-            object.__setattr__(self, "__class__", Op)
-            for function, setup in (self._replacement,) if self._replacement else ():
-                Op.backward(self, setup_context=setup)(function) if setup else Op.backward(self, function)
+        with self._making:
+            if type(self) is UntypedOp:
+                self._make(kinds=kinds)
+                if self._replacement is not None:
+                    function, setup = self._replacement
+                    Op.backward(self, setup_context=setup)(function) if setup else Op.backward(self, function)
+                object.__setattr__(self, "__class__", Op)
 
-    def _typed(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Op:
-        """Return the operator, made for the arguments of a call."""
-        self._settle_kinds(kinds_of_call(self.name, self._defaults, self._unknown, arguments, named))
-        return self
+    @run_by_tracers
+    def _forget_kinds(self) -> None:
+        """Wait for another call if there is no code; an overload that somebody holds keeps its kinds."""
+        with self._making:
+            if type(self) is Op and not self._specialisations:
+                twin = object.__new__(Op)
+                vars(twin).update(vars(self))
+                self._registration.behaviour = twin
+                object.__setattr__(self, "__class__", UntypedOp)
+
+    def _ask(self, question: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], *before: Any) -> Any:
+        """Return the answer of an `Op`, made for the arguments of a call."""
+        if type(self) is UntypedOp:
+            kinds = kinds_of_call(self.name, self._defaults, self._unknown, given, named)
+            UntypedOp._settle_kinds(self, kinds)
+        try:
+            return question(self, *before, *given, **named)
+        except Exception:
+            UntypedOp._forget_kinds(self)
+            raise
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Make the operator for these arguments, and call it."""
-        return Op.__call__(self._typed(arguments, named), *arguments, **named)
+        return UntypedOp._ask(self, Op.__call__, arguments, named)
 
     def python(self, /, *arguments: Any, **named: Any) -> Any:
         """Run the function as Python, as `Op.python`."""
-        return Op.python(self._typed(arguments, named), *arguments, **named)
+        return UntypedOp._ask(self, Op.python, arguments, named)
 
     def explain(self, /, *arguments: Any, **named: Any) -> str:
         """Say how each loop runs and why, as `Op.explain`."""
-        given = arguments[1:] if arguments and isinstance(arguments[0], str) else arguments
-        return Op.explain(self._typed(given, named), *arguments, **named)
+        loop = 1 if arguments and isinstance(arguments[0], str) else 0
+        return UntypedOp._ask(self, Op.explain, arguments[loop:], named, *arguments[:loop])
 
     def inspect(self, stage: Any, /, *arguments: Any, **named: Any) -> str:
         """Return one stage of the compilation as text, as `Op.inspect`."""
-        return Op.inspect(self._typed(arguments, named), stage, *arguments, **named)
+        return UntypedOp._ask(self, Op.inspect, arguments, named, stage)
 
     def warmup(self, /, *arguments: Any, **named: Any) -> None:
         """Compile for arguments like these, as `Op.warmup`."""
-        Op.warmup(self._typed(arguments, named), *arguments, **named)
+        UntypedOp._ask(self, Op.warmup, arguments, named)
 
     def check(self, /, *arguments: Any, **named: Any) -> None:
         """Test the operator on these arguments, as `Op.check`."""
-        Op.check(self._typed(arguments, named), *arguments, **named)
+        UntypedOp._ask(self, Op.check, arguments, named)
 
     def tune(self, /, *arguments: Any, **named: Any) -> Any:
         """Measure a few schedules on these arguments, as `Op.tune`."""
-        return Op.tune(self._typed(arguments, named), *arguments, **named)
+        return UntypedOp._ask(self, Op.tune, arguments, named)
 
     def stats(self) -> Stats:
         """Return what was compiled for this operator: nothing yet."""
-        return Stats(self.name, ())
+        return Stats(self.name, ()) if type(self) is UntypedOp else Op.stats(self)
 
     def backward(self, function: Any = None, /, *, setup_context: Any = None) -> Any:
         """Replace the derived gradient, as `Op.backward`, once the operator is made."""
 
         def replace(backward: Any) -> Any:
-            self._replacement = (backward, setup_context)
+            with self._making:
+                if type(self) is not UntypedOp:
+                    return Op.backward(self, setup_context=setup_context)(backward)
+                self._replacement = (backward, setup_context)
             return backward
 
         return replace if function is None else replace(function)

@@ -2,13 +2,17 @@
 
 import copy
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.func import vmap
 
 import brickwork as bw
+from brickwork.diagnostics.errors import CompileError
 
 
 @bw.op("first::depthwise")
@@ -114,3 +118,95 @@ def test_lists_and_numbers() -> None:
     parts = [torch.rand(3), torch.rand(3)]
     torch.testing.assert_close(lists(parts, (1, 0.5), True), parts[0] + 0.5 * parts[1])
     assert "Tensor[] parts, float[] weights, bool flag, SymInt n=3" in str(torch.ops.first.lists.default._schema)
+
+
+def test_methods_may_be_bound_before_the_first_call() -> None:
+    operator = scaled()
+    call, python, explain, stats, backward = (
+        operator.__call__,
+        operator.python,
+        operator.explain,
+        operator.stats,
+        operator.backward,
+    )
+    x = torch.ones(3)
+    operator(x, 2.0)
+    torch.testing.assert_close(call(x, 3.0), 3 * x)
+    torch.testing.assert_close(python(x, 3.0), 3 * x)
+    assert "scaled" in explain("fusion", x, 2.0)
+    assert stats().specialisations
+
+    @backward
+    def _(x: torch.Tensor, y: float, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return 7 * grad, None
+
+    x.requires_grad_()
+    operator(x, 2.0).sum().backward()
+    torch.testing.assert_close(x.grad, torch.full((3,), 7.0))
+
+
+def test_threads_make_an_operator_once() -> None:
+    x, operator, made = torch.ones(3), scaled(), []
+    make = operator._make
+
+    def slowly(**options: Any) -> None:
+        made.append(options)
+        time.sleep(0.05)
+        make(**options)
+
+    operator._make = slowly
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda y: operator(x, float(y)) / y, range(1, 17)):
+            torch.testing.assert_close(found, x)
+    assert len(made) == 1
+
+
+def counted_source(x, n):  # type: ignore[no-untyped-def]
+    out = torch.zeros_like(x)
+    for i in range(n):
+        out[i] = x[i]
+    return out
+
+
+def test_a_call_that_fails_fixes_no_kinds() -> None:
+    operator = bw.op("first::counted")(counted_source)
+    x = torch.ones(3)
+    for ask in (operator, operator.explain, operator.warmup):
+        with pytest.raises(CompileError, match="the bounds of a loop are integers"):
+            ask(x, 2.5)
+    assert "before its first call" in repr(operator)
+    held = torch.ops.first.counted.default
+    torch.testing.assert_close(operator(x, 2), torch.tensor([1.0, 1, 0]))
+    assert "SymInt n" in str(torch.ops.first.counted.default._schema)
+    with pytest.raises(CompileError, match="the bounds of a loop are integers"):
+        held(x, 2.5)
+    with pytest.raises(TypeError, match="'n' must be int, not float"):
+        operator(x, 2.5)
+
+
+def test_arrays_are_no_numbers() -> None:
+    operator = scaled()
+    with pytest.raises(TypeError, match="argument 'x' is a ndarray"):
+        operator(np.zeros(1), 2.0)
+    torch.testing.assert_close(operator(torch.ones(3), np.float32(2.0)), torch.full((3,), 2.0))
+
+
+def perhaps_source(x, w=None):  # type: ignore[no-untyped-def]
+    out = torch.zeros_like(x)
+    for i in range(len(x)):
+        out[i] = x[i] if w is None else w[i]
+    return out
+
+
+def test_a_list_is_not_none_by_default() -> None:
+    operator = bw.op("first::perhaps")(perhaps_source)
+    with pytest.raises(TypeError, match=r"'w' is a list, and None by default: take an empty list for none: `w=\(\)`"):
+        operator(torch.ones(2), [2.0, 3.0])
+    torch.testing.assert_close(operator(torch.ones(2)), torch.ones(2))
+
+    def annotated(x: torch.Tensor, w: list[float] = None) -> None:  # type: ignore[assignment]  # noqa: RUF013  # The annotation is what is refused.
+        for i in range(len(x)):
+            x[i] = 1
+
+    with pytest.raises(CompileError, match="take an empty list for none"):
+        bw.op(annotated)

@@ -206,7 +206,8 @@ def _wrong_default(name: str, kind: Kind, default: object, *, optional: bool) ->
         return None
     if default is None:
         wanted = "torch.Tensor" if kind == "tensor" else kind.replace("tensor", "torch.Tensor")
-        return f"`{name}` is None by default, and is annotated as `{wanted}`", f"annotate it as `Optional[{wanted}]`"
+        advice = "take an empty list for none" if kind.startswith("list[") else f"annotate it as `Optional[{wanted}]`"
+        return f"`{name}` is None by default, and is annotated as `{wanted}`", advice
     if kind in {"tensor", "list[tensor]"}:
         if kind == "list[tensor]" and default in ([], ()):
             return None

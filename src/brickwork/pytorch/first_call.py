@@ -34,7 +34,10 @@ def kinds_of_call(
             advice = "annotate it as torch.Tensor, int, float, bool, or a list of these, and pass such a value"
             what = type(value).__name__
             raise TypeError(f"{name}(): argument '{parameter}' is a {what}, and has no annotation: {advice}")
-        optional = defaults[parameter] is None and not text.startswith(("list[", "Optional["))
+        if defaults[parameter] is None and text.startswith("list["):
+            advice = f"take an empty list for none: `{parameter}=()`"
+            raise TypeError(f"{name}(): argument '{parameter}' is a list, and None by default: {advice}")
+        optional = defaults[parameter] is None and not text.startswith("Optional[")
         found.append((parameter, f"Optional[{text}]" if optional else text))
     return tuple(found)
 
@@ -53,6 +56,8 @@ def _kind(value: Any) -> str:
     for kind, types in _NUMBERS.items():
         if isinstance(value, types):
             return kind
+    if hasattr(value, "__len__"):
+        return ""  # An array of one number would count as it.
     return "int" if hasattr(value, "__index__") else "float" if hasattr(value, "__float__") else ""
 
 
