@@ -15,7 +15,7 @@ from brickwork.diagnostics.errors import CompileError
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.environment import MISSING, called_formula, helper, intrinsic, is_tensor, resolve
 from brickwork.frontend.inner_functions import with_inner
-from brickwork.frontend.list_forms import GROWING
+from brickwork.frontend.list_forms import CHANGING
 from brickwork.frontend.loop_heads import PARTS, is_iterable
 from brickwork.frontend.parameters import classify
 from brickwork.frontend.raised import is_raised, not_raised
@@ -36,9 +36,7 @@ from brickwork.frontend.value_methods import Values, classes_in, constructors, m
 
 _METHODS = frozenset({*dir(list)} - {"copy"})
 """The methods of lists."""
-_CHANGING = frozenset(
-    "append extend insert pop remove clear sort reverse add discard update setdefault popitem".split()
-)
+_CHANGING = frozenset({*CHANGING, "add", "discard", "popitem", "setdefault", "update"})
 """Methods that change lists, dictionaries and sets."""
 
 
@@ -192,7 +190,7 @@ def _is_list(method: ast.Attribute, lists: frozenset[str], given: frozenset[str]
     """Return whether a method is one of a list: of one that is made here, or of a parameter."""
     if isinstance(method.value, ast.Name) and method.value.id in given and method.attr in _METHODS:
         return True
-    if isinstance(method.value, ast.Name) and method.attr in {*GROWING, "index"}:
+    if isinstance(method.value, ast.Name) and method.attr in {*CHANGING, "index"}:
         return False
     return method.attr != "copy" and root(method.value) in lists
 
@@ -208,7 +206,7 @@ def _list_method(source: SourceFunction, node: ast.Call, method: ast.Attribute) 
     """Return the refusal of a method of a list."""
     name, what = ast.unparse(method.value), method.attr
     loc = source.location(node)
-    if what in GROWING and root(method.value) in {*_list_parameters(source.node)}:
+    if what in CHANGING and root(method.value) in {*_list_parameters(source.node)}:
         advice = f"add the items to a list of your own, which begins as a copy: `own = {name}[:]`"
         return Diagnostic(code="BW011", message=f"`{name}.{what}`: an argument is not changed", loc=loc, help=advice)
     message = f"`{name}.{what}` of a list is not part of the language"

@@ -100,7 +100,7 @@ class Listed(ast.NodeTransformer):
         match node.args:
             case [made] if name in {"sorted", "min", "max"} and self._sorts(node, name):
                 return self._sorted(node, name, made)
-            case [ast.GeneratorExp() as made] if name in {"tuple", "list", "sorted"}:
+            case [ast.GeneratorExp() as made] if name in {"tuple", "list", "sorted"} or _is_extend(node.func):
                 node.args = [ast.copy_location(ast.ListComp(elt=made.elt, generators=made.generators), made)]
             case [made] if name in {"list", "sorted"} and self._called(made) == "range":
                 node.args = [self._listed(made)]
@@ -165,6 +165,10 @@ class Listed(ast.NodeTransformer):
         name = self._names.fresh("item")
         target, read = (ast.copy_location(ast.Name(name, context), node) for context in (ast.Store(), ast.Load()))
         return ast.copy_location(ast.ListComp(read, [ast.comprehension(target, node, [], 0)]), node)
+
+
+def _is_extend(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "extend"
 
 
 def _outer(node: ast.AST) -> Iterator[str]:

@@ -30,7 +30,7 @@ from brickwork.frontend.environment import (
 from brickwork.frontend.inner_functions import with_inner
 from brickwork.frontend.lift import Split, Splitter
 from brickwork.frontend.lift_python import PythonSplitter, foreign_helper
-from brickwork.frontend.list_forms import grown_names, list_names
+from brickwork.frontend.list_forms import list_names
 from brickwork.frontend.moved_tensors import with_tensors_moved
 from brickwork.frontend.parameters import Kinds, ParameterDeclaration, annotated, declare
 from brickwork.frontend.rates import rates
@@ -124,8 +124,7 @@ def define(function: Callable[..., object], kinds: Kinds = ()) -> Definition:
     wrong.extend(wrong_helpers)
     tensors = frozenset(item.name for item in parameters if item.kind == "tensor")
     lists = frozenset(item.name for item in parameters if item.kind == "list[tensor]")
-    written = stored_names(source, helpers) | grown_names(source.node)
-    arrays = list_names(source.node, source.captured, source.local, written)
+    arrays = list_names(source.node, source.captured, source.local, stored_names(source, helpers))
     splitter = Splitter(source, tensors, lists, arrays, values)
     split = splitter.split()
     if split.reason and (moved := with_tensors_moved(source, split.lifted)) is not None:

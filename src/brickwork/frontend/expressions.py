@@ -16,10 +16,10 @@ from brickwork.frontend.comparisons import link
 from brickwork.frontend.environment import MISSING, constant_items, helper, intrinsic, resolve
 from brickwork.frontend.evaluation_order import kept, kept_place
 from brickwork.frontend.given_numbers import as_given
-from brickwork.frontend.grown_lists import call_grown, is_filled, item_at, length, place_of
+from brickwork.frontend.grown_lists import call_grown, is_filled, item_at, length, let_grow, place_of
 from brickwork.frontend.indexing import advice_for, attribute, index, load, method, scalar
-from brickwork.frontend.list_forms import GROWING, is_list
-from brickwork.frontend.lowering_state import Arguments, Frame, Growth, ListDemanded, State, describe, truth
+from brickwork.frontend.list_forms import CHANGING, is_list
+from brickwork.frontend.lowering_state import Arguments, Frame, State, describe, truth
 from brickwork.frontend.merging import Branch, is_speculative, may_repeat, merge, merge_operands
 from brickwork.frontend.mistaken_names import not_a_function, refuse_axis, refuse_unknown
 from brickwork.frontend.optional_numbers import present_if, required
@@ -472,9 +472,8 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
         owner = required(state, operand(state, frame, node.func.value), loc)
         if isinstance(owner, Record):
             return _call_of(state, frame, owner, node.func.attr, node)
-        if isinstance(owner, Items) and owner.site is not None and node.func.attr in GROWING:
-            state.growth.setdefault(owner.site, Growth())
-            raise ListDemanded
+        if node.func.attr in CHANGING:
+            let_grow(state, owner)
         if isinstance(owner, Grown):
             return _call_grown(state, frame, owner, node.func.attr, node)
         formula = METHODS.get(node.func.attr)
@@ -520,7 +519,7 @@ def call_operand(state: State, frame: Frame, node: ast.Call) -> Operand | None:
 def _call_grown(state: State, frame: Frame, owner: Grown, name: str, node: ast.Call) -> Operand | None:
     """Return the call of a method of a list that grows."""
     if name in {"sort", "remove", "index"}:
-        return state.search_list(state, frame, owner, name, node)
+        return state.call_comparing(state, frame, owner, name, node)
     if name != "extend" or len(node.args) != 1:
         return call_grown(state, owner, name, operands(state, frame, node.args), node, frame.loc(node))
     state.extend(state, frame, owner, node.args[0])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.expressions import condition, operand, operands, value
 from brickwork.frontend.grown_lists import append, copy_items, new_list, pop, refuse_running
 from brickwork.frontend.grown_sorting import place_among, sort
-from brickwork.frontend.iterables import Iterable, iterable
+from brickwork.frontend.iterables import Iterable, Range, iterable
 from brickwork.frontend.list_forms import (
     copied,
     grown_names,
@@ -17,12 +18,13 @@ from brickwork.frontend.list_forms import (
     is_filtered,
     is_made_to_grow,
     is_sorted,
+    repeated,
 )
 from brickwork.frontend.loops import AssignTarget, Loop, lower_loop
 from brickwork.frontend.lowering_state import Frame, Key, State
 from brickwork.frontend.rules import error, unsupported
 from brickwork.frontend.typing import Grown, Items, Operand, Value
-from brickwork.ir.build import cast, constant
+from brickwork.ir.build import cast, constant, integer
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import If, Statement
 
@@ -78,6 +80,16 @@ def make_grown(state: State, frame: Frame, node: ast.expr, name: str, key: Key, 
         made = new_list(state, name, key, loc)
         _comprehension(state, frame, node, made, assign, 0)
         return made
+    if (parts := repeated(node)) is not None and isinstance(parts[0], ast.List):
+        items, count = operands(state, frame, parts[0].elts), cast(value(state, frame, parts[1]).expression, INT64, loc)
+        made = new_list(state, name, key, loc)
+        _repeat(state, frame, made, items, Range(integer(0), state.fix(count), integer(1)), assign, loc)
+        return made
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        made = new_list(state, name, key, loc)
+        for side in (node.left, node.right):
+            extend(state, frame, made, side, assign)
+        return made
     source = copied(node, frame.source.captured, frame.local)
     found = None if source is None else operand(state, frame, source)
     if isinstance(found, Grown):
@@ -91,6 +103,20 @@ def make_grown(state: State, frame: Frame, node: ast.expr, name: str, key: Key, 
         return made
     advice = f"begin with `{name} = []` or a comprehension, and add the items"
     raise unsupported(f"`{name}` grows, and is made so", loc, advice)
+
+
+def _repeat(
+    state: State, frame: Frame, made: Grown, items: Sequence[Operand], turns: Range, assign: AssignTarget, loc: Location
+) -> None:
+    """Add some items again and again."""
+    bindings = dict(frame.bindings)
+
+    def inside() -> None:
+        for item in items:
+            append(state, made, item, loc)
+
+    lower_loop(state, frame, Loop(ast.Name("item", ast.Store()), (turns,), loc, regular=True), inside, assign)
+    frame.bindings = bindings
 
 
 def _comprehension(
@@ -143,9 +169,8 @@ def extend(state: State, frame: Frame, found: Grown, node: ast.expr, assign: Ass
     """Add the items of what a loop can run over."""
     loc = frame.loc(node)
     refuse_running(state, found, loc)
-    if isinstance(node, ast.ListComp | ast.GeneratorExp):
-        made = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
-        _comprehension(state, frame, made, found, assign, 0)
+    if isinstance(node, ast.ListComp):
+        _comprehension(state, frame, node, found, assign, 0)
         return
     if isinstance(node, ast.List | ast.Tuple):
         for item in operands(state, frame, node.elts):
@@ -167,7 +192,7 @@ def sort_in_place(state: State, frame: Frame, found: Grown, node: ast.Call) -> N
     sort(state, frame, found, node, backward[0] if backward else constant(False, BOOL, loc))
 
 
-def search_list(state: State, frame: Frame, found: Grown, name: str, node: ast.Call) -> Operand | None:
+def call_comparing(state: State, frame: Frame, found: Grown, name: str, node: ast.Call) -> Operand | None:
     """Return the call of a method of a list that compares its items."""
     loc = frame.loc(node)
     if name != "index":

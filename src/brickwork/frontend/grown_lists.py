@@ -1,8 +1,7 @@
 """Lists that grow while loops run: an array with room for the most items that there can be, and a length.
 
-The room is what the loops around each `append` can add, as shapes and arguments say it; what `bw.bounded(n)` says; and
-a fixed number where a `while` adds items. Adding to a full list is a failed check. In a loop a list of known room is a
-`Local`, up to 64 KiB; any other is scratch memory that the host allocates, once the whole function has been lowered.
+How much room there is `list_rooms` settles, once the whole function has been lowered. Adding to a full list is a failed
+check. In a loop a list of known room is a `Local`, up to 64 KiB; any other is scratch memory that the host allocates.
 """
 
 from __future__ import annotations
@@ -45,22 +44,15 @@ from brickwork.frontend.typing import (
 from brickwork.ir.build import add, apply, cast, integer, read, select, size, sub
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import (
-    Allocate,
     Constant,
     Expression,
     FailureKind,
     Local,
     Size,
-    Statement,
     Store,
     Tensor,
     TensorType,
 )
-
-IN_LOOP = 2048 // ITEM_BYTES
-"""Room of a list in a loop that a `while` fills: 2 KiB a number, which a GPU reserves for each thread that may run."""
-OUTSIDE = LARGEST // ITEM_BYTES
-"""Room of a list outside of loops that a `while` fills: as much as a list in a loop may take."""
 
 
 def new_list(state: State, name: str, site: Site, loc: Location, room: Expression | None = None) -> Grown:
@@ -70,7 +62,8 @@ def new_list(state: State, name: str, site: Site, loc: Location, room: Expressio
         known = state.growth[site] = Growth()
         state.changed = True
     state.bounds.setdefault(site, [])
-    state.inner |= {site} if state.loops else set()
+    if state.loops:
+        state.inner.add(site)
     if room is not None:
         _say_room(state, site, room, loc)
     count = 0 if known.form is None else count_of(known.form)
@@ -79,6 +72,16 @@ def new_list(state: State, name: str, site: Site, loc: Location, room: Expressio
     tensors = [_array(state, name, key, site, most, loc) for key in keys]
     state.assign(_length_key(site, name), Value(integer(0, loc), weak=True), loc)
     return Grown(name, site, tuple(tensors), known.form, len(state.loops))
+
+
+def let_grow(state: State, found: Operand) -> None:
+    """Begin anew where a list has turned out to change its length."""
+    site = found.site if isinstance(found, Items) else None
+    if isinstance(found, View) and not found.indices and found.tensor in state.lists:
+        site = state.lists[found.tensor].key
+    if site is not None:
+        state.growth.setdefault(site, Growth())
+        raise ListDemanded
 
 
 def _say_room(state: State, site: Site, most: Expression, loc: Location) -> None:
@@ -107,28 +110,6 @@ def _array(state: State, name: str, key: Key, site: Site, most: int | None, loc:
     return tensor
 
 
-def allocate_grown(state: State, facts: list[Expression]) -> list[Statement]:
-    """Settle how much room each list needs; return the allocations of those that the host makes."""
-    room: dict[Key, Expression] = {}
-    for site, bounds in state.bounds.items():
-        total: Expression = integer(0)
-        known = [item for item in bounds if item is not None]
-        for item in known:
-            total = add(total, item)
-        if len(known) < len(bounds):
-            total = integer(IN_LOOP if site in state.inner else OUTSIDE)
-        room[site] = total
-        most = int(total.value) if isinstance(total, Constant) else None
-        if most != state.growth[site].most:
-            state.growth[site].most = most
-            state.changed = True
-    made: list[Statement] = []
-    for tensor, site, loc in state.pending:
-        made.append(Allocate(tensor=tensor, sizes=(room[site],), loc=loc))
-        facts.append(apply("eq", Size(tensor=tensor, axis=0, loc=loc), room[site], loc=loc))
-    return made
-
-
 # ---------------------------------------------------------------- the length
 
 
@@ -140,7 +121,14 @@ def length(state: State, found: Grown, loc: Location) -> Expression:
     """Return how many items there are now."""
     result = read(state.variable(_length_key(found.site, found.name)), loc)
     state.nonnegative.add(result)
+    if found.tensors:
+        state.ranges[result] = integer(0, loc), add(_most(found, loc), integer(1, loc), loc)
     return result
+
+
+def _most(found: Grown, loc: Location) -> Expression:
+    """Return the room of a list as an expression that says whose it is; `allocate_grown` knows how much it is."""
+    return Size(tensor=found.tensors[0], axis=0, loc=loc)
 
 
 def _set_length(state: State, found: Grown, value: Expression, loc: Location) -> None:
@@ -238,18 +226,19 @@ def append(state: State, found: Grown, added: Operand, loc: Location) -> None:
     if found.site not in state.bounded:
         state.bounds[found.site].append(most_turns(state, found.depth, loc))
     count = state.pin(length(state, found, loc), "place")
-    _check_room(state, found, count, loc)
+    _check_room(state, found, "lt", "is full: it has room for {0} items", count, loc)
     store_at(state, found, count, added, loc)
     _set_length(state, found, add(count, integer(1, loc), loc), loc)
 
 
-def _check_room(state: State, found: Grown, count: Expression, loc: Location) -> None:
+def _check_room(state: State, found: Grown, test: str, message: str, count: Expression, loc: Location) -> None:
     if not found.tensors:
         return
     room = size(found.tensors[0], 0, loc)
     advice = "" if found.site in state.bounded else f"; `{found.name} = bw.bounded(n)` makes room for n"
-    message = f"list '{found.name}' is full: it has room for {{0}} items{advice}"
-    state.check(apply("lt", count, room, loc=loc), FailureKind.INDEX, message, (room,), loc)
+    message = f"list '{found.name}' {message}{advice}"
+    values = (room, count) if "{1}" in message else (room,)
+    state.check(apply(test, count, room, loc=loc), FailureKind.INDEX, message, values, loc)
 
 
 def pop(state: State, found: Grown, at: Operand | None, loc: Location) -> Operand:
@@ -288,7 +277,6 @@ def _close(state: State, found: Grown, place: Expression, last: Expression, loc:
 def insert(state: State, found: Grown, at: Operand, added: Operand, loc: Location) -> None:
     """Put an item before the one at an index; beyond the ends counts as the ends."""
     added = _item(state, added, loc)
-    _note_form(state, found, added, loc)
     count = state.pin(length(state, found, loc), "length")
     state.nonnegative.add(count)
     wanted = state.fix(cast(scalar(state, at, loc).expression, INT64, loc), "index")
@@ -324,10 +312,8 @@ def copy_items(state: State, target: Grown, source: Grown, loc: Location) -> Non
         for one, other in zip(target.tensors, source.tensors, strict=True):
             state.widen(state.lists[one].key, state.types[state.lists[other].key], target.name, loc)
         if target.site not in state.bounded:
-            state.bounds[target.site].append(None)
-        room = size(target.tensors[0], 0, loc)
-        message = f"list '{target.name}' has room for {{0}} items, and gets {{1}}"
-        state.check(apply("le", count, room, loc=loc), FailureKind.INDEX, message, (room, count), loc)
+            state.bounds[target.site].append(_most(source, loc))
+        _check_room(state, target, "le", "has room for {0} items, and gets {1}", count, loc)
         emit_loop(state, count, lambda turn: store_at(state, target, turn, item_at(state, source, turn, loc), loc), loc)
     _set_length(state, target, count, loc)
 
@@ -346,7 +332,7 @@ def reverse(state: State, found: Grown, loc: Location) -> None:
     emit_loop(state, apply("floordiv", count, integer(2, loc), loc=loc), body, loc)
 
 
-CALLS = {"append": 1, "appendleft": 1, "insert": 2, "clear": 0, "reverse": 0, "popleft": 0}
+ARGUMENT_COUNTS = {"append": 1, "appendleft": 1, "insert": 2, "clear": 0, "reverse": 0, "popleft": 0}
 """How many arguments methods take."""
 
 
@@ -355,7 +341,8 @@ def call_grown(
 ) -> Operand | None:
     """Return the call of a method of a list that grows."""
     refuse_running(state, found, loc)
-    if node.keywords or (name in CALLS and len(arguments) != CALLS[name]) or (name == "pop" and len(arguments) > 1):
+    wrong = len(arguments) > 1 if name == "pop" else len(arguments) != ARGUMENT_COUNTS.get(name, len(arguments))
+    if node.keywords or wrong:
         raise error("BW004", f"`{found.name}.{name}` does not take these arguments", loc, "pass them as Python's does")
     match name:
         case "append":

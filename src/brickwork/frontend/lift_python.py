@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.frontend.environment import DRAWS, MISSING, helper, intrinsic, resolve
 from brickwork.frontend.lift import SHAPE_METHODS, VIEW_ATTRIBUTES, Piece, Split, Splitter, has_slice, head_names
+from brickwork.frontend.list_forms import CHANGING, made_lists
 from brickwork.frontend.liveness import Liveness, inputs
 from brickwork.frontend.loop_heads import is_iterable
 from brickwork.frontend.source import SourceFunction
@@ -29,6 +30,9 @@ SEQUENCES = frozenset(
     "aminmax frexp".split()
 )
 """Methods and functions that give several tensors."""
+
+_OF_LISTS = CHANGING - {"sort"} | {"copy", "index"}
+"""Methods of lists that tensors lack."""
 
 
 class PythonSplitter(Splitter):
@@ -49,7 +53,14 @@ class PythonSplitter(Splitter):
         self._helpers = helpers
         self._reason = reason
         self._liveness = Liveness(source.node.body)
-        self._foreign_helpers: dict[SourceFunction, bool] = {}
+        self._foreign_helpers: dict[tuple[SourceFunction, bool], bool] = {}
+        self._effects = {id(node.value) for node in ast.walk(source.node) if isinstance(node, ast.Expr)}
+        self._grown: frozenset[str] | None = frozenset()
+        """Lists whose methods are compiled; None: all."""
+
+    def let_lists_grow(self) -> None:
+        """Take the methods of all lists for compiled ones, as they are where nothing needs Python."""
+        self._grown = None
 
     def split(self) -> Split:
         """Return the split of the whole body, with its pieces."""
@@ -88,7 +99,10 @@ class PythonSplitter(Splitter):
                     self._visit(inner)
 
     def _is_lifted(self, node: ast.stmt) -> bool:
-        if self._is_foreign(node) or self.computes_whole(node) or _leaves_loop(node):
+        self._grown = self._lists_of(node)
+        foreign = self._is_foreign(node)
+        self._grown = frozenset()
+        if foreign or self.computes_whole(node) or _leaves_loop(node):
             return False
         match node:
             case ast.For():
@@ -121,6 +135,11 @@ class PythonSplitter(Splitter):
         """Return whether something in a tree needs Python itself."""
         return any(self._needs_python(item) for item in ast.walk(node))
 
+    def _lists_of(self, node: ast.stmt) -> frozenset[str]:
+        """Return the lists that a statement makes for itself alone."""
+        made = made_lists(node, self.source.captured, self.local)
+        return made - self.wanted(node) - inputs([node], frozenset())
+
     def _needs_python(self, item: ast.AST) -> bool:
         if id(item) in self.row_slices:
             return False
@@ -141,27 +160,39 @@ class PythonSplitter(Splitter):
         found = resolve(node.func, self.source.captured, self.local)
         if self.values.kinds and self.is_of_values(node):
             return any(self._is_foreign_function(inner) for inner in meant(node, self.source, self._helpers))
+        if found is MISSING and isinstance(node.func, ast.Attribute):
+            is_list = node.func.attr in _OF_LISTS or (node.func.attr == "sort" and id(node) in self._effects)
+            if is_list and self._may_grow(node.func.value):
+                return False
+            return node.func.attr not in SHAPE_METHODS | METHODS.keys()
         if found is MISSING:
-            return isinstance(node.func, ast.Attribute) and node.func.attr not in SHAPE_METHODS | METHODS.keys()
+            return False
         name = intrinsic(found)
         if name is not None:
             return name.startswith("torch.") and self.is_of_tensors(node, name)
         called = helper(found)
         if called is None:
             return callable(found)
-        return called in self._helpers and self._is_foreign_function(self._helpers[called])
+        grows = any(map(self._may_grow, node.args))
+        return called in self._helpers and self._is_foreign_function(self._helpers[called], grows=grows)
 
-    def _is_foreign_function(self, inner: SourceFunction) -> bool:
-        """Return whether a helper calls torch."""
-        if inner not in self._foreign_helpers:
-            self._foreign_helpers[inner] = False
+    def _may_grow(self, node: ast.expr) -> bool:
+        """Return whether an expression may be a list whose methods are compiled."""
+        return self._grown is None or (isinstance(node, ast.Name) and node.id in self._grown)
+
+    def _is_foreign_function(self, inner: SourceFunction, *, grows: bool = False) -> bool:
+        """Return whether a helper calls torch; `grows`: it may be given a list whose methods are compiled."""
+        key = inner, grows
+        if key not in self._foreign_helpers:
+            self._foreign_helpers[key] = False
             walker = PythonSplitter(inner, (), (), self._helpers, "", self.values)
             walker._foreign_helpers = self._foreign_helpers
+            walker._grown = None if grows else frozenset()
             body = [item for item in inner.node.body if not isinstance(item, ast.Return)]
             returned = [item.value for item in ast.walk(inner.node) if isinstance(item, ast.Return)]
             parts = (*body, *(item for item in returned if item is not None))
-            self._foreign_helpers[inner] = any(walker._is_foreign_in_helper(item) for item in parts)
-        return self._foreign_helpers[inner]
+            self._foreign_helpers[key] = any(walker._is_foreign_in_helper(item) for item in parts)
+        return self._foreign_helpers[key]
 
     def _is_foreign_in_helper(self, node: ast.AST) -> bool:
         return any(not isinstance(item, ast.Return) and self._needs_python(item) for item in ast.walk(node))
@@ -283,6 +314,7 @@ def _draws(node: ast.Call, source: SourceFunction, helpers: Mapping[types.Functi
 def foreign_helper(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], values: Values) -> str:
     """Return why a helper makes the host part need Python; nothing where none does."""
     splitter = PythonSplitter(source, (), (), helpers, "", values)
+    splitter.let_lists_grow()
     for node in ast.walk(source.node):
         if isinstance(node, ast.Call):
             called = helper(resolve(node.func, source.captured, splitter.local))

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping
 from brickwork.frontend.environment import intrinsic, resolve
 from brickwork.frontend.syntax import all_nodes
 
-GROWING = frozenset("append appendleft clear extend insert pop popleft remove reverse sort".split())
+CHANGING = frozenset("append appendleft clear extend insert pop popleft remove reverse sort".split())
 """The methods of lists that change them as a whole."""
 
 
 def grown_names(function: ast.AST) -> frozenset[str]:
-    """Return the names on which such a method is called, or that get more items by `+=`."""
+    """Return the names on which such a method is called, or that get more items by `+=`, as the source shows it."""
     found: set[str] = set()
     for node in all_nodes(function):
         match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if attr in GROWING:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if attr in CHANGING:
                 found.add(name)
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List() | ast.ListComp()):
                 found.add(name)
@@ -65,6 +65,11 @@ def is_list(node: ast.expr, captured: Mapping[str, object], local: frozenset[str
     if wrapped(node, captured, local) is not None or is_made_to_grow(node, captured, local):
         return True
     return copied(node, captured, local) is not None
+
+
+def made_lists(node: ast.AST, captured: Mapping[str, object], local: frozenset[str]) -> frozenset[str]:
+    """Return the names that get new lists in a tree."""
+    return frozenset(target for target, found in _assignments(node) if is_list(found, captured, local))
 
 
 def repeated(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
@@ -130,8 +135,8 @@ def list_names(
         found |= more
 
 
-def _assignments(function: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    for node in ast.walk(function):
+def _assignments(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield from _pairs(target, node.value)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.arithmetic import is_nonnegative
 from brickwork.frontend.lowering_state import State
-from brickwork.ir.build import add, apply, integer, is_constant, mul, sub
+from brickwork.ir.build import add, apply, integer, mul, sub
 from brickwork.ir.nodes import Apply, Constant, Expression
 
 DEPTH = 8
-"""How deep an expression may be, and how many loops' indices may lead to one another in it."""
+"""How deep an expression may be, and how many loops' indices may lead to one another in it; deeper ones are not known.
+
+It bounds the work, which doubles with each level. A loop takes one level and an operator in its bounds another one:
+this is enough for four loops in one another such as `for j in range(i + 1)`.
+"""
 
 
 def most_turns(state: State, depth: int, loc: Location) -> Expression | None:
@@ -59,4 +63,4 @@ def _extreme(state: State, found: Expression, depth: int, *, most: bool) -> Expr
         return add(known[0], known[1], found.loc)
     if name == "sub":
         return sub(known[0], known[1], found.loc)
-    return found if is_constant(found, 0) else apply(name, *known, loc=found.loc)
+    return apply(name, *known, loc=found.loc)

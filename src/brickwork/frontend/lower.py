@@ -16,10 +16,10 @@ from brickwork.frontend.definition import Definition
 from brickwork.frontend.environment import is_tensor
 from brickwork.frontend.fixed_rates import with_rates
 from brickwork.frontend.given_numbers import given_names, taken_out
-from brickwork.frontend.grown_forms import extend, search_list
-from brickwork.frontend.grown_lists import allocate_grown
+from brickwork.frontend.grown_forms import call_comparing, extend
 from brickwork.frontend.host import Host, is_host_expression, lower_host, scratch
 from brickwork.frontend.inlining import inline
+from brickwork.frontend.list_rooms import allocate_grown
 from brickwork.frontend.lists import make_list
 from brickwork.frontend.lowering_state import (
     Frame,
@@ -192,7 +192,7 @@ def _begin(definition: Definition, signature: Signature, known: Known, key: Symb
         reduce=partial(reduce, assign=assign_target),
         make_list=partial(make_list, assign=assign_target),
         extend=partial(extend, assign=assign_target),
-        search_list=search_list,
+        call_comparing=call_comparing,
         types=known.types,
         arrays=known.arrays,
         kept=known.kept,

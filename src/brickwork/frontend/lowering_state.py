@@ -224,7 +224,7 @@ class State:
     reduce: Callable[[State, Frame, ast.Call, str], Operand]
     make_list: Callable[[State, Frame, ast.expr, str], Operand]
     extend: Callable[[State, Frame, Grown, ast.expr], None]
-    search_list: Callable[[State, Frame, Grown, str, ast.Call], Operand | None]
+    call_comparing: Callable[[State, Frame, Grown, str, ast.Call], Operand | None]
     types: dict[Key, ValueType] = field(default_factory=dict[Key, ValueType])
     arrays: set[Key] = field(default_factory=set[Key])
     """Lists that are arrays though their items are few."""
@@ -247,7 +247,7 @@ class State:
     ranges: dict[Expression, tuple[Expression, Expression]] = field(
         default_factory=dict["Expression", "tuple[Expression, Expression]"]
     )
-    """The first value of each loop index, and the one after the last."""
+    """The first value of each loop index, and the one after the last; those that lengths of lists may have."""
     given: set[Key] = field(default_factory=set[Key])
     """Names to which loops so far have certainly given a value."""
     lists: dict[Tensor, ListArray] = field(default_factory=dict["Tensor", "ListArray"])
@@ -353,6 +353,8 @@ class State:
         result = read(symbol, expression.loc)
         if expression in self.nonnegative:
             self.nonnegative.add(result)
+        if expression in self.ranges:
+            self.ranges[result] = self.ranges[expression]
         return result
 
     def is_fixed(self, expression: Expression) -> bool:

@@ -265,7 +265,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.target, ast.Name):
             before = ast.copy_location(ast.Name(id=node.target.id, ctx=ast.Load()), node)
             combined = self._run("binary", node, name, before, value)
-            combined.keywords = [ast.keyword("stored", ast.Constant(True))] if self.values else []
+            combined.keywords = [ast.keyword("stored", ast.Constant(True))]
             made: ast.stmt = ast.Assign(targets=[node.target], value=combined)
         elif isinstance(node.target, ast.Subscript):
             owner, index = self._visited(node.target.value), self._visited(node.target.slice)

@@ -172,6 +172,10 @@ class Execution:
             found = self._values.binary(name, left, right, stored=stored)
             if found is not NOTHING:
                 return found
+        if stored and name == "add" and isinstance(left, list):
+            items = cast("list[Any]", left)
+            items.extend(self.loop(True, self.items(right)))
+            return items
         row = combined(partial(numbers.binary, name), left, right)
         if row is not None:
             return row

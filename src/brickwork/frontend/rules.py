@@ -6,6 +6,7 @@ Here are the words and the node classes; where a rule applies is decided in `che
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from brickwork.diagnostics.diagnostic import Diagnostic
 from brickwork.diagnostics.errors import CompileError
@@ -50,6 +51,7 @@ class FailedAssertError(CompileError, AssertionError):
     """An assert of the host part that fails for every call with arguments of these types."""
 
 
+@cache
 def certain_failure(kind: FailureKind) -> type[CompileError]:
     """Return the class of what tells that the host part raises in every call with arguments of these types."""
     if kind is FailureKind.ASSERTION:

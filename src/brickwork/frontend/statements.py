@@ -22,7 +22,7 @@ from brickwork.frontend.expressions import (
     value,
 )
 from brickwork.frontend.given_numbers import as_given
-from brickwork.frontend.grown_lists import item_at, place_of, store_at
+from brickwork.frontend.grown_lists import item_at, let_grow, place_of, store_at
 from brickwork.frontend.indexing import advice_for, index, load, scalar
 from brickwork.frontend.list_forms import is_list
 from brickwork.frontend.list_rebinding import (
@@ -154,15 +154,29 @@ def _break(state: State, loc: Location) -> None:
 
 
 def _assign(state: State, frame: Frame, targets: list[ast.expr], source: ast.expr, loc: Location) -> None:
-    first = targets[0]
-    if isinstance(first, ast.Name) and is_list(source, frame.source.captured, frame.local):
-        found = state.make_list(state, frame, source, first.id)
-    else:
-        found = as_given(frame, source, operand(state, frame, source))
+    found = _assigned(state, frame, targets[0], source)
     if len(targets) > 1:
         found = settle(state, found, loc)
     for target in targets:
         assign_target(state, frame, target, found, loc)
+
+
+def _assigned(state: State, frame: Frame, target: ast.expr, source: ast.expr) -> Operand:
+    """Return what a target gets: new lists have its names."""
+    match target, source:
+        case ast.Name(id=name), _ if is_list(source, frame.source.captured, frame.local):
+            return state.make_list(state, frame, source, name)
+        case ast.Tuple(elts=parts), ast.Tuple(elts=items) if len(parts) == len(items) and not any(
+            isinstance(each, ast.Starred) for each in (*parts, *items)
+        ):
+            found: list[Operand] = []
+            for part, item in zip(parts, items, strict=True):
+                position = len(state.block)
+                latest = _assigned(state, frame, part, item)
+                found = [*(kept(state, earlier, position, frame.loc(item)) for earlier in found), latest]
+            return Items(tuple(found))
+        case _:
+            return as_given(frame, source, operand(state, frame, source))
 
 
 def assign_target(state: State, frame: Frame, target: ast.expr, found: Operand, loc: Location) -> None:
@@ -316,10 +330,12 @@ def _owner(state: State, frame: Frame, node: ast.expr) -> Operand:
 
 def _augmented(state: State, frame: Frame, node: ast.AugAssign, loc: Location) -> None:
     if isinstance(node.target, ast.Name):
-        if isinstance(node.op, ast.Add) and (grown := grown_of(frame, node.target)) is not None:
-            state.extend(state, frame, grown, node.value)
-            return
         before = state.lookup(frame, node.target.id, loc)
+        if isinstance(node.op, ast.Add):
+            let_grow(state, before)
+            if isinstance(before, Grown):
+                state.extend(state, frame, before, node.value)
+                return
         assign_name(state, frame, node.target.id, _combine(state, frame, node, before), loc)
     elif isinstance(node.target, ast.Subscript) and (grown := grown_of(frame, node.target.value)) is not None:
         position = place_of(state, grown, value(state, frame, node.target.slice), loc)

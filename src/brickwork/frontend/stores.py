@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from brickwork.frontend.list_forms import grown_names
 from brickwork.frontend.loop_heads import sources
 from brickwork.frontend.source import SourceFunction
 from brickwork.frontend.syntax import all_nodes
 from brickwork.frontend.value_methods import meant, parameters
 
+Helpers = Mapping[types.FunctionType, SourceFunction]
+Written = Callable[[SourceFunction], Iterable[str]]
+"""Gives the names that a function writes itself."""
 
-def stored_parameters(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> frozenset[str]:
+
+def stored_parameters(source: SourceFunction, helpers: Helpers) -> frozenset[str]:
     """Return the names of the parameters whose elements the function or its helpers write."""
-    return _stored(source, helpers, ())
-
-
-def stored_names(source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction]) -> frozenset[str]:
-    """Return the names of the tensors and lists whose elements the function or its helpers write."""
-    return _names(source, helpers, ())
-
-
-def _stored(
-    source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
-) -> frozenset[str]:
     arguments = source.node.args
     names = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-    return _names(source, helpers, chain) & names
+    return _names(source, helpers, _direct) & names
+
+
+def stored_names(source: SourceFunction, helpers: Helpers) -> frozenset[str]:
+    """Return the names of the tensors and lists that the function or its helpers write, or change in length."""
+    return _names(source, helpers, lambda each: (*_direct(each), *grown_names(each.node)))
 
 
 def _names(
-    source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
+    source: SourceFunction, helpers: Helpers, direct: Written, chain: tuple[SourceFunction, ...] = ()
 ) -> frozenset[str]:
     if source in chain:
         return frozenset()
-    stored = set(_direct(source)) | set(_by_helpers(source, helpers, (*chain, source)))
+    stored = {*direct(source), *_by_helpers(source, helpers, direct, (*chain, source))}
     flows = set(_flows(source))
     while True:
         more = {origin for target, origin in flows if target in stored} - stored
@@ -68,7 +67,7 @@ def _direct(source: SourceFunction) -> Iterator[str]:
 
 
 def _by_helpers(
-    source: SourceFunction, helpers: Mapping[types.FunctionType, SourceFunction], chain: tuple[SourceFunction, ...]
+    source: SourceFunction, helpers: Helpers, direct: Written, chain: tuple[SourceFunction, ...]
 ) -> Iterator[str]:
     for node in all_nodes(source.node):
         if not isinstance(node, ast.Call):
@@ -76,7 +75,7 @@ def _by_helpers(
         for inner in meant(node, source, helpers):
             names = parameters(inner)
             pairs = [*zip(names, node.args, strict=False), *((item.arg, item.value) for item in node.keywords)]
-            written = _stored(inner, helpers, chain)
+            written = _names(inner, helpers, direct, chain)
             for name, argument in pairs:
                 found = root(argument)
                 if name in written and found is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, Self, SupportsIndex, TypeAlias, TypeVar, overload
 
 Axis: TypeAlias = SupportsIndex | tuple[SupportsIndex, SupportsIndex]
 """How far an axis goes: `n`, or `(start, stop)`."""
@@ -34,20 +34,27 @@ class _Bounded(list[Item]):
 
     def append(self, item: Item) -> None:
         """Add an item, if there is room."""
-        if len(self) >= self._most:
-            raise IndexError(f"a list of at most {self._most} items is full")
+        self._make_room()
         super().append(item)
 
     def insert(self, index: SupportsIndex, item: Item) -> None:
         """Put an item before another, if there is room."""
-        if len(self) >= self._most:
-            raise IndexError(f"a list of at most {self._most} items is full")
+        self._make_room()
         super().insert(index, item)
 
     def extend(self, items: Iterable[Item]) -> None:
         """Add items, as far as there is room."""
         for item in items:
             self.append(item)
+
+    def __iadd__(self, items: Iterable[Item]) -> Self:
+        """Add items, as far as there is room."""
+        self.extend(items)
+        return self
+
+    def _make_room(self) -> None:
+        if len(self) >= self._most:
+            raise IndexError(f"a list of at most {self._most} items is full")
 
 
 def bounded(most: SupportsIndex, /) -> list[Any]:
