@@ -430,3 +430,73 @@ def decoded(code: torch.Tensor, g: torch.Tensor, w: torch.Tensor) -> tuple[torch
                 xb[i, c] += g[i, j] * w[j] * CODES[code[j, c]]
                 wb[j] += g[i, j] * CODES[code[j, c]]
     return xb, wb
+
+
+def gated(g: torch.Tensor, n: int, h: int, at: int) -> torch.Tensor:
+    """Two places of an iteration: others if `h` is at least `n`, and `at` is 0."""
+    xb = torch.zeros((g.shape[0], 12))
+    for b in range(g.shape[0]):
+        for j in range(n):
+            xb[b, j + at] += g[b, j]
+            xb[b, h + j] += g[b, j] * 2
+    return xb
+
+
+def packed(g: torch.Tensor, h: int) -> torch.Tensor:
+    """Two halves of a row, the second as far behind the first as that is long."""
+    xb = torch.zeros((g.shape[0], g.shape[1]))
+    for b in range(g.shape[0]):
+        for j in range(h):
+            xb[b, j] += g[b, h + j]
+            xb[b, h + j] += g[b, j] * 2
+    return xb
+
+
+def heads(g: torch.Tensor, x: torch.Tensor, h: int) -> torch.Tensor:
+    """Rows of `x.shape[1] // h` items each, which are summed up before they are added to."""
+    n, m = x.shape
+    d = m // h
+    xb = torch.zeros((n, m))
+    for i in range(n):
+        for k in range(h):
+            s = 0.0
+            for c in range(d):
+                s += x[i, k * d + c]
+            for c in range(d):
+                xb[i, k * d + c] += g[i, k * d + c] * s
+            for c in range(d):
+                xb[i, k * d + c] += x[i, k * d + c]
+    return xb
+
+
+def twice(g: torch.Tensor) -> torch.Tensor:
+    """Two loops over the same elements, one after the other."""
+    n, m = g.shape
+    xb = torch.zeros((n, m))
+    for i in range(n):
+        s = 0.0
+        for j in range(m):
+            xb[i, j] += g[i, j]
+            s += g[i, j]
+        for j in range(m):
+            xb[i, j] += s
+    return xb
+
+
+def passed_on(g: torch.Tensor) -> torch.Tensor:
+    """What an iteration reads is set by the one before."""
+    xb = torch.zeros((g.shape[0],))
+    for i in range(g.shape[0] - 1):
+        xb[i] += g[i]
+        g[i + 1] = 0.0
+    return xb
+
+
+def read_again(g: torch.Tensor, m: int) -> torch.Tensor:
+    """What an iteration reads is set by that of another loop."""
+    xb = torch.zeros((g.shape[0], m))
+    for i in range(g.shape[0]):
+        for j in range(m):
+            xb[i, j] += g[i]
+            g[i] = 0.0
+    return xb

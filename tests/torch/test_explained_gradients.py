@@ -139,8 +139,8 @@ def test_draws_lists_and_what_is_not_read():
     text = noisy.explain("backward", torch.randn(4))
     assert "saved by the forward: nothing; the sizes of x; the random key\n" in text
     text = joined.explain("backward", [torch.randn(3), torch.randn(3)], torch.randn(3), torch.randn(3))
-    assert "  xs[0]: in place" in text
-    assert "  xs[1]: in place" in text
+    assert "  xs[0]: gather, each element is written once" in text
+    assert "  xs[1]: gather, each element is written once" in text
     assert "  unread: zero" in text
     assert "saved by the forward: xs, w; the sizes of unread" in text
 

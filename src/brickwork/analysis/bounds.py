@@ -7,7 +7,7 @@ its guard holds, is within its axis in every execution.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -60,13 +60,14 @@ def bound_access(model: Model, solver: Solver, access: Access, *, unguarded: boo
 
 def _bound_unguarded(model: Model, solver: Solver, access: Access, axis: Axis) -> BoundVerdict:
     """Judge an index by what is certain."""
+    natural = _is_certain(model, solver, access, axis, negative=True)
     if _is_certain(model, solver, access, axis, negative=False):
-        if _is_certain(model, solver, access, axis, negative=True):
+        if natural:
             return BoundVerdict(Bound.PROVED)
         lowered = replace(axis, value=axis.value + axis.size)
         if axis.wraps and _is_certain(model, solver, access, lowered, negative=True):
             return BoundVerdict(Bound.PROVED, plain=False)
-    return BoundVerdict(Bound.CHECKED, plain=False)
+    return BoundVerdict(Bound.CHECKED, plain=natural or not axis.wraps)
 
 
 def _bound_axis(model: Model, solver: Solver, access: Access, axis: Axis) -> BoundVerdict:
@@ -300,8 +301,9 @@ def lower_corner(
     assumed: list[Polynomial] | None = None,
     *,
     plainly: bool = False,
+    kept: Collection[Atom] = (),
 ) -> Polynomial | None:
-    """Return a lower bound of `goal` in which the indices of `loops` do not occur, or None.
+    """Return a lower bound of `goal` in which the indices of `loops` do not occur, or None; unknowns in `kept` may.
 
     Arguments that indices are multiplied with are added to `assumed`, if given: the bound holds where none is negative.
     Of the least or greatest of several ends of a loop, only one over parameters is taken if `plainly`.
@@ -323,7 +325,7 @@ def lower_corner(
         else:
             return None
         goal = goal.substitute({loop.atom: extreme})
-    return _without_unknowns(model, _without_quotients(model, goal))
+    return _without_unknowns(model, _without_quotients(model, goal), kept)
 
 
 def _plainest(bound: Polynomial, parts: Sequence[Polynomial]) -> Polynomial:
@@ -348,9 +350,9 @@ def _without_quotients(model: Model, goal: Polynomial) -> Polynomial:
     return goal
 
 
-def _without_unknowns(model: Model, goal: Polynomial) -> Polynomial:
-    """Replace the unknowns that occur on their own by their extremes, where a definition or an interval gives them."""
-    for atom in [atom for atom in goal.atoms() if isinstance(atom, UnknownAtom)]:
+def _without_unknowns(model: Model, goal: Polynomial, kept: Collection[Atom]) -> Polynomial:
+    """Replace other unknowns, on their own, by their extremes, where a definition or an interval gives them."""
+    for atom in [atom for atom in goal.atoms() if isinstance(atom, UnknownAtom) and atom not in kept]:
         factor = cofactor(goal, atom)
         interval = model.intervals.get(atom)
         if factor is None or interval is None:

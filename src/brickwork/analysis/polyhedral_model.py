@@ -179,7 +179,7 @@ class Model:
         ]
         conditions = [*self.context, *(item for access in accesses for item in access.conditions)]
         lengths += [item.polynomial for item in conditions if isinstance(item, Comparison) and not item.equal]
-        floors = tuple(dict.fromkeys(item for item in lengths if all(map(is_parameter, item.atoms()))))
+        floors = tuple(dict.fromkeys(item for item in lengths if all(map(is_fixed, item.atoms()))))
         intervals = dict(self.intervals)
         for floor in floors:
             _tighten(floor, intervals)

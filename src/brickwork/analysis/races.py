@@ -26,7 +26,7 @@ from brickwork.analysis.formula import (
     substitute,
 )
 from brickwork.analysis.isl import Solver
-from brickwork.analysis.polyhedral_model import Access, Axis, Element, Loop, Model, depth_of, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Element, Loop, Model, depth_of
 from brickwork.analysis.polynomial import (
     Atom,
     IndexAtom,
@@ -143,15 +143,16 @@ def are_separated(facts: Facts, loop: Loop, first: Access, second: Access) -> bo
 def _steps_apart(facts: Facts, loop: Loop, one: tuple[Access, Polynomial], two: tuple[Access, Polynomial]) -> bool:
     """Whether the loop's step in an index is greater than the reach of all that varies inside an iteration."""
     step = cofactor(one[1], loop.atom)
-    if step is None or not all(map(is_parameter, step.atoms())):
+    if step is None or not _is_fixed(step.atoms(), loop.depth):
         return False
     moves = step * of_atom(loop.atom)
     left_rest, right_rest = one[1] - moves, two[1] - moves
     fixed = _fixed_part(right_rest, loop.depth)
     leasts: list[Polynomial] = []
     for sign in (1, -1):
-        left = lower_corner(facts.model, _inner_loops(one[0], loop), (left_rest - fixed).scale(-sign))
-        right = lower_corner(facts.model, _inner_loops(two[0], loop), (right_rest - fixed).scale(sign))
+        lefts, rights = (left_rest - fixed).scale(-sign), (right_rest - fixed).scale(sign)
+        left = lower_corner(facts.model, _inner_loops(one[0], loop), lefts, kept=step.atoms())
+        right = lower_corner(facts.model, _inner_loops(two[0], loop), rights, kept=step.atoms())
         # What differs between the two iterations must not cancel out in the sum.
         if left is None or right is None or any(depth_of(atom) > loop.depth for atom in left.atoms() & right.atoms()):
             return False

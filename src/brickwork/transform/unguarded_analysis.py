@@ -36,7 +36,7 @@ def careful_analysis(analysis: Analysis, *, assumed: bool = False) -> Analysis:
     If `assumed`, the assumptions of the analysis are known to hold.
     """
     bounds = {
-        place: verdict if verdict.bound is Bound.PROVED else BoundVerdict(Bound.CHECKED, plain=False)
+        place: BoundVerdict(Bound.CHECKED, plain=False) if verdict.bound is Bound.GUARDED else verdict
         for place, verdict in analysis.bounds.items()
     }
     facts = Facts(analysis.model, Solver(), bounds)

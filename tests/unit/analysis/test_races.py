@@ -84,6 +84,25 @@ def test_flattened_stores_are_apart():
     assert loops["j"].independent
 
 
+def test_stores_in_steps_of_what_is_computed_before_are_apart_where_an_inner_loop_is_as_long():
+    for stop, expected in ((lambda step: step, True), (lambda step: apply("add", step, 1), False)):
+        make = KernelBuilder()
+        x, y, i, j = make.tensor("x", 1), make.tensor("y", 2), make.symbol("i"), make.symbol("j")
+        step = apply("floordiv", size(y, 0), make.scalar("k"))
+        store = make.store(x, (wrapped(apply("add", apply("mul", i, step), j), x, 0),), make.load(y, i, j))
+        kernel = make.kernel(make.loop(i, size(y, 0), make.loop(j, stop(step), store)))
+        assert by_name(kernel)["i"].independent is expected
+
+
+def test_steps_of_an_inner_index_may_meet():
+    """x[2] is that of i = 1, s = 2 and of i = 2, s = 1."""
+    make = KernelBuilder()
+    x, i, s = make.tensor("x", 1), make.symbol("i"), make.symbol("s")
+    store = make.store(x, (apply("mul", i, s),), make.load(x, apply("mul", i, s)))
+    kernel = make.kernel(make.loop(i, size(x, 0), make.loop(s, size(x, 0), store, start=1)))
+    assert not by_name(kernel)["i"].independent
+
+
 def test_stores_in_steps_of_an_argument_are_apart_where_an_inner_loop_is_as_long():
     for stop, expected in ((lambda k: value(k), True), (lambda k: apply("add", k, 1), False)):
         make = KernelBuilder()

@@ -13,25 +13,24 @@ order that is the same in every run. Where an access cannot be inverted (`analys
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
-from brickwork.analysis.access_cases import Case, access_cases, conjunction, is_natural, plain
+from brickwork.analysis.access_cases import Case, access_cases, conjunction, plain
 from brickwork.analysis.bounds import comparison_expression
 from brickwork.analysis.formula import Comparison
 from brickwork.analysis.inverse import invert
 from brickwork.analysis.inverted import Inverse
 from brickwork.analysis.isl import Solver
 from brickwork.analysis.normalise_inverse import normalise_inverse
-from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Loop, depth_of, is_fixed, is_parameter
+from brickwork.analysis.polyhedral_model import Access, Axis, Floor, Loop, is_fixed, is_parameter
 from brickwork.analysis.polynomial import (
     SCALAR_LIMIT,
     Atom,
     IndexAtom,
     Polynomial,
     ScalarAtom,
-    cofactor,
     number,
     of_atom,
 )
@@ -67,6 +66,7 @@ from brickwork.transform.autodiff.gather_loops import GatherWriter, Term
 from brickwork.transform.autodiff.gather_versions import Versions, copied
 from brickwork.transform.autodiff.partial_sums import partial_sums
 from brickwork.transform.autodiff.read_before_write import read_before_write
+from brickwork.transform.autodiff.separate_updates import SeparateUpdates
 from brickwork.transform.autodiff.slices import Kept, Place, accumulations, added_by, ends_early, loads, slice_of
 from brickwork.transform.autodiff.trip_counts import Range, TripCounts
 from brickwork.transform.canonical.dead import without_dead
@@ -158,12 +158,11 @@ class _Gatherer:
         self.solver = Solver()
         self.trip_counts = TripCounts(kernel.body, kernel.scalars)
         self.accesses = {access.number: access for access in self.model.accesses}
+        self.separate = SeparateUpdates(self.model, self.solver, self.accesses)
         self.names = names
         self.zero = zero
         self.before = before
         self.covered: set[Tensor] = set()
-        self.single: set[int] = set()
-        """The accesses that are made of each element in one iteration at most, found by loops that look for it."""
         self.allocated: list[Allocate] = []
         self.buffers: dict[tuple[Symbol, int], tuple[Tensor, tuple[Range, ...]]] = {}
         self.writer = GatherWriter(
@@ -193,7 +192,8 @@ class _Gatherer:
     def nest(self, root: For, depth: int) -> Block:
         """Return a nest without the accumulations that can be inverted, and a nest for each of those."""
         found = self.accumulations(root)
-        early = read_before_write(root, self.model.accesses, lambda one, two: self.is_same_iteration(one, two, depth))
+        is_same = partial(self.separate.is_same_iteration, depth=depth)
+        early = read_before_write(root, self.model.accesses, is_same)
         gathered = self.gathered(root, found, depth, early)
         if early and any(term.needs.kept for terms in gathered.values() for term in terms):
             early = frozenset[Tensor]()
@@ -204,11 +204,11 @@ class _Gatherer:
         assumed = self.assumed(gathered)
         begun = set[Tensor]() if assumed else {tensor for tensor in rest if not early or tensor not in gathered}
         begun = {tensor for tensor in begun if self.is_first(rest[tensor], depth)}
-        first = {rest[tensor][0].store.access for tensor in begun}
+        first = {rest[tensor][0].store.access for tensor in begun} | self.alone(rest, gathered if early else (), depth)
         self.covered |= begun
         self.zero -= rest.keys()
         residual = self.residual(root, gathered, first)
-        if ends_early(root) or any(not self.is_separate(updates, depth) for updates in rest.values()):
+        if ends_early(root) or any(not self.separate.is_separate(updates, depth) for updates in rest.values()):
             zero, self.zero = self.zero, set[Tensor]()
             residual = replace(residual, body=self.block(residual.body, depth + 1))
             self.zero = zero
@@ -234,7 +234,7 @@ class _Gatherer:
             if self.stays(root, updates, depth) or (terms := self.terms(updates, depth, stored)) is None:
                 continue
             if len(updates) == 1 and all(term.inverse.is_looked_for for term in terms):
-                self.single.add(updates[0].store.access)
+                self.separate.single.add(updates[0].store.access)
             else:
                 result[tensor] = terms
         return result
@@ -252,7 +252,7 @@ class _Gatherer:
 
     def stays(self, root: For, updates: Sequence[Place], depth: int) -> bool:
         """Whether a tensor's updates had better stay where they are: iterations do not meet on an element."""
-        if not self.is_separate(updates, depth):
+        if not self.separate.is_separate(updates, depth):
             return False
         alone = sum(isinstance(node, Store) for node in walk(root)) == 1
         return not alone or self.is_cover(updates[0], depth)
@@ -260,7 +260,7 @@ class _Gatherer:
     def is_apart(self, update: Place) -> bool:
         """Whether an element belongs to one iteration of the outermost loop, which is then independent as it is."""
         access = self.accesses[update.store.access]
-        return self.moves(access, access, access.loops[0])
+        return self.separate.moves(access, access, access.loops[0])
 
     def is_window(self, access: Access, kept: Sequence[Kept]) -> bool:
         """Whether an access moves with all loops that values are kept in: they are about as many as the elements.
@@ -271,45 +271,18 @@ class _Gatherer:
         loops = [loop for loop in access.loops if loop.node.index in around]
         atoms = {atom for axis in access.axes for atom in axis.value.atoms()}
         return atoms.issuperset(loop.atom for loop in loops) and not all(
-            self.moves(access, access, loop) for loop in loops
+            self.separate.moves(access, access, loop) for loop in loops
         )
-
-    def is_separate(self, updates: Sequence[Place], depth: int) -> bool:
-        """Whether an element belongs to one iteration of each loop around all updates of it."""
-        for place, one in enumerate(updates):
-            for other in updates[place:]:
-                if one is other and one.store.access in self.single:
-                    continue
-                first, second = self.accesses[one.store.access], self.accesses[other.store.access]
-                common = [loop for loop in first.loops[depth:] if loop in second.loops]
-                if not all(self.moves(first, second, loop) for loop in common):
-                    return False
-        return True
-
-    def is_same_iteration(self, first: Access, second: Access, depth: int) -> bool:
-        """Whether two accesses touch one element in the same iteration of all loops around them, if at all."""
-        return first.loops == second.loops and all(self.moves(first, second, loop) for loop in first.loops[depth:])
-
-    def moves(self, first: Access, second: Access, loop: Loop) -> bool:
-        """Whether two accesses are to other elements in other iterations of a loop, whatever loops inside do."""
-        for left, right in zip(first.axes, second.axes, strict=True):
-            factor = cofactor(left.value, loop.atom)
-            if left.value != right.value or factor is None or not factor.is_constant or not factor.terms:
-                continue
-            rest = left.value - of_atom(loop.atom) * factor
-            fixed = all(depth_of(atom) <= loop.depth for atom in rest.atoms())
-            if fixed and self.is_plain(first, left) and self.is_plain(second, right):
-                return True
-        return False
-
-    def is_plain(self, access: Access, axis: Axis) -> bool:
-        """Whether an index never counts from the end."""
-        return not axis.wraps or is_natural(self.model, self.solver, access, axis.value)
 
     def is_first(self, updates: Sequence[Place], depth: int) -> bool:
         """Whether the first of a tensor's updates is made of every element, before all others, and finds zeros."""
         tensor = updates[0].store.tensor
-        return tensor in self.zero and self.is_cover(updates[0], depth) and self.is_separate(updates, depth)
+        return tensor in self.zero and self.is_cover(updates[0], depth) and self.separate.is_separate(updates, depth)
+
+    def alone(self, rest: Mapping[Tensor, Sequence[Place]], after: Collection[Tensor], depth: int) -> set[int]:
+        """Return the updates that find zeros, each alone in updating an element; tensors in `after` were added to."""
+        found = (rest[tensor] for tensor in rest if tensor in self.zero and tensor not in after)
+        return {item.store.access for items in found if self.separate.are_once(items, depth) for item in items}
 
     def is_cover(self, update: Place, depth: int) -> bool:
         """Whether an update is made of every element."""
@@ -324,7 +297,7 @@ class _Gatherer:
         rest = axis.value - of_atom(loop.atom).scale(factor)
         first, last = (loop.start, loop.stop - number(1)) if factor > 0 else (loop.stop - number(1), loop.start)
         whole = abs(factor) == 1 and not (rest + first.scale(factor)).terms
-        return whole and rest + last.scale(factor) == axis.size - number(1) and self.is_plain(access, axis)
+        return whole and rest + last.scale(factor) == axis.size - number(1) and self.separate.is_plain(access, axis)
 
     # ------------------------------------------------------------ turning accesses around
 

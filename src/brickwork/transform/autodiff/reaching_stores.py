@@ -54,7 +54,7 @@ class ReachingStores:
     def __init__(self, kernel: Kernel, analysis: Analysis) -> None:
         """Note where the accesses stand."""
         careful = {
-            place: verdict if verdict.bound is Bound.PROVED else BoundVerdict(Bound.CHECKED, plain=False)
+            place: BoundVerdict(Bound.CHECKED, plain=False) if verdict.bound is Bound.GUARDED else verdict
             for place, verdict in analysis.bounds.items()
         }
         self.facts = Facts(analysis.model, Solver(), careful)

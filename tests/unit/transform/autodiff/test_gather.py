@@ -18,7 +18,7 @@ from brickwork.ir.interpret import Memory, run_program
 from brickwork.ir.nodes import Allocate, Apply, For, If, Kernel, Launch, Load, Program, Store, TensorType
 from brickwork.ir.signature import Signature
 from brickwork.ir.verify import verify_program
-from brickwork.ir.walk import read_symbols, walk
+from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.target.cuda import cuda_target
 from brickwork.target.target import Target
 from brickwork.transform.autodiff.gather import gather
@@ -104,6 +104,9 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
             (scatters.swapped, (numbers(n), numbers(n), 3)),
             (scatters.windows, (numbers(n), numbers(n))),
             (scatters.triangle, (numbers(few),)),
+            (scatters.twice, (numbers(few, n),)),
+            (scatters.passed_on, (numbers(n),)),
+            (scatters.read_again, (numbers(n), few)),
         ]
     for padding in (0, 1, 3):
         made += [(scatters.replicate, (numbers(9), padding)), (scatters.reflect, (numbers(12), padding))]
@@ -138,6 +141,12 @@ def cases() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
                 (numbers(4, 7), numbers(4, weights, 3), numbers(4, places), stride, padding, dilation, groups),
             )
         )
+    made += [
+        (scatters.gated, (numbers(2, 8), n, h, at))
+        for n, h, at in ((4, 4, 0), (4, 7, 0), (4, 2, 0), (4, 4, 1), (3, 6, -2))
+    ]
+    made += [(scatters.packed, (numbers(2, 8), h)) for h in (0, 3, 4)]
+    made += [(scatters.heads, (numbers(2, m), numbers(2, m), h)) for m in (0, 6, 7) for h in (1, 2, 6, -1)]
     made += [(scatters.quantised, (numbers(n), numbers(2, n), numbers(2), 3)) for n in (1, 3, 8)]
     made += [(scatters.window, (numbers(9), 9, 3, stride)) for stride in (1, 2, 4)]
     made += [(scatters.solved, (numbers(n, n), numbers(n, m), numbers(n, m))) for n in (0, 1, 4) for m in (0, 1, 3)]
@@ -188,6 +197,9 @@ SHAPES: dict[str, tuple[Any, ...]] = {
     "window": (numbers(9), 9, 3, 2),
     "solved": (numbers(3, 3), numbers(3, 2), numbers(3, 2)),
     "windows": (numbers(5), numbers(5)),
+    "twice": (numbers(2, 3),),
+    "packed": (numbers(2, 8), 4),
+    "heads": (numbers(2, 6), numbers(2, 6), 2),
     "decoded": (_codes(2, 3), numbers(4, 2), numbers(2)),
 }
 
@@ -275,9 +287,36 @@ def test_what_is_read_from_a_tensor_that_the_nest_changes_is_kept() -> None:
 
 
 def test_what_iterations_reach_one_by_one_stays_where_it_is() -> None:
-    """Loops over elements would divide by an argument to look for their iterations."""
-    program = program_of(scatters.flat, *SHAPES["flat"])
-    assert kernel_of(gathered(program)).body == kernel_of(program).body
+    """Loops over elements would divide by an argument to look for their iterations. Each update finds a zero."""
+    before, after = kernel_of(program := program_of(scatters.flat, *SHAPES["flat"])), kernel_of(gathered(program))
+    loops = [[node.index for node in walk(kernel) if isinstance(node, For)] for kernel in (before, after)]
+    assert loops[0] == loops[1]
+    assert [node.tensor.name for node in walk(after) if isinstance(node, Load)] == ["g"]
+
+
+def test_what_another_loop_stores_first_is_not_filled() -> None:
+    program = gathered(program_of(scatters.twice, *SHAPES["twice"]))
+    assert all(node.fill is None for node in program.body if isinstance(node, Allocate))
+
+
+def test_places_that_are_others_are_stored_where_they_are() -> None:
+    """Loops over elements would compute all that both places need twice."""
+    kernel = kernel_of(gathered(program_of(scatters.packed, numbers(2, 8), 4)))
+    assert [node.index.name for node in walk(kernel) if isinstance(node, For)] == ["b", "j"]
+    assert {node.tensor.name for node in walk(kernel) if isinstance(node, Load)} == {"g"}
+
+
+def test_places_that_may_be_the_same_are_gathered() -> None:
+    program = gathered(program_of(scatters.gated, numbers(2, 8), 4, 4, 0))
+    assert "xb" in {node.tensor.name for node in walk(kernel_of(program)) if isinstance(node, Load)}
+
+
+def test_rows_of_a_flat_index_stay_where_they_are() -> None:
+    """Each `k` has elements of its own, since `c` stays below `d`."""
+    scheduled = schedule_kernel(kernel_of(gathered(program_of(scatters.heads, *SHAPES["heads"]))), cuda_target((9, 0)))
+    names = [loop.index.name for loop in statements(scheduled.source.body) if isinstance(loop, For)]
+    assert names == ["i", "k", "c", "c", "c"]
+    assert all(scheduled.analysis.loops[loop.index].independent for loop in _outermost(scheduled.source.body))
 
 
 def test_a_stride_of_an_argument_has_a_form_for_one() -> None:
