@@ -29,8 +29,9 @@ def store(target: Any, value: Any) -> None:
     elif isinstance(target, Struct):
         if not isinstance(value, Struct | dict):
             raise TaichiTypeError(f"cannot assign '{described(value)}' to a struct")
+        given = {name: snapshot(value[name]) for name, _ in target.items}
         for name, each in target.items:
-            store(each, value[name])
+            store(each, given[name])
     elif isinstance(target, Scalar):
         if not is_scalar(value):
             raise TaichiTypeError(f"cannot assign '{described(value)}' to '{target.type}'")
@@ -45,9 +46,9 @@ def _store_entries(target: Matrix, value: Any) -> None:
     if isinstance(value, Matrix):
         if value.shape != target.shape:
             raise TaichiTypeError(f"cannot assign '{described(value)}' to '{described(target)}'")
-        values = settled(value).entries
+        values = snapshot(value).entries
     else:
-        values = [settled(lift(value))] * len(target.entries)
+        values = [snapshot(lift(value))] * len(target.entries)
     for entry, each in zip(target.entries, values, strict=True):
         store(entry, each)
 
@@ -81,7 +82,8 @@ def update(name: str, target: Any, value: Any, *, wants_old: bool = True) -> Any
         given = Matrix(value) if is_sequence(value) else value
         if isinstance(given, Matrix) and given.shape != target.shape:
             raise TaichiTypeError(f"cannot assign '{described(given)}' to '{described(target)}'")
-        values = settled(given).entries if isinstance(given, Matrix) else [settled(given)] * len(target.entries)
+        now = snapshot(given)  # an entry that is updated may be one of the value
+        values = now.entries if isinstance(now, Matrix) else [now] * len(target.entries)
         pairs = zip(target.entries, values, strict=True)
         return made([update(name, entry, each, wants_old=wants_old) for entry, each in pairs], target.shape)
     if not isinstance(target, Variable | Element | Pick):
@@ -122,3 +124,20 @@ def augmented(name: str, target: Any, value: Any) -> None:
         update(name, target, value, wants_old=False)
     else:
         store(target, broadcast(name, target, value) if name != "matmul" else value)
+
+
+def snapshot(value: Any) -> Any:
+    """Return a value as it is now."""
+    if isinstance(value, Scalar):
+        steady = isinstance(value.ir, build.Read) and value.ir.symbol in current().fixed
+        return kept(value) if isinstance(value.ir, build.Read) and not steady else settled(value)
+    if isinstance(value, Matrix):
+        return value.mapped(snapshot)
+    if isinstance(value, Struct):
+        made = Struct({name: snapshot(each) for name, each in value.items})
+        made.__dict__.update(methods=value.__dict__["methods"], type=value.__dict__["type"])
+        return made
+    if is_sequence(value):
+        items = [snapshot(each) for each in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return value

@@ -12,6 +12,7 @@ from brickwork.ir import build
 from brickwork.ir.dtypes import BOOL, INT64
 from brickwork.ir.nodes import Assign, Break, Continue, FailureKind, Symbol, While
 from brickwork.taichi import access, arithmetic
+from brickwork.taichi.access import snapshot
 from brickwork.taichi.annotations import kind_of
 from brickwork.taichi.arithmetic import is_number, is_scalar
 from brickwork.taichi.builder import Builder
@@ -26,13 +27,12 @@ from brickwork.taichi.errors import (
 )
 from brickwork.taichi.expressions import BINARY, is_taichi
 from brickwork.taichi.loops import static
-from brickwork.taichi.matrix import Matrix, settled
+from brickwork.taichi.matrix import Matrix
 from brickwork.taichi.scalars import ScalarType
 from brickwork.taichi.scope import variable
-from brickwork.taichi.sequences import is_sequence
 from brickwork.taichi.source import Source
 from brickwork.taichi.texts import Text
-from brickwork.taichi.values import Scalar, Value, kept
+from brickwork.taichi.values import Scalar, Value
 
 
 class _StaticBreak(Exception):
@@ -121,6 +121,8 @@ class Statements(Calls):
             self._unpack(target.elts, value, alias=alias)
         elif isinstance(target, ast.Name):
             self._set_name(target.id, value, alias=alias)
+        elif alias:
+            raise TaichiSyntaxError("Static assign cannot be used on elements in arrays")
         elif isinstance(target, ast.Attribute | ast.Subscript):
             self._set_part(target, value)
         else:
@@ -143,6 +145,8 @@ class Statements(Calls):
 
     def _set_name(self, name: str, value: Any, *, alias: bool) -> None:
         if alias and not isinstance(value, Scalar):
+            if self.scope.holds(name) and is_taichi(self.scope.find(name)):
+                raise TaichiSyntaxError(f"Recreating variables is not allowed: `{name}` is one already")
             self.scope.bind(name, value)
             return
         if not self.scope.holds(name):
@@ -179,6 +183,7 @@ class Statements(Calls):
         if not isinstance(node.target, ast.Name) or node.value is None:
             raise TaichiSyntaxError("an annotated assignment names a variable and gives it a value")
         if self.scope.holds(node.target.id):
+            self._refuse_argument(node.target.id, self.scope.find(node.target.id))
             raise TaichiSyntaxError(f"`{node.target.id}` has a type already")
         kind = self.expression(node.annotation)
         if not isinstance(kind, MatrixType | StructType):
@@ -383,22 +388,6 @@ def _refuse(node: ast.stmt) -> None:
     if isinstance(node, ast.FunctionDef):
         raise TaichiSyntaxError("Function definition is not allowed in 'ti.kernel'")
     raise TaichiSyntaxError(f'Unsupported node "{type(node).__name__}"')
-
-
-def snapshot(value: Any) -> Any:
-    """Return a value as it is now."""
-    if isinstance(value, Scalar):
-        return settled(value) if not hasattr(value, "symbol") else kept(value)
-    if isinstance(value, Matrix):
-        return value.mapped(snapshot)
-    if isinstance(value, Struct):
-        made = Struct({name: snapshot(each) for name, each in value.items})
-        made.__dict__.update(methods=value.__dict__["methods"], type=value.__dict__["type"])
-        return made
-    if is_sequence(value):
-        items = [snapshot(each) for each in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    return value
 
 
 def _returns_inside(tree: ast.FunctionDef) -> bool:
