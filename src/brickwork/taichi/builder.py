@@ -43,6 +43,11 @@ class Bound:
     part: str
     place: int = -1
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the object is a field whose cells were destroyed."""
+        return self.place < 0 and getattr(self.owner, "data", self) is None
+
 
 class Builder:
     """Collects the statements of one kernel."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -197,9 +198,16 @@ class Kernel:
             self._generation = state.generation()
         key = tuple(each.key for each in passed.values())
         found = self._instances.get(key)
-        if found is None:
+        if found is None or any(each.is_gone for each in found.bound):
             found = self._instances[key] = self._compiled(passed, self._serial.get(key, frozenset()))
+            if self.is_method and hasattr(passed[self.names[0]].value, "__weakref__"):
+                weakref.finalize(passed[self.names[0]].value, self._forget, key).atexit = False
         return found, key
+
+    def _forget(self, key: Any) -> None:
+        """Drop the code for an object that is no more, whose place in memory another may get."""
+        self._instances.pop(key, None)
+        self._serial.pop(key, None)
 
     def _compiled(self, passed: dict[str, Passed], serial: frozenset[tuple[int, int]]) -> Instance:
         source = parse(self.function)
@@ -233,7 +241,11 @@ class Kernel:
             key=builder.key if builder.draws else None,
         )
         mutated = tuple(each.tensor in builder.mutated for each in bound)
-        kept = tuple(each.value for each in passed.values() if each.key is not None)
+        kept = tuple(
+            each.value
+            for name, each in passed.items()
+            if each.key is not None and not (self.kinds[name] is OWNER and hasattr(each.value, "__weakref__"))
+        )
         return Instance(
             operator_of(lowered), bound, mutated, returns, tuple(places), builder.log, frozenset(builder.updates), kept
         )
