@@ -1,6 +1,8 @@
 """Fields, arrays, vectors, matrices and structs."""
 
 import copy
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -171,3 +173,137 @@ def test_a_copy_has_gradients_of_its_own(make):
     if make is ti.field:
         ti.ad.clear_all_gradients()
         assert y.grad.to_numpy().tolist() == [0, 0]
+
+
+def test_entries_of_a_value_are_read_before_the_first_is_stored():
+    @ti.dataclass
+    class Pair:
+        a: ti.i32
+        b: ti.i32
+
+    vec = ti.types.vector(3, ti.i32)
+
+    @ti.kernel
+    def run() -> ti.types.vector(17, ti.i32):
+        r = ti.Vector([0 for _ in range(17)])
+        u, v, w, x, y = ti.Vector([1, 2, 3]), vec(1, 2, 3), vec(1, 2, 3), vec(1, 2, 3), vec(1, 2, 3)
+        u += u.zyx
+        v.zxy = [v.z, v.y, v.x]
+        w -= w[0]
+        x.zxy += [x.z, x.y, x.x]
+        ti.atomic_sub(y, y[2])
+        p = Pair(1, 2)
+        p = Pair(p.b, p.a)
+        for i in ti.static(range(3)):
+            r[i], r[i + 3], r[i + 6], r[i + 9], r[i + 12] = u[i], v[i], w[i], x[i], y[i]
+        r[15], r[16] = p.a, p.b
+        return r
+
+    assert run().entries == [4, 4, 4, 2, 1, 3, 0, 1, 2, 3, 3, 6, -2, -1, 0, 2, 1]
+
+
+def test_fields_and_arrays_are_filled_in_kernels():
+    x, m = ti.field(ti.i32, shape=3), ti.Matrix.field(2, 2, ti.i32, shape=2)
+
+    @ti.kernel
+    def run(y: ti.types.ndarray(ndim=2), v: ti.i32):
+        x.fill(v)
+        m.fill(ti.Matrix([[1, 2], [3, v]]))
+        y.fill(v)
+
+    y = torch.zeros(2, 3)
+    run(y, 7)
+    assert x.to_numpy().tolist() == [7] * 3
+    assert m[1].to_list() == [[1, 2], [3, 7]]
+    assert y.eq(7).all()
+
+
+def test_rows_and_columns_at_places_known_at_run_time():
+    @ti.kernel
+    def run(i: ti.i32, x: ti.types.ndarray()):
+        m = ti.Matrix([[1, 2, 3], [4, 5, 6]])
+        m[i, :] = ti.Vector([7, 8, 9])
+        column = m[:, i]
+        for j, k in ti.static(ti.ndrange(2, 3)):
+            x[j, k] = m[j, k]
+        x[2, 0], x[2, 1] = column[0], column[1]
+        x[2, 2] = column @ ti.Vector([1, 2])
+
+    x = torch.zeros(3, 3, dtype=torch.int32)
+    run(1, x)
+    assert x.tolist() == [[1, 2, 3], [7, 8, 9], [2, 8, 18]]
+
+
+def test_unsigned_vectors_are_as_wide_as_the_default_type():
+    ti.init(arch=ti.cpu, default_ip=ti.i64)
+
+    @ti.kernel
+    def run() -> ti.u64:
+        return ti.math.uvec2(ti.u64(2**63 + 1)).y
+
+    assert run() == 2**63 + 1
+
+
+def test_code_is_made_anew_when_a_layout_was_destroyed():
+    @ti.data_oriented
+    class Some:
+        def lay_out(self):
+            self.x = ti.field(ti.i32)
+            builder = ti.FieldsBuilder()
+            builder.dense(ti.ij, 2).place(self.x)
+            return builder.finalize()
+
+        @ti.kernel
+        def run(self, m: ti.i32):
+            for i, j in self.x:
+                self.x[i, j] = m
+
+    some = Some()
+    for m in (1, 2):
+        tree = some.lay_out()
+        some.run(m)
+        assert some.x.to_numpy().tolist() == [[m, m], [m, m]]
+        tree.destroy()
+
+
+def test_kernels_do_not_keep_their_objects():
+    @ti.data_oriented
+    class Some:
+        def __init__(self, m):
+            self.m = m
+
+        @ti.kernel
+        def run(self) -> ti.i32:
+            return self.m
+
+    found = []
+    for m in range(3):
+        some = Some(m)
+        found.append(some.run())
+        kept = weakref.ref(some)
+        del some
+        gc.collect()
+        assert kept() is None
+    assert found == [0, 1, 2]
+
+
+def test_a_struct_is_a_member_of_another():
+    @ti.dataclass
+    class Inner:
+        i: int
+        j: float
+
+    @ti.dataclass
+    class Outer:
+        a: Inner
+        b: Inner
+
+    made = Outer(Inner(1, 2.0))
+    assert [made.a.i, made.a.j, made.b.i] == [1, 2.0, 0]
+
+
+def test_arrays_of_other_shapes_are_refused():
+    with pytest.raises(ValueError, match="does not match"):
+        ti.field(ti.i32, shape=()).from_numpy(np.zeros(1, dtype=np.int32))
+    with pytest.raises(ti.TaichiRuntimeError, match="3 axes"):
+        ti.root.dense(ti.ijk, (2, 3))

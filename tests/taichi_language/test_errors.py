@@ -1,5 +1,7 @@
 """What is wrong is told with Taichi's classes and the user's line, and ends no process."""
 
+import runpy
+
 import pytest
 import torch
 
@@ -158,3 +160,25 @@ def test_a_race_runs_in_order():
     ti.init(arch=ti.cpu, races="error")
     with pytest.raises(bw.RaceError):
         run(x)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("print('{0} {1}'.format(1, 2, 3))", r"Expected 2 positional argument\(s\), but received 3"),
+    ("print('{} {}'.format(1))", r"Expected 2 positional argument\(s\), but received 1"),
+    ("print(''.format(k=1))", "Keyword 'k' not used"),
+    ("print('{k}'.format())", "Keyword 'k' not found"),
+    ("print('%d' % (x, x))", "not all arguments converted"),
+    ("print('%d %d' % x)", "not enough arguments"),
+    ("print(ti.Vector([x, x])[:-1])", "Negative indices are not supported"),
+    ("a = 1; a = ti.static(2)", "Recreating variables is not allowed"),
+    ("a = ti.static([1, 2]); a[0] = ti.static(2)", "Static assign cannot be used on elements"),
+    ("x: ti.i32 = 1", 'Kernel argument "x" is immutable'),
+    ("ti.polar_decompose(ti.Matrix([[x]]))", "only supports 2D and 3D matrices"),
+])  # fmt: skip
+def test_what_is_refused_says_so(text, message, tmp_path):
+    file = tmp_path / "kernel.py"
+    body = text.replace("; ", "\n    ")
+    file.write_text(f"import brickwork.taichi as ti\n\n@ti.kernel\ndef run(x: ti.i32):\n    {body}\n")
+    names = runpy.run_path(str(file))
+    with pytest.raises(ti.TaichiCompilationError, match=message):
+        names["run"](1)

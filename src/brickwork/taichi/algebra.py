@@ -60,3 +60,8 @@ def inverse(rows: Sequence[Sequence[Any]]) -> list[Any]:
         signed = arithmetic.unary("neg", minor) if (row + column) % 2 else minor
         entries.append(arithmetic.binary("mul", scale, signed))
     return entries
+
+
+def refuse_size(what: str) -> None:
+    """Refuse a matrix that is not 2 x 2 or 3 x 3."""
+    raise ValueError(f"{what} only supports 2D and 3D matrices.")

@@ -14,6 +14,7 @@ from typing import Any, cast
 from brickwork.taichi import access, loops, operations, printing, state
 from brickwork.taichi.annotations import NdarrayType, Ref, is_template
 from brickwork.taichi.arithmetic import is_number, literal
+from brickwork.taichi.cells import Cells
 from brickwork.taichi.compound import MatrixType, Struct, StructType, fitted
 from brickwork.taichi.errors import TaichiCompilationError, TaichiSyntaxError, TaichiTypeError, unsupported
 from brickwork.taichi.expressions import Expressions, is_taichi
@@ -130,7 +131,7 @@ class Calls(Expressions, ABC):
         """Return what is called; a method of a text, or one that sets entries, is made one of ours."""
         if isinstance(node, ast.Attribute):
             owner = self.expression(node.value)
-            if isinstance(owner, Matrix) and node.attr == "fill":
+            if isinstance(owner, Matrix | Cells | View) and node.attr == "fill":
                 return Filler(owner)
             if isinstance(owner, str) and node.attr == "format":
                 return Formatter(owner)
@@ -162,6 +163,8 @@ class Calls(Expressions, ABC):
             return function(*args, **named)
         if isinstance(function, types.BuiltinFunctionType | type) and function in BUILTINS:
             return BUILTINS[function](*args, **named)
+        if isinstance(function, Filler) and not isinstance(function.target, Matrix):
+            return self.inlined(_fill, None, [function.target, *args], named)
         if isinstance(function, Func):
             return self.inlined(function.function, function.bound, args, named, real=function.real)
         if isinstance(function, ScalarType):
@@ -291,12 +294,18 @@ def _has_scalars(value: Any) -> bool:
 
 
 class Filler:
-    """The method `fill` of a matrix in a kernel."""
+    """The method `fill` of a matrix, or of a field or an array, in a kernel."""
 
-    def __init__(self, matrix: Matrix) -> None:
-        """Be that of a matrix."""
-        self.matrix = matrix
+    def __init__(self, target: Matrix | Cells | View) -> None:
+        """Be that of an object."""
+        self.target = target
 
     def __call__(self, value: Any) -> None:
-        """Set all entries."""
-        access.store(self.matrix, settled(value))
+        """Set all entries of a matrix."""
+        access.store(self.target, settled(value))
+
+
+def _fill(cells: Any, val: Any) -> None:
+    """Set all cells: it is compiled into the kernel."""
+    for place in loops.grouped(cells):
+        cells[place] = val

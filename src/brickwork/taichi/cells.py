@@ -149,7 +149,7 @@ class Cells:
 
     def _take(self, given: torch.Tensor) -> None:
         wanted = tuple(self.storage.shape)
-        if tuple(given.shape) not in {wanted, (*wanted, 1)} and not self._one_column(given):
+        if tuple(given.shape) != wanted and not (self.element_shape and self._one_column(given)):
             raise ValueError(f"ti.field shape {wanted} does not match the array's shape {tuple(given.shape)}")
         self.storage.copy_(given.reshape(wanted))
 

@@ -192,8 +192,10 @@ class StructType:
     def __call__(self, *given: Any, **named: Any) -> Struct:
         """Make a struct; members that are not given are zero."""
         if len(given) == 1 and not named and isinstance(given[0], Struct | dict):
-            named = dict(given[0].items if isinstance(given[0], Struct) else cast("dict[str, Any]", given[0]))
-            given = ()
+            whole = dict(given[0].items if isinstance(given[0], Struct) else cast("dict[str, Any]", given[0]))
+            first = next(iter(self.members.values()), None)
+            if whole.keys() <= self.members.keys() or not isinstance(first, StructType):
+                named, given = whole, ()
         if len(given) > len(self.members):
             raise TaichiSyntaxError(f"a struct has {len(self.members)} members, not {len(given)}")
         values = dict(zip(self.members, given, strict=False)) | named

@@ -48,6 +48,10 @@ class TaichiDivisionError(TaichiRuntimeError, ZeroDivisionError):
     """An integer divided by zero."""
 
 
+TAB = 4
+"""Spaces between the stops of tabs in lines that are shown, as Taichi shows them."""
+
+
 def argument_error(place: int | str, needed: object, given: object) -> TaichiRuntimeTypeError:
     """Return the error for an argument of a wrong type."""
     return TaichiRuntimeTypeError(f"Argument ({place},) (type={given}) cannot be converted into required type {needed}")
@@ -68,7 +72,9 @@ def placed(error: Exception, loc: Location) -> TaichiCompilationError:
         line = linecache.getline(place.file, place.line).rstrip("\n")
         start = characters(line, place.column)
         end = characters(line, place.end_column) if place.end_line == place.line else len(line)
-        mark = " " * cells(line[:start]) + "^" * max(1, cells(line[start:end]))
+        before, until = (cells(line[:each].expandtabs(TAB)) for each in (start, end))
+        mark = " " * before + "^" * max(1, until - before)
+        line = line.expandtabs(TAB)
         frames.insert(0, f'File "{place.file}", line {place.line}, in {place.function}:\n{line}\n{mark}\n')
         place = place.call_site
     return kind("\n" + "".join(frames) + said)

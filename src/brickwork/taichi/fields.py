@@ -10,7 +10,7 @@ import torch
 from brickwork.taichi import state
 from brickwork.taichi.cells import Cells, normal_shape
 from brickwork.taichi.errors import TaichiCompilationError, TaichiRuntimeError, unsupported
-from brickwork.taichi.scalars import ScalarType, named
+from brickwork.taichi.scalars import ScalarType, named, u32, u64, uint
 from brickwork.taichi.sequences import is_sequence
 
 
@@ -20,6 +20,8 @@ def scalar_type(dtype: Any) -> ScalarType:
         return state.settings().default_fp
     if dtype is int:
         return state.settings().default_ip
+    if dtype is uint:
+        return u64 if state.settings().default_ip.bits == 64 else u32
     if is_sequence(dtype) and dtype:
         return scalar_type(dtype[0])
     found = named(dtype)

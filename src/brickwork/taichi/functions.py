@@ -50,7 +50,7 @@ def real_func(fn: Callable[..., Any]) -> Func:
     for parameter in inspect.signature(fn).parameters.values():
         if parameter.annotation is inspect.Parameter.empty and parameter.name != "self":
             raise TaichiSyntaxError(
-                f"Taichi real function `{fn.__name__}` parameter `{parameter.name}` must be annotated"
+                f"Taichi real function `{fn.__name__}` parameter `{parameter.name}` must be type annotated"
             )
     if inspect.signature(fn).return_annotation is inspect.Parameter.empty and _returns_value(fn):
         raise TaichiSyntaxError(f"Function `{fn.__name__}`: its return value must be annotated")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from brickwork.taichi import operations
+from brickwork.taichi.algebra import refuse_size
 from brickwork.taichi.compound import matrix
 from brickwork.taichi.loops import static
 from brickwork.taichi.matrix import Matrix, Vector
@@ -184,8 +185,3 @@ def solve(A: Any, b: Any, dt: Any = None) -> Any:
             x[p] -= M[p, k] * x[k]
         x[p] /= M[p, p]
     return x
-
-
-def refuse_size(what: str) -> None:
-    """Refuse a matrix that is not 2 x 2 or 3 x 3."""
-    raise ValueError(f"{what} only supports 2D and 3D matrices.")

@@ -74,7 +74,7 @@ class Range:
     def __init__(self, *bounds: Any) -> None:
         """Take a stop, or a start and a stop."""
         if len(bounds) not in {1, 2}:
-            raise TaichiSyntaxError(f"Range should have 1 or 2 arguments, found {len(bounds)}: kernels have no `step`")
+            raise TaichiSyntaxError(f"Range should have 1 or 2 arguments, found {len(bounds)}")
         start, stop = bounds if len(bounds) == 2 else (0, bounds[0])
         self.start, self.stop = lift(start), lift(stop)
 

@@ -32,12 +32,12 @@ from brickwork.taichi.operations import (
     tan,
     tanh,
 )
-from brickwork.taichi.scalars import i32, u32
+from brickwork.taichi.scalars import i32, uint
 
 pi, e, inf, nan = standard.pi, standard.e, standard.inf, standard.nan
 vec2, vec3, vec4 = (compound.vector(size, float) for size in (2, 3, 4))
 ivec2, ivec3, ivec4 = (compound.vector(size, int) for size in (2, 3, 4))
-uvec2, uvec3, uvec4 = (compound.vector(size, u32) for size in (2, 3, 4))
+uvec2, uvec3, uvec4 = (compound.vector(size, uint) for size in (2, 3, 4))
 mat2, mat3, mat4 = (compound.matrix(size, size, float) for size in (2, 3, 4))
 
 

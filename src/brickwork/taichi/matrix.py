@@ -466,12 +466,12 @@ def mapped(function: Callable[..., Any], operands: Sequence[Any]) -> Matrix:
 
 
 def matmul(left: Any, right: Any) -> Any:
-    """Return the product of matrices, or of a matrix and a vector."""
+    """Return the product of matrices, of a matrix and a vector, or of two vectors."""
     if not isinstance(left, Matrix) or not isinstance(right, Matrix):
         raise TaichiTypeError("unsupported operand type(s) for '@': only matrices and vectors have a product")
     left, right = settled(left), settled(right)
     if left.ndim == 1 and right.ndim == 1:
-        raise TaichiTypeError("a product of two vectors is written `dot` or `outer_product`")
+        return left.dot(right)
     if left.ndim == 1:  # a row
         left = made(left.entries, (1, left.n))
         return made(matmul(left, right).entries, (right.m,))
@@ -515,8 +515,8 @@ def subscript(matrix: Matrix, indices: Sequence[Any]) -> Any:
         for index, size in zip(given, matrix.shape, strict=True):
             if not (0 if state.builder() is not None else -size) <= index < size:
                 raise _beyond(index, size)
-        return matrix.entries[_place(matrix, _from_start(given, matrix.shape))]
-    return _picked(matrix, given)
+        given = _from_start(given, matrix.shape)
+    return _entry(matrix, given)
 
 
 def _beyond(index: int, size: int) -> Exception:
@@ -540,21 +540,27 @@ def _known(index: Any) -> Any:
 
 def _part(matrix: Matrix, indices: Sequence[Any]) -> Matrix:
     """Return rows and columns of a matrix."""
-    places: list[list[int]] = []
+    places: list[list[Any]] = []
     for index, size in zip(indices, matrix.shape, strict=True):
         if isinstance(index, slice):
             bounds = cast("Any", index)
             parts = [None if each is None else _known(each) for each in (bounds.start, bounds.stop, bounds.step)]
             if any(isinstance(each, Scalar) for each in parts):
                 raise TaichiCompilationError("Taichi does not support variables in slice now")
+            if state.builder() is not None and any(isinstance(each, int) and each < 0 for each in parts):
+                raise TaichiSyntaxError("Negative indices are not supported in Taichi kernels.")
             places.append(list(range(size)[slice(*parts)]))
-        elif isinstance(index, int):
-            places.append([range(size)[index]])
         else:
-            raise TaichiSyntaxError("The index of a row must be known while the kernel is compiled")
+            places.append([range(size)[index] if isinstance(index, int) else index])
     shape = tuple(len(place) for place, index in zip(places, indices, strict=True) if isinstance(index, slice))
-    entries = [matrix.entries[_place(matrix, place)] for place in itertools.product(*places)]
+    entries = [_entry(matrix, place) for place in itertools.product(*places)]
     return made(entries, shape, matrix.dtype)
+
+
+def _entry(matrix: Matrix, indices: Sequence[Any]) -> Any:
+    if all(isinstance(index, int) for index in indices):
+        return matrix.entries[_place(matrix, indices)]
+    return _picked(matrix, indices)
 
 
 def _picked(matrix: Matrix, indices: Sequence[Any]) -> Any:

@@ -23,6 +23,8 @@ def _unary(name: str, function: str = "") -> Callable[[Any], Any]:
     def operate(x: Any) -> Any:
         if isinstance(x, Matrix):
             return x.mapped(lambda each: arithmetic.unary(function or name, each))
+        if not is_scalar(x) and name == "abs" and state.builder() is None:
+            return abs(x)
         if not is_scalar(x):
             raise TaichiTypeError(f"`{name}` takes numbers, vectors and matrices, not {type(x).__name__}")
         return arithmetic.unary(function or name, x)

@@ -108,6 +108,10 @@ class ScalarType:
         return self.number(value)
 
 
+class uint:  # Taichi's name, as `int` and `float` are
+    """The default type of unsigned integers: as wide as that of integers."""
+
+
 i8, i16, i32, i64 = (
     ScalarType(name, kind) for name, kind in zip(("i8", "i16", "i32", "i64"), (INT8, INT16, INT32, INT64), strict=True)
 )

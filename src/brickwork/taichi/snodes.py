@@ -40,7 +40,10 @@ class SNode:
 
     def dense(self, axes: Axes, dimensions: Any) -> SNode:
         """Return a node below this one, of `dimensions` along some axes."""
-        numbers = [dimensions] * len(axes) if isinstance(dimensions, int) else [int(each) for each in dimensions]
+        numbers = [int(each) for each in ([dimensions] if isinstance(dimensions, int) else dimensions)]
+        numbers *= len(axes) if len(numbers) == 1 else 1
+        if len(numbers) != len(axes):
+            raise TaichiRuntimeError(f"a node of {len(axes)} axes has as many dimensions, not {len(numbers)}")
         sizes = dict(self.sizes)
         for axis, size in zip(axes, numbers, strict=True):
             sizes[axis] = sizes.get(axis, 1) * size

@@ -48,17 +48,19 @@ class Formatter:
 
     def __call__(self, *args: Any, **named: Any) -> Text:
         """Return the text with values in it."""
+        parsed = [*string.Formatter().parse(self.text)]
+        numbers = iter(range(len(parsed)))
+        places = [None if name is None else name or str(next(numbers)) for _, name, _, _ in parsed]
+        wanted = 1 + max((int(each) for each in places if each and each.isdigit()), default=-1)
+        if wanted != len(args):
+            raise TaichiSyntaxError(f"Expected {wanted} positional argument(s), but received {len(args)} instead.")
+        given = {str(number): value for number, value in enumerate(args)} | named
+        for problem, names in (("found", {*places} - {None, *given}), ("used", given.keys() - {*places})):
+            for name in names:
+                raise TaichiSyntaxError(f"Keyword '{name}' not {problem}.")
         parts: list[Any] = []
-        number = 0
-        for before, name, spec, _ in string.Formatter().parse(self.text):
-            parts.append(before)
-            if name is None:
-                continue
-            if name and not name.isdigit():
-                value = named[name]
-            else:
-                value, number = args[int(name or number)], number + (not name)
-            parts.append(Formatted(value, spec or ""))
+        for (before, _, spec, _), place in zip(parsed, places, strict=True):
+            parts += [before] if place is None else [before, Formatted(given[place], spec or "")]
         return Text(parts)
 
 
