@@ -72,6 +72,20 @@ def test_factors_of_two_types_agree(sizes, left, right):
     agree(OPERATORS["product"](a, b), a.double() @ b.double())
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("sizes", "filters"), [((2, 33, 9, 11), 40), ((3, 64, 20, 40), 72), ((40, 16, 5, 64), 33)])
+def test_gradients_of_convolutions_agree(sizes, filters, dtype):
+    x, w = drawn(*sizes, dtype=dtype).requires_grad_(), drawn(filters, sizes[1], 3, 3, dtype=dtype).requires_grad_()
+    out = OPERATORS["convolution"](x, w)
+    towards = torch.randn_like(out)
+    one, other = (tensor.detach().double().requires_grad_() for tensor in (x, w))
+    right = torch.conv2d(one, other, padding=1)
+    agree(out, right)
+    expected = torch.autograd.grad(right, (one, other), towards.double())
+    for wanted, each in zip((x, w), expected, strict=True):
+        agree(*torch.autograd.grad(out, (wanted,), towards, retain_graph=True), each)
+
+
 def test_parts_of_what_is_not_finite_are_as_multiply_adds_give_them():
     a, b = drawn(64, 128), drawn(128, 64, dtype=torch.bfloat16)
     a[3, 5], a[7, 9], a[9, 1] = float("inf"), float("nan"), 3.4e38

@@ -73,12 +73,16 @@ class Factor:
         """The element that it is, as it is laid out in memory; None if it is computed, or masked."""
         return self.value if isinstance(self.value, Load) and not self.masks else None
 
-    def along(self, sides: Names) -> Along:
-        """Return what neighbours in memory go along, for most of what it reads; `sides` are rows, or columns."""
+    def along(self, sides: Names, loops: Names, depth: Symbol) -> Along:
+        """Return what neighbours in memory go along, for most of what it reads: the depth, if several loops are rows.
+
+        `sides` are rows, or columns, and what is computed from them, `loops` those that are one, or stand for several.
+        """
         for node in walk(self.value):
             if isinstance(node, Load) and node.tensor.type.unit_axis is not None:
                 read = read_symbols(node.indices[node.tensor.type.unit_axis])
-                return Along.SIDE if read & sides else Along.DEPTH
+                moving = depth in read and not (len(loops) == 1 and read & loops)
+                return Along.SIDE if read & sides and not moving else Along.DEPTH
         return Along.DEPTH
 
     @legality

@@ -12,13 +12,12 @@ from dataclasses import replace
 from brickwork.codegen import vectors
 from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import Frame, State
-from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.lane_values import Strided, Uniform, Varying
 from brickwork.codegen.loops import EmitBlock
 from brickwork.codegen.thread_iterations import register
 from brickwork.codegen.tile import Tile, tile_of
 from brickwork.codegen.tile_cluster import add_up, meet, part
-from brickwork.codegen.tile_places import SHARED, shared
+from brickwork.codegen.tile_places import SHARED, ends_of, numbered, shared
 from brickwork.codegen.tile_products import Warp, warp_of
 from brickwork.codegen.tile_stages import barrier, sum_up
 from brickwork.codegen.words import Words
@@ -75,9 +74,9 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
     team = state.team
     if team is not None:
         state = replace(state, team=replace(team, alone=True))
-    start, stop = (emit_scalar(state, bound) for bound in (rows.start, rows.stop))
+    start, stop = ends_of(state, rows)
     columns = tile.columns.loop
-    first, last = (emit_scalar(state, bound) for bound in (columns.start, columns.stop))
+    first, last = ends_of(state, columns)
     each = tile.columns.size // _LANES
     here, parts = part(state)
     turns = writer.emit(
@@ -88,7 +87,8 @@ def _finish(state: State, tile: Tile, rows: For, thread: str, emit_block: EmitBl
         number = words.add(thread, words.mul(words.add(place, here), tile.threads))
         line, place = words.div(number, each), words.left(words.rem(number, each), 3)
         row, column = (
-            writer.emit(f"add i64 {begin}, {words.wide(word)}") for begin, word in ((start, line), (first, place))
+            numbered(state, side, begin, words.wide(word))
+            for side, begin, word in ((tile.rows, start, line), (tile.columns, first, place))
         )
         writer.learn(column, Known(multiple=_LANES))
         there = writer.emit(f"icmp slt i64 {row}, {stop}")

@@ -147,21 +147,27 @@ def _fused(writer: FunctionWriter, left: str, right: str, addend: str) -> str:
 
 def _by_parameter(writer: FunctionWriter, left: str, parameter: str, *, positive: bool) -> tuple[str, str]:
     """Divide an i32 by a natural parameter of the kernel, of which each thread computes the reciprocal once."""
-    emit = writer.emit
     word = writer.once(f"trunc i64 {parameter} to i32")
     divisor = writer.once(f"call i32 @llvm.umax.i32(i32 {word}, i32 1)")
     reciprocal = writer.once(f"udiv i32 -1, {divisor}")
 
     def divide(text: str) -> str:
-        # The reciprocal is less than 1 below 2**32 / divisor. Of a number below 2**31, the estimate is 1 too small
-        # at most.
-        wide = emit(f"mul i64 {emit(f'zext i32 {text} to i64')}, {emit(f'zext i32 {reciprocal} to i64')}")
-        estimate = emit(f"trunc i64 {emit(f'lshr i64 {wide}, 32')} to i32")
-        rest = emit(f"sub i32 {text}, {emit(f'mul i32 {estimate}, {divisor}')}")
-        more = emit(f"icmp uge i32 {rest}, {divisor}")
-        return emit(f"add i32 {estimate}, {emit(f'zext i1 {more} to i32')}")
+        return word_quotient(writer, text, divisor, reciprocal)
 
     return _rounded_down(writer, "i32", left, divisor, divide, positive=positive)
+
+
+def word_quotient(writer: FunctionWriter, left: str, divisor: str, reciprocal: str) -> str:
+    """Return the quotient of an i32 that is not negative by one of which (2**32 - 1) / divisor is given.
+
+    The reciprocal is less than 1 below 2**32 / divisor. Of a number below 2**31, the estimate is 1 too small at most.
+    """
+    emit = writer.emit
+    wide = emit(f"mul i64 {emit(f'zext i32 {left} to i64')}, {emit(f'zext i32 {reciprocal} to i64')}")
+    estimate = emit(f"trunc i64 {emit(f'lshr i64 {wide}, 32')} to i32")
+    rest = emit(f"sub i32 {left}, {emit(f'mul i32 {estimate}, {divisor}')}")
+    more = emit(f"icmp uge i32 {rest}, {divisor}")
+    return emit(f"add i32 {estimate}, {emit(f'zext i1 {more} to i32')}")
 
 
 def _rounded_down(

@@ -292,7 +292,8 @@ def _side(
     offset = 0 if after is None else after.offset + after.parts * after.part_bytes
     if meets:
         return Side(loop, factor, loop.width, Along.DEPTH, offset, names, None, 1, turned=False, meets=meets)
-    along = factor.along(names)
+    own = frozenset({loop.index})
+    along = factor.along(names, own, depth.index)
     deep = frozenset(each.index for each in found.sums)
     ended = along is Along.DEPTH and len(names) == 1 and factor.ends(depth.index, deep, loop.index) is not None
     element = factor.value if ended and isinstance(factor.value, Load) else factor.element
@@ -300,9 +301,10 @@ def _side(
     unit = depth.index if along is Along.DEPTH else loop.index
     if copied not in {*factor.laid_out(unit)} or (copied and copied.tensor.type.dtype is not found.dtype):
         copied = None
-    # From there groups take numbers of 32 bits along the depth.
+    # From there groups take numbers of 32 bits along the depth. Several loops as one have no neighbours in memory.
     prepared = alone and found.dtype is FLOAT32
-    turned = prepared and along is Along.SIDE
+    several = factor.along(own, own, depth.index) is Along.DEPTH
+    turned = along is Along.SIDE and (prepared or several)
     parts = 2 if prepared and not factor.exact else found.parts(number)
     copied = None if turned or parts > 1 else copied
     along = Along.DEPTH if turned else along

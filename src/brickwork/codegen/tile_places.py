@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brickwork.analysis.contractions import Along, computed_from
+from brickwork.codegen.builder import Known
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.tile import Side, Tile
 from brickwork.codegen.tile_parts import narrow_type, narrowed, parts_of
 from brickwork.codegen.words import Word, Words
-from brickwork.ir.nodes import Assign, Expression
+from brickwork.ir.nodes import Assign, Expression, For
+from brickwork.ir.signature import NARROW_EXTENT
 from brickwork.records import dataclass
 from brickwork.target.matrix import CHUNK_BYTES, ROW_BYTES
 
 SHARED = "ptr addrspace(3)"
 MEMORY = "@bw_tile"
+MOST_ROWS = NARROW_EXTENT + (1 << 10)
+"""Numbers of rows and columns, of which a narrow tensor has fewer elements: 32 bits are enough to divide them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +137,28 @@ class Places:
     @property
     def start(self) -> str:
         """The first row or column of the tile, as i64."""
-        return emit_scalar(self.state, self.side.loop.start)
+        return ends_of(self.state, self.side.loop)[0]
 
     @property
     def stop(self) -> str:
         """The end of the rows or columns of the tile that there are, as i64."""
-        return emit_scalar(self.state, self.side.loop.stop)
+        return ends_of(self.state, self.side.loop)[1]
+
+
+def ends_of(state: State, loop: For) -> tuple[str, str]:
+    """Return the first row or column of a tile, and the end of those that there are, as i64."""
+    start, stop = (emit_scalar(state, bound) for bound in (loop.start, loop.stop))
+    for text in (start, stop):
+        state.writer.learn(text, Known(0, NARROW_EXTENT))
+    return start, stop
+
+
+def numbered(state: State, side: Side, start: str, place: str) -> str:
+    """Return the number of a row or column that is so far from the first one of a tile (i64)."""
+    number = state.writer.emit(f"add i64 {start}, {place}")
+    if len(side.reached) > 1:
+        state.writer.learn(number, Known(0, MOST_ROWS))
+    return number
 
 
 def shared(state: State, at: Word) -> str:

@@ -17,7 +17,7 @@ from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_expression
 from brickwork.codegen.lane_values import Strided, Uniform, Value, Varying, memory_type
 from brickwork.codegen.memory import element_offset, offset_address, sum_of
-from brickwork.codegen.tile_places import Places
+from brickwork.codegen.tile_places import Places, numbered
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
 from brickwork.ir.nodes import Apply, Constant, Expression, Load, Read, Symbol
@@ -278,11 +278,11 @@ def reads_of(places: Places) -> Reads:
     """Write what is found once for a tile, of what a factor reads."""
     state, side = places.state, places.side
     if side.along is Along.SIDE:
-        along = state.writer.emit(f"add i64 {places.start}, {places.first_along}")
+        along = numbered(state, side, places.start, places.first_along)
         around = (_around(places, Strided(along, 1)),)
         there = (_first_bits(state, along, places.stop, places.tile.chunk),)
     else:
-        rows = [state.writer.emit(f"add i64 {places.start}, {places.across(n)}") for n in range(places.count)]
+        rows = [numbered(state, side, places.start, places.across(number)) for number in range(places.count)]
         around = tuple(_around(places, Uniform(row, INT64)) for row in rows)
         full = (1 << places.tile.chunk) - 1
         tests = (state.writer.emit(f"icmp slt i64 {row}, {places.stop}") for row in rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from brickwork.codegen.division import word_quotient
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
 from brickwork.codegen.lane_values import Uniform
@@ -31,12 +32,14 @@ _WAIT = "llvm.nvvm.cp.async.wait.group"
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The range of a loop of the sum for a tile, and how many steps cover it, as i64."""
+    """The range of a loop of the sum for a tile and how many steps cover it, as i64; these as i32, and a reciprocal."""
 
     loop: For
     start: str
     stop: str
     steps: str
+    divisor: str
+    reciprocal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,8 @@ def _span(state: State, tile: Tile, loop: For) -> _Span:
     steps = emit(f"call i64 @llvm.smax.i64(i64 {emit(f'sub i64 {stop}, {start}')}, i64 0)")
     if loop is tile.depth:
         steps = emit(f"udiv i64 {emit(f'add i64 {steps}, {tile.staged - 1}')}, {tile.staged}")
-    return _Span(loop, start, stop, steps)
+    divisor = emit(f"call i32 @llvm.umax.i32(i32 {emit(f'trunc i64 {steps} to i32')}, i32 1)")
+    return _Span(loop, start, stop, steps, divisor, emit(f"udiv i32 -1, {divisor}"))
 
 
 def _extreme(state: State, tile: Tile, bound: Expression, choice: str) -> str:
@@ -214,15 +218,14 @@ def _extreme(state: State, tile: Tile, bound: Expression, choice: str) -> str:
 def _terms(state: State, tile: Tile, spans: tuple[_Span, ...], number: str) -> tuple[State, str]:
     """Return the state with the indices of the loops around the depth at a stage, and where its terms begin."""
     emit, inner = state.writer.emit, state.inner()
-    left = emit(f"zext i32 {number} to i64")
-    first = ""
-    for span in sorted(spans, key=lambda span: span.loop is not tile.depth):
-        place = left
-        if len(spans) > 1:
-            words = [emit(f"trunc i64 {text} to i32") for text in (left, span.steps)]
-            quotient = emit(f"zext i32 {emit(f'udiv i32 {words[0]}, {words[1]}')} to i64")
-            place = emit(f"sub i64 {left}, {emit(f'mul i64 {quotient}, {span.steps}')}")
-            left = quotient
+    left, first = number, ""
+    ordered = sorted(spans, key=lambda span: span.loop is not tile.depth)
+    for span in ordered:
+        word = left
+        if span is not ordered[-1]:
+            left = word_quotient(state.writer, word, span.divisor, span.reciprocal)
+            word = emit(f"sub i32 {word}, {emit(f'mul i32 {left}, {span.divisor}')}")
+        place = emit(f"zext i32 {word} to i64")
         step = emit(f"mul i64 {place}, {tile.staged}") if span.loop is tile.depth else place
         text = emit(f"add i64 {span.start}, {step}")
         if span.loop is tile.depth:

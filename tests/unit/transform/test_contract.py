@@ -278,32 +278,10 @@ def a_bound_is_a_variable(a: Tensor, b: Tensor, y: Tensor) -> None:
             y[i, j] = s
 
 
-def a_bound_goes_with_one_of_several_rows(a: Tensor, b: Tensor, y: Tensor) -> None:
-    for i in range(2):
-        for n in range(2):
-            for j in range(N):
-                s = 0.0
-                for k in range(n, N):
-                    for m in range(2):
-                        s += a[i * 2 + n, (k + m) % N] * b[(k + m) % N, j]
-                y[i * 2 + n, j] = s
-
-
-def a_bound_goes_with_rows_that_begin_later(a: Tensor, b: Tensor, y: Tensor) -> None:
-    for i in range(1, N):
-        for j in range(N):
-            s = 0.0
-            for k in range(i):
-                s += a[i, k] * b[k, j]
-            y[i, j] = s
-
-
 OTHERS = [
     a_term_goes_on_in_the_outer_loop,
     one_side_is_in_both,
     a_bound_is_a_variable,
-    a_bound_goes_with_one_of_several_rows,
-    a_bound_goes_with_rows_that_begin_later,
     a_mask_goes_with_both,
     a_term_goes_on_from_the_last_one,
     a_term_is_read_after,

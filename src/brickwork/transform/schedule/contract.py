@@ -13,16 +13,14 @@ fixes. Such a nest is worth tiles where it has enough rows, columns and terms: s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from math import prod
 
 from brickwork.analysis.contractions import Along, Contraction, computed_from, find_contraction, grouped, reached
 from brickwork.analysis.meeting import meeting
 from brickwork.analysis.verdicts import Analysis, Bound
 from brickwork.ir import build
-from brickwork.ir.dtypes import FLOAT32, INT64
+from brickwork.ir.dtypes import FLOAT32
 from brickwork.ir.nodes import (
-    Assign,
     Block,
     Break,
     Check,
@@ -33,14 +31,13 @@ from brickwork.ir.nodes import (
     Local,
     Random,
     Rebind,
-    Role,
     Size,
-    Statement,
     Store,
     Symbol,
     While,
 )
-from brickwork.ir.walk import assigned_symbols, read_symbols, rewrite_statements, statements, substitute, walk
+from brickwork.ir.signature import NARROW_EXTENT
+from brickwork.ir.walk import assigned_symbols, read_symbols, statements, walk
 from brickwork.legality import hazard, legality
 from brickwork.records import dataclass
 from brickwork.target.matrix import (
@@ -54,12 +51,12 @@ from brickwork.target.matrix import (
     PADDED,
     PADDED_TRIANGLES,
     PROCESSOR_THREADS,
-    RASTER,
     ROW_BYTES,
     SAVED,
     Form,
 )
 from brickwork.target.target import Target
+from brickwork.transform.schedule.contract_loops import levelled, longest, tiles
 from brickwork.transform.schedule.grid import GridPlanner
 from brickwork.transform.schedule.lengths import lengths_in
 from brickwork.transform.schedule.schedule import Contract, Schedule, Verb, planned
@@ -102,7 +99,7 @@ class Nest:
             return []
         factor, names = self.contraction.factors[side], (self.rows, self.columns)[side]
         sides = reached(self.contraction.before, frozenset(names))
-        if factor.along(sides) is Along.DEPTH:
+        if factor.along(sides, frozenset(names), self.depth.index) is Along.DEPTH:
             return [*factor.laid_out(self.depth.index)]
         (own, *others) = (node for node in self.band if node.index in names)
         return [] if others or not build.is_constant(own.start, 0) else [*factor.laid_out(own.index)]
@@ -198,18 +195,17 @@ class ContractionPlanner(GridPlanner):
         if groups is None:
             return None
         columns = self.along(body, groups)
-        rows = groups[1 - columns]
-        found = find_contraction(body, rows, groups[columns], band)
+        sides = groups[1 - columns], groups[columns]
+        body = levelled(body, band, sides)
+        found = find_contraction(body, *sides, band)
         if found is None or not all(self.accumulates(each, {found.symbol}) for each in found.sums):
             return None
         if self.reads_for_rows(found):
             return None
-        if any(self.leans_on_several(each, band, (rows, groups[columns])) for each in found.sums):
-            return None
-        terms = {each.index: self.lengths.most(each) or _longest(each, band) for each in found.sums}
+        terms = {each.index: self.lengths.most(each) or longest(each, band) for each in found.sums}
         depth = self.deepest_of(found)
-        ordered = [tuple(node.index for node in band if node.index in group) for group in (rows, groups[columns])]
-        return Nest(band, ordered[0], ordered[1], depth, found, build.product([*terms.values()]), terms[depth.index])
+        rows, columns = (tuple(node.index for node in band if node.index in side) for side in sides)
+        return Nest(band, rows, columns, depth, found, build.product([*terms.values()]), terms[depth.index])
 
     @hazard
     def reads_for_rows(self, found: Contraction) -> bool:
@@ -220,16 +216,6 @@ class ContractionPlanner(GridPlanner):
         parts = [part for factor in found.factors for part in (factor.value, *factor.masks)]
         values = [item.value for item in computed_from(found.before, parts)]
         return any(isinstance(node, Load) for node in walk(values))
-
-    @hazard
-    def leans_on_several(self, loop: For, band: Sequence[For], groups: Sequence[frozenset[Symbol]]) -> bool:
-        """Whether a bound goes with rows, or columns, that are several loops, or begin elsewhere than at 0."""
-        read = read_symbols((loop.start, loop.stop))
-        for group in (group for group in groups if group & read):
-            own = [node for node in band if node.index in group]
-            if len(own) > 1 or not build.is_constant(own[0].start, 0):
-                return True
-        return False
 
     @hazard
     def keeps_order(self, band: Sequence[For]) -> bool:
@@ -257,13 +243,15 @@ class ContractionPlanner(GridPlanner):
     def deepest_of(self, found: Contraction) -> For:
         """Return the loop that is staged: a long one, as far as that can be told, and one that runs along memory.
 
-        A loop over a window is short: its index is added to that of a place.
+        Of a window's place and of an index in it, which are added, one goes over the whole axis. The other one is
+        short.
         """
 
-        def worth(loop: For) -> tuple[int, bool, bool]:
+        def worth(loop: For) -> tuple[int, bool, bool, bool]:
             count = self.count(loop)
             own, along = self.is_read(found, loop.index)
-            return (LEAST_TERMS if count is None else min(count, LEAST_TERMS), own, along)
+            least = LEAST_TERMS if count is None else min(count, LEAST_TERMS)
+            return (least, _goes_over_windows(found, loop), own, along)
 
         return max(found.sums, key=worth)
 
@@ -277,6 +265,17 @@ class ContractionPlanner(GridPlanner):
                 unit = node.tensor.type.unit_axis
                 along = along or (unit is not None and index in read_symbols(node.indices[unit]))
         return own, along
+
+
+def _goes_over_windows(found: Contraction, loop: For) -> bool:
+    """Whether the places of windows along memory are those of a loop: it goes over the axis, or nearly so."""
+    for node in walk([factor.value for factor in found.factors]):
+        if isinstance(node, Load) and (axis := node.tensor.type.unit_axis) is not None:
+            index, size = node.indices[axis], Size(tensor=node.tensor, axis=axis)
+            read = read_symbols(index)
+            if loop.index in read and len(read) > 1 and size in {*walk(loop.stop)}:
+                return True
+    return False
 
 
 def contraction_versions(
@@ -308,20 +307,6 @@ def _forms(block: Block, analysis: Analysis, target: Target) -> tuple[Form, ...]
     return MET if any(nest is not None and nest.met is not None for nest in nests) else FORMS
 
 
-def _longest(loop: For, band: Sequence[For]) -> Expression:
-    """Return the most iterations of a loop: from the least start to the greatest stop that it has."""
-
-    def extreme(bound: Expression, choice: str) -> Expression:
-        for node in band:
-            if node.index in read_symbols(bound):
-                last = build.sub(node.stop, build.integer(1))
-                ends = [substitute(bound, {node.index: place}) for place in (node.start, last)]
-                return build.apply(choice, *ends)
-        return bound
-
-    return build.iterations(extreme(loop.start, "minimum"), extreme(loop.stop, "maximum"))
-
-
 def _is_unknown(block: Block) -> Callable[[Nest], bool]:
     inner = assigned_symbols(block)
 
@@ -344,6 +329,8 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     yield build.apply("ge", columns, build.integer(LEAST_SIDE))
     yield build.apply("ge", build.mul(rows, columns), build.integer(LEAST_AREA))
     yield build.apply("ge", nest.terms, build.integer(form.terms))
+    for total in (rows, columns):
+        yield build.apply("lt", total, build.integer(NARROW_EXTENT))
     if len(nest.contraction.sums) > 1:
         yield build.apply("ge", nest.deepest, build.integer(LEAST_TERMS))
     least, size = (nest.sizes(each) for each in (FORMS[0] if nest.met is None else MET[0], form))
@@ -354,8 +341,8 @@ def _worth(nest: Nest, form: Form, target: Target) -> Iterator[Expression]:
     if form.low or size == least:
         return
     batch = nest.total([node.index for node in nest.band if node.index not in {*nest.rows, *nest.columns}])
-    tiles = build.product([batch, _tiles(rows, size[0]), _tiles(columns, size[1])])
-    yield _are_enough(tiles, nest.terms, form, target)
+    count = build.product([batch, tiles(rows, size[0]), tiles(columns, size[1])])
+    yield _are_enough(count, nest.terms, form, target)
     most = build.integer(int(4 * (PADDED if prod(size) >= prod(least) else SAVED)))
     yield build.apply("le", build.mul(_computed(rows, columns, size), build.integer(4)), build.mul(fewest, most))
 
@@ -377,110 +364,4 @@ def _are_enough(tiles: Expression, terms: Expression, form: Form, target: Target
 def _computed(rows: Expression, columns: Expression, size: tuple[int, int]) -> Expression:
     """Return how many sums tiles of a size have, with those beyond the last rows and columns."""
     height, width = size
-    return build.product([_tiles(rows, height), _tiles(columns, width), build.integer(height * width)])
-
-
-def _tiles(total: Expression, size: int) -> Expression:
-    return build.apply("floordiv", build.add(total, build.integer(size - 1)), build.integer(size))
-
-
-def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterator[int]) -> Block:
-    """Return a nest in tiles, each for a block of threads."""
-    band = [loop]
-    names = {*directive.rows, *directive.columns}
-    while not names <= {node.index for node in band}:
-        (inner,) = band[-1].body
-        if not isinstance(inner, For):
-            raise TypeError("the loops of a contraction stand directly in one another")
-        band.append(inner)
-    body = _marked(band[-1].body, directive, analysis)
-    rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
-    roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
-    inner, across = _tiled(columns, directive.width, roles[1], body, numbers)
-    outer, down = _tiled(rows, directive.height, roles[0], (inner,), numbers)
-    place = Symbol("tile", next(numbers), INT64)
-    count = build.mul(down.count, across.count)
-    result = For(
-        index=place,
-        start=build.integer(0),
-        stop=count,
-        body=(*_raster(build.read(place), down, across), outer),
-        role=Role.BLOCK,
-        across=directive.blocks,
-        loc=loop.loc,
-    )
-    return (_nested([node for node in band if node.index not in names], result),)
-
-
-def _nested(heads: Sequence[For], inner: For) -> For:
-    """Return a loop inside of others, whose iterations are for blocks, too."""
-    for head in reversed(heads):
-        inner = replace(head, role=Role.BLOCK, body=(inner,))
-    return inner
-
-
-def _raster(place: Expression, down: _Tiles, across: _Tiles) -> Block:
-    """Return what gives the tile of a number: some rows of tiles together, whose factors are in the cache then."""
-    each = build.mul(build.integer(RASTER), across.count)
-    first = build.mul(build.apply("floordiv", place, each), build.integer(RASTER))
-    left = build.apply("maximum", build.sub(down.count, first), build.integer(1))
-    high = build.apply("minimum", left, build.integer(RASTER))
-    inside = build.apply("mod", place, each)
-    row = build.add(first, build.apply("mod", inside, high))
-    column = build.apply("floordiv", inside, high)
-    return Assign(symbol=down.index, value=row), Assign(symbol=across.index, value=column)
-
-
-def _marked(body: Block, directive: Contract, analysis: Analysis) -> Block:
-    def visit(statement: Statement) -> Block:
-        if isinstance(statement, For) and statement.index == directive.depth:
-            reductions = analysis.loops[statement.index].reductions
-            role = Role.CONTRACT_GROUPS if directive.groups else Role.CONTRACT
-            return (
-                replace(
-                    statement,
-                    role=role,
-                    width=directive.staged,
-                    across=directive.stages,
-                    reductions=reductions,
-                ),
-            )
-        return (statement,)
-
-    return rewrite_statements(body, visit)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tiles:
-    """The tiles along rows or columns: the variable that numbers them, and how many there are."""
-
-    index: Symbol
-    count: Expression
-
-
-def _tiled(loops: Sequence[For], size: int, role: Role, body: Block, numbers: Iterator[int]) -> tuple[For, _Tiles]:
-    """Return the loop over a tile of some loops, run as one, and the tiles that there are."""
-    names = "_".join(node.index.name for node in loops)
-    if len(loops) == 1 and build.is_constant(loops[0].start, 0):
-        index, total, heads = loops[0].index, loops[0].stop, ()
-    else:
-        index = Symbol(names, next(numbers), INT64)
-        total, heads = _unravelled(loops, build.read(index))
-    tiles = _Tiles(Symbol(f"{names}_tile", next(numbers), INT64), _tiles(total, size))
-    start = build.mul(build.read(tiles.index), build.integer(size))
-    stop = build.apply("minimum", build.add(start, build.integer(size)), total)
-    inner = For(index=index, start=start, stop=stop, body=(*heads, *body), role=role, width=size, loc=loops[0].loc)
-    return inner, tiles
-
-
-def _unravelled(loops: Sequence[For], place: Expression) -> tuple[Expression, Block]:
-    """Return how many iterations loops have together, and what gives their indices at one of these."""
-    counts = [build.iterations(node.start, node.stop) for node in loops]
-    heads: list[Assign] = []
-    for number, node in enumerate(loops):
-        rest = build.product([build.integer(1), *counts[number + 1 :]])
-        here = build.apply("floordiv", place, rest) if number + 1 < len(loops) else place
-        if number:
-            here = build.apply("mod", here, counts[number])
-        heads.append(Assign(symbol=node.index, value=build.add(node.start, here), loc=node.loc))
-    return build.product(counts), tuple(heads)
+    return build.product([tiles(rows, height), tiles(columns, width), build.integer(height * width)])

@@ -16,7 +16,7 @@ from brickwork.analysis.verdicts import Analysis
 from brickwork.ir import build
 from brickwork.ir.nodes import Block, Constant, For, If, Role, Statement, Symbol, While
 from brickwork.ir.walk import assigned_symbols, rewrite_statements, statements
-from brickwork.transform.schedule.contract import contract
+from brickwork.transform.schedule.contract_loops import contract
 from brickwork.transform.schedule.panel_loops import pack
 from brickwork.transform.schedule.planner import is_apart
 from brickwork.transform.schedule.schedule import (

@@ -1,0 +1,167 @@
+"""The loops of a contraction in tiles: what `contract.py` chooses, written into a nest.
+
+    for n, i, j: ...    rows n_i_j: j = n_i_j % J; i = n_i_j // J % I; n = n_i_j // J // I
+
+Several loops of rows are run as one, and so are several of columns. Their indices are computed by dividing by one
+loop's length after the other: lengths are mostly parameters of kernels, of which threads know the reciprocals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from brickwork.analysis.verdicts import Analysis
+from brickwork.ir import build
+from brickwork.ir.dtypes import INT64
+from brickwork.ir.nodes import Assign, Block, Expression, For, If, Role, Statement, Symbol
+from brickwork.ir.walk import read_symbols, rewrite_statements, substitute
+from brickwork.legality import legality
+from brickwork.records import dataclass
+from brickwork.target.matrix import RASTER
+from brickwork.transform.schedule.schedule import Contract
+
+
+@legality
+def levelled(body: Block, band: Sequence[For], sides: Sequence[frozenset[Symbol]]) -> Block:
+    """Return the body of a nest whose sums go over one range for all rows and columns that are several loops.
+
+    A tile knows the ends of such rows and columns only for one loop that begins at 0. Bounds that go with others become
+    conditions, and the range has all that any iteration has: bounds only rise, or only fall.
+    """
+    several = frozenset[Symbol]().union(*(side for side in sides if not _is_plain(band, side)))
+    names = frozenset(node.index for node in band)
+
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or statement.index in names:
+            return (statement,)
+        start, stop, place = statement.start, statement.stop, build.read(statement.index)
+        inner = statement.body
+        if read_symbols(start) & several:
+            inner, start = _where(build.apply("ge", place, start), inner), _extreme(start, band, "minimum")
+        if read_symbols(stop) & several:
+            inner, stop = _where(build.apply("lt", place, stop), inner), _extreme(stop, band, "maximum")
+        return (replace(statement, start=start, stop=stop, body=inner),)
+
+    return rewrite_statements(body, visit)
+
+
+def _is_plain(band: Sequence[For], side: frozenset[Symbol]) -> bool:
+    own = [node for node in band if node.index in side]
+    return len(own) == 1 and build.is_constant(own[0].start, 0)
+
+
+def _where(condition: Expression, body: Block) -> Block:
+    return (If(condition=condition, then=body),)
+
+
+def longest(loop: For, band: Sequence[For]) -> Expression:
+    """Return the most iterations of a loop: from the least start to the greatest stop that it has."""
+    return build.iterations(_extreme(loop.start, band, "minimum"), _extreme(loop.stop, band, "maximum"))
+
+
+def _extreme(bound: Expression, band: Sequence[For], choice: str) -> Expression:
+    for node in band:
+        if node.index in read_symbols(bound):
+            last = build.sub(node.stop, build.integer(1))
+            ends = [substitute(bound, {node.index: place}) for place in (node.start, last)]
+            return build.apply(choice, *ends)
+    return bound
+
+
+def contract(loop: For, directive: Contract, analysis: Analysis, numbers: Iterator[int]) -> Block:
+    """Return a nest in tiles, each for a block of threads."""
+    band = [loop]
+    sides = frozenset(directive.rows), frozenset(directive.columns)
+    names = sides[0] | sides[1]
+    while not names <= {node.index for node in band}:
+        (inner,) = band[-1].body
+        if not isinstance(inner, For):
+            raise TypeError("the loops of a contraction stand directly in one another")
+        band.append(inner)
+    body = _marked(levelled(band[-1].body, band, sides), directive, analysis)
+    rows, columns = ([node for node in band if node.index in group] for group in (directive.rows, directive.columns))
+    roles = [Role.CHUNKED_TILE if chunked else Role.TILE for chunked in directive.chunked]
+    inner, across = _tiled(columns, directive.width, roles[1], body, numbers)
+    outer, down = _tiled(rows, directive.height, roles[0], (inner,), numbers)
+    place = Symbol("tile", next(numbers), INT64)
+    count = build.mul(down.count, across.count)
+    result = For(
+        index=place,
+        start=build.integer(0),
+        stop=count,
+        body=(*_raster(build.read(place), down, across), outer),
+        role=Role.BLOCK,
+        across=directive.blocks,
+        loc=loop.loc,
+    )
+    return (_nested([node for node in band if node.index not in names], result),)
+
+
+def _nested(heads: Sequence[For], inner: For) -> For:
+    """Return a loop inside of others, whose iterations are for blocks, too."""
+    for head in reversed(heads):
+        inner = replace(head, role=Role.BLOCK, body=(inner,))
+    return inner
+
+
+def _raster(place: Expression, down: _Tiles, across: _Tiles) -> Block:
+    """Return what gives the tile of a number: some rows of tiles together, whose factors are in the cache then."""
+    each = build.mul(build.integer(RASTER), across.count)
+    first = build.mul(build.apply("floordiv", place, each), build.integer(RASTER))
+    left = build.apply("maximum", build.sub(down.count, first), build.integer(1))
+    high = build.apply("minimum", left, build.integer(RASTER))
+    inside = build.apply("mod", place, each)
+    row = build.add(first, build.apply("mod", inside, high))
+    column = build.apply("floordiv", inside, high)
+    return Assign(symbol=down.index, value=row), Assign(symbol=across.index, value=column)
+
+
+def _marked(body: Block, directive: Contract, analysis: Analysis) -> Block:
+    def visit(statement: Statement) -> Block:
+        if not isinstance(statement, For) or statement.index != directive.depth:
+            return (statement,)
+        role = Role.CONTRACT_GROUPS if directive.groups else Role.CONTRACT
+        sizes, found = (directive.staged, directive.stages), analysis.loops[statement.index].reductions
+        return (replace(statement, role=role, width=sizes[0], across=sizes[1], reductions=found),)
+
+    return rewrite_statements(body, visit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """The tiles along rows or columns: the variable that numbers them, and how many there are."""
+
+    index: Symbol
+    count: Expression
+
+
+def _tiled(loops: Sequence[For], size: int, role: Role, body: Block, numbers: Iterator[int]) -> tuple[For, _Tiles]:
+    """Return the loop over a tile of some loops, run as one, and the tiles that there are."""
+    names = "_".join(node.index.name for node in loops)
+    if len(loops) == 1 and build.is_constant(loops[0].start, 0):
+        index, total, heads = loops[0].index, loops[0].stop, ()
+    else:
+        index = Symbol(names, next(numbers), INT64)
+        total, heads = _unravelled(loops, build.read(index))
+    found = _Tiles(Symbol(f"{names}_tile", next(numbers), INT64), tiles(total, size))
+    start = build.mul(build.read(found.index), build.integer(size))
+    stop = build.apply("minimum", build.add(start, build.integer(size)), total)
+    inner = For(index=index, start=start, stop=stop, body=(*heads, *body), role=role, width=size, loc=loops[0].loc)
+    return inner, found
+
+
+def _unravelled(loops: Sequence[For], place: Expression) -> tuple[Expression, Block]:
+    """Return how many iterations loops have together, and what gives their indices at one of these."""
+    counts = [build.iterations(node.start, node.stop) for node in loops]
+    heads: list[Assign] = []
+    for node, count in zip(reversed(loops), reversed(counts), strict=True):
+        here = place if node is loops[0] else build.apply("mod", place, count)
+        heads.append(Assign(symbol=node.index, value=build.add(node.start, here), loc=node.loc))
+        place = build.apply("floordiv", place, count)
+    return build.product(counts), tuple(reversed(heads))
+
+
+def tiles(total: Expression, size: int) -> Expression:
+    """Return how many tiles of a size cover rows or columns."""
+    return build.apply("floordiv", build.add(total, build.integer(size - 1)), build.integer(size))

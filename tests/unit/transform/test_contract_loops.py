@@ -1,0 +1,185 @@
+"""Loops of contractions in tiles give what they give as written: rows of several loops, and gradients of windows."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from brickwork.analysis.analyse import analyse
+from brickwork.analysis.atomic_updates import find_updates
+from brickwork.ir.interpret import Memory, run_program
+from brickwork.ir.nodes import For, If, Kernel, Launch, Node, Program, Role
+from brickwork.ir.verify import verify_program
+from brickwork.ir.walk import rewrite, statements, walk
+from brickwork.transform.canonical.form import canonical
+from brickwork.transform.schedule.contract import ContractionPlanner
+from brickwork.transform.schedule.contract_loops import levelled
+from brickwork.transform.schedule.lengths import lengths_in
+from brickwork.transform.schedule.schedule import Contract, Schedule, planned
+from brickwork.transform.verbs.apply import apply_schedule
+from support import contractions
+from support.derivatives import derived
+from support.lowering import memory, nested, program_of
+from support.scheduling import GPU
+from support.tensors import to_memory
+
+Tensor = torch.Tensor
+N = 4
+
+
+def a_bound_goes_with_one_of_several_rows(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(2):
+        for n in range(2):
+            for j in range(N):
+                s = 0.0
+                for k in range(n, min(n + 3, N)):
+                    for m in range(2):
+                        s += a[i * 2 + n, (k + m) % N] * b[(k + m) % N, j]
+                y[i * 2 + n, j] = s
+
+
+def a_bound_goes_with_rows_that_begin_later(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(1, N):
+        for j in range(N):
+            s = 0.0
+            for k in range(i):
+                s += a[i, k] * b[k, j]
+            y[i, j] = s
+
+
+def bounds_fall(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(N):
+        for j in range(2):
+            for m in range(2):
+                s = 0.0
+                for k in range(max(1 - m, 0), N - j):
+                    s += a[i, k] * b[k, 2 * j + m]
+                y[i, 2 * j + m] = s
+
+
+def rows_and_columns_of_three_loops(a: Tensor, b: Tensor, y: Tensor) -> None:
+    for i in range(2):
+        for j in range(1, 2):
+            for n in range(2):
+                for m in range(3):
+                    s = 0.0
+                    for k in range(N):
+                        s += a[2 * i + n, k] * b[k, j + m]
+                    y[2 * i + n, j + m] = s
+
+
+LEVELLED = [a_bound_goes_with_one_of_several_rows, a_bound_goes_with_rows_that_begin_later, bounds_fall]
+
+
+def _planned(kernel: Kernel) -> ContractionPlanner:
+    analysis = find_updates(kernel, analyse(kernel), claimed=False)
+    return ContractionPlanner(analysis, GPU, lengths_in(kernel.body))
+
+
+def _in_tiles(program: Program) -> Program:
+    """Return a program with all of its contractions in tiles."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Kernel):
+            return node
+        planner = _planned(node)
+        verbs = [verb for verb in planned(planner.block(node.body)).verbs if isinstance(verb, Contract)]
+        return replace(node, body=apply_schedule(node.body, Schedule(tuple(verbs)), planner.analysis))
+
+    return rewrite(program, visit)
+
+
+def _result(program: Program, given: list[Memory]) -> list[object]:
+    copies = [memory(nested(item), item.dtype) for item in given]
+    results = run_program(program, copies, check=True)
+    return [nested(item) for item in (*copies, *results)]
+
+
+@pytest.mark.parametrize("function", [*LEVELLED, rows_and_columns_of_three_loops], ids=lambda item: item.__name__)
+def test_tiles_have_what_each_row_has(function: Callable[..., None]) -> None:
+    given = [memory([[1.0 * i * i + 3 * j + n for j in range(N)] for i in range(N)]) for n in range(3)]
+    program = canonical(program_of(function, *given))
+    tiles = _in_tiles(program)
+    verify_program(tiles)
+    assert any(node.role.is_tile for node in walk(tiles) if isinstance(node, For))
+    assert _result(tiles, given) == _result(program, given)
+
+
+@pytest.mark.parametrize("function", LEVELLED, ids=lambda item: item.__name__)
+def test_ranges_go_with_no_rows_that_are_several_loops(function: Callable[..., None]) -> None:
+    program = canonical(program_of(function, *[memory([[0.0] * N] * N)] * 3))
+    (kernel,) = (node.kernel for node in walk(program) if isinstance(node, Launch))
+    planner = _planned(kernel)
+    (loop,) = kernel.body
+    assert isinstance(loop, For)
+    nest = planner.contracted(loop)
+    assert nest is not None
+    assert not nest.leans
+    sides = frozenset(nest.rows), frozenset(nest.columns)
+    assert any(isinstance(node, If) for node in walk(levelled(nest.band[-1].body, nest.band, sides)))
+
+
+def test_a_range_that_goes_with_one_loop_of_rows_stays() -> None:
+    given = torch.zeros(1, 2, 2), torch.zeros(1, 2, 2)
+    program = canonical(derived(contractions.below_diagonal, given))
+    (kernel,) = (node.kernel for node in walk(program) if isinstance(node, Launch))
+    (loop,) = kernel.body
+    assert isinstance(loop, For)
+    nest = _planned(kernel).contracted(loop)
+    assert nest is not None
+    assert nest.leans
+
+
+def gradient_of_weights(x: Tensor, g: Tensor, y: Tensor) -> None:
+    for f in range(y.shape[0]):
+        for c in range(x.shape[1]):
+            for p in range(y.shape[2]):
+                for q in range(y.shape[3]):
+                    s = 0.0
+                    for n in range(x.shape[0]):
+                        for i in range(x.shape[2]):
+                            for j in range(x.shape[3]):
+                                if 0 <= i + p - 1 < x.shape[2] and 0 <= j + q - 1 < x.shape[3]:
+                                    s += g[n, f, i, j] * x[n, c, i + p - 1, j + q - 1]
+                    y[f, c, p, q] = s
+
+
+def gradient_of_input(g: Tensor, w: Tensor, y: Tensor) -> None:
+    for n in range(y.shape[0]):
+        for c in range(w.shape[1]):
+            for i in range(y.shape[2]):
+                for j in range(y.shape[3]):
+                    s = 0.0
+                    for f in range(g.shape[1]):
+                        for p in range(min(i + 2, w.shape[2])):
+                            if g.shape[2] + p >= i + 2:
+                                for q in range(min(j + 2, w.shape[3])):
+                                    if g.shape[3] + q >= j + 2:
+                                        s += g[n, f, i + 1 - p, j + 1 - q] * w[f, c, p, q]
+                    y[n, c, i, j] = s
+
+
+IMAGE, WEIGHTS = (1, 2, 3, 6), (2, 2, 3, 3)
+GRADIENTS = [
+    (gradient_of_weights, (IMAGE, IMAGE, WEIGHTS), "j", ["f"]),
+    (gradient_of_input, (IMAGE, WEIGHTS, IMAGE), "f", ["c"]),
+]
+
+
+@pytest.mark.parametrize(("function", "sizes", "depth", "rows"), GRADIENTS)
+def test_gradients_of_a_convolution_are_contractions(
+    function: Callable[..., None], sizes: tuple[tuple[int, ...], ...], depth: str, rows: list[str]
+) -> None:
+    """That of the input sums over filters and windows, that of the weights over images and places."""
+    drawn = [torch.arange(36.0).reshape(size) % (3 + place) for place, size in enumerate(sizes)]
+    given = [to_memory(item) for item in drawn]
+    program = canonical(program_of(function, *given))
+    tiles = _in_tiles(program)
+    verify_program(tiles)
+    (kernel,) = (node.kernel for node in walk(program) if isinstance(node, Launch))
+    nests = [_planned(kernel).contracted(node) for node in statements(kernel.body) if isinstance(node, For)]
+    nest = next(nest for nest in nests if nest is not None)
+    assert (nest.depth.index.name, [symbol.name for symbol in nest.rows]) == (depth, rows)
+    assert Role.CONTRACT in {node.role for node in walk(tiles) if isinstance(node, For)}
+    assert _result(tiles, given) == _result(program, given)
