@@ -86,8 +86,9 @@ def functions(root: Path, pattern: str) -> list[tuple[Path, str]]:
         lines = text.splitlines()
         if FILES_LEFT_OUT.search(path.name):
             continue
-        for node in ast.parse(text).body:
-            if not isinstance(node, ast.FunctionDef) or not node.name.startswith("test"):
+        named = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+        for node in named.values():
+            if not node.name.startswith("test"):
                 continue
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             source = "\n".join(lines[first - 1 : node.end_lineno])

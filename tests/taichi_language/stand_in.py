@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import brickwork.taichi as ti
-from brickwork.taichi import compound, errors, fields, kernels, matrix, settings, state
+from brickwork.taichi import compound, errors, fields, kernels, matrix, settings, state, views
 
 
 def install() -> None:
@@ -31,9 +31,11 @@ def install() -> None:
         grouped=ti.grouped,
         field=ti.field,
         ndarray=ti.ndarray,
+        subscript=_subscript,
     )
     lang.impl = impl
     lang.ops = _module("taichi.lang.ops", **_public("brickwork.taichi.operations"))
+    lang.ops.add = lambda left, right: matrix.broadcast("add", left, right)
     lang.misc = _module(
         "taichi.lang.misc",
         get_host_arch_list=lambda: [ti.cpu],
@@ -64,6 +66,7 @@ def install() -> None:
         arch_from_name=lambda name: getattr(ti, name),
         TaichiRuntimeError=errors.TaichiRuntimeError,
         TaichiTypeError=errors.TaichiTypeError,
+        GGUI_AVAILABLE=False,
     )
     library = _module("taichi._lib", core=core)
     library.utils = _module("taichi._lib.utils", get_os_name=lambda: "linux")
@@ -100,6 +103,11 @@ def _numpy_type(kind: Any) -> Any:
     return torch.empty(0, dtype=getattr(torch, fields.scalar_type(kind).element.name)).numpy().dtype.type
 
 
+def _subscript(_, value, *indices):
+    pick = matrix.subscript if isinstance(value, matrix.Matrix) else views.subscript
+    return pick(value, [each for each in indices if each is not None])
+
+
 def _as_float(value):
     return ti.cast(value, float)
 
@@ -126,4 +134,8 @@ class _Runtime:
             return getattr(state.settings(), name)
         if name == "get_num_compiled_functions":
             return state.compiled
+        if name == "compiling_callable":
+            return types.SimpleNamespace(ast_builder=state.builder)
+        if name in {"set_default_fp", "set_default_ip"}:
+            return lambda kind: setattr(state.settings(), name.removeprefix("set_"), kind)
         raise AttributeError(name)

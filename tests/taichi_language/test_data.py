@@ -307,3 +307,82 @@ def test_arrays_of_other_shapes_are_refused():
         ti.field(ti.i32, shape=()).from_numpy(np.zeros(1, dtype=np.int32))
     with pytest.raises(ti.TaichiRuntimeError, match="3 axes"):
         ti.root.dense(ti.ijk, (2, 3))
+
+
+def test_large_vectors_lie_in_arrays():
+    large = ti.types.vector(200, ti.i32)
+
+    @ti.kernel
+    def count(n: ti.i32) -> large:
+        r = large(1)
+        for i in range(n):
+            r[i] += i
+        for i in range(n):
+            r[i] *= 2
+        return r
+
+    assert count(150).entries == [*range(2, 302, 2), *[1] * 50]
+    with pytest.raises(IndexError, match="index 200 is out of bounds"):
+        count(201)
+
+
+def test_more_numbers_than_an_operator_takes():
+    large, some = ti.types.vector(100, ti.i32), ti.types.struct(a=ti.math.mat4, b=ti.f32, c=ti.u1)
+
+    @ti.kernel
+    def run(n: ti.i32, v: large, s: some, x: ti.types.ndarray()) -> ti.f32:
+        for i in x:
+            x[i] = v[i + n] * s.a[1, 2]
+        return s.b + ti.cast(s.c, ti.f32)
+
+    v = large([*range(100)])
+    for scale in (2.0, 3.0):
+        x = torch.zeros(50, dtype=torch.float64, requires_grad=False)
+        s = some(a=ti.Matrix([[scale] * 4] * 4), b=scale, c=True)
+        assert run(10, v, s, x) == scale + 1
+        assert torch.equal(x, torch.arange(10, 60, dtype=torch.float64) * scale)
+
+
+def test_more_fields_than_an_operator_takes():
+    fields = [ti.field(ti.f32, shape=1) for _ in range(61)]
+
+    @ti.kernel
+    def run():
+        for each in ti.static(fields):
+            each[0] = 1.0
+
+    with pytest.raises(ti.TaichiCompilationError, match="61 fields"):
+        run()
+
+
+def test_letters_that_a_vector_has_not():
+    @ti.kernel
+    def run():
+        v = ti.math.vec2(1, 2)
+        v.z = 3.0
+
+    with pytest.raises(ti.TaichiSyntaxError, match=r"vec2 only has attributes=\('x', 'y'\), got=\('z',\)"):
+        run()
+    with pytest.raises(ti.TaichiSyntaxError, match="got="):
+        ti.math.vec2(1, 2).xyz = [1, 2, 3]
+
+
+def test_members_have_names_of_methods():
+    @ti.dataclass
+    class Some:
+        entries: int
+        keys: int
+        items: int
+        methods: int
+
+    @ti.kernel
+    def run() -> int:
+        x = Some(1, 20, 300, 4000)
+        return x.entries + x.keys + x.items + x.methods
+
+    assert run() == 4321
+    with pytest.raises(ti.TaichiSyntaxError, match="Default value"):
+
+        @ti.dataclass
+        class _Other:
+            a: int = 1

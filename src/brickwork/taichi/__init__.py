@@ -3,7 +3,7 @@
 Kernels are read as Taichi reads them, and run as operators of PyTorch on its tensors. See docs/guide/taichi.md.
 """
 
-from brickwork.taichi import ad, algorithms, profiler, simt, types
+from brickwork.taichi import ad, algorithms, experimental, profiler, simt, types
 from brickwork.taichi import mathematics as math
 from brickwork.taichi.annotations import ref, template
 from brickwork.taichi.compound import Struct, dataclass
@@ -164,6 +164,7 @@ __all__ = [
     "dx12",
     "eig",
     "exp",
+    "experimental",
     "extension",
     "f16",
     "f32",
@@ -237,7 +238,7 @@ __all__ = [
 _NAMED = {**NAMED_AXES, **ALIASES}
 _ABSENT = frozenset(
     "GUI ui tools Texture Mesh mesh graph aot sparse linalg types_quant BitpackedFields activate deactivate is_active "
-    "length append experimental rescale_index get_addr Layout".split()
+    "length append rescale_index get_addr Layout".split()
 )
 
 

@@ -31,7 +31,7 @@ from brickwork.taichi.matrix import Matrix, made
 from brickwork.taichi.scalars import ScalarType, of_element, plain
 from brickwork.taichi.sequences import is_sequence
 from brickwork.taichi.values import Value
-from brickwork.taichi.views import View
+from brickwork.taichi.views import View, local
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def parameter_value(builder: Builder, place: int, name: str, kind: Any, passed: 
     if isinstance(kind, NdarrayType):
         return _view(builder, place, name, kind, passed.value)
     flat = iter([_parameter(builder, name, each, symbols) for each in flat_kinds(kind)])
-    return _rebuilt(kind, flat)
+    return local(name, _rebuilt(kind, flat))
 
 
 def flat_kinds(kind: Any) -> list[ScalarType]:

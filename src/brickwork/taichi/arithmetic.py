@@ -416,7 +416,7 @@ def unary(name: str, operand: Any) -> Any:
             return operand
         case "abs":
             return Value(build.apply("abs", operand.value, loc=loc), kind, fits=False)
-        case "logical_not":
+        case "logical_not" if not kind.is_real:
             return Value(build.apply("logical_not", truth(operand), loc=loc), u1)
         case "bit_not" if kind.is_bool:
             return Value(build.apply("logical_not", operand.value, loc=loc), u1)

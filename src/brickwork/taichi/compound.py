@@ -177,13 +177,13 @@ class Struct:
         members: Mapping[str, Any], shape: Any = None, methods: Any = None, offset: Any = None, **more: Any
     ) -> Any:
         """Make a field of structs with these members."""
-        return StructType(methods=methods, **members).make_field(shape, offset=offset, **more)
+        return StructType(methods, **members).make_field(shape, offset=offset, **more)
 
 
 class StructType:
     """The type of structs with these members: a call makes one."""
 
-    def __init__(self, methods: dict[str, Any] | None = None, **members: Any) -> None:
+    def __init__(self, methods: dict[str, Any] | None = None, /, **members: Any) -> None:
         """Name the members, each with its type."""
         more: dict[str, Any] = members.pop("__struct_methods", None) or {}
         self.members: dict[str, Any] = {name: _struct_of(each) for name, each in members.items()}
@@ -242,7 +242,10 @@ def dataclass(cls: type) -> StructType:
     methods = {
         name: each for name, each in vars(cls).items() if inspect.isfunction(each) or hasattr(each, "is_taichi_func")
     }
-    return StructType(methods, **inspect.get_annotations(cls, eval_str=False))
+    members = inspect.get_annotations(cls, eval_str=False)
+    if members.keys() & vars(cls).keys():
+        raise TaichiSyntaxError("Default value in @dataclass is not supported.")
+    return StructType(methods, **members)
 
 
 def _described(kind: Any) -> str:

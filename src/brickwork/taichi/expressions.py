@@ -189,6 +189,8 @@ class Expressions:
         owner = self.expression(node.value)
         if isinstance(owner, Scalar) and node.attr != "dtype":
             raise TaichiTypeError(f"a scalar has no attribute `{node.attr}`")
+        if isinstance(owner, Struct) and node.attr in owner.__dict__["entries"]:
+            return owner[node.attr]
         if isinstance(owner, View | Matrix | Struct) and not hasattr(owner, node.attr):
             raise TaichiCompilationError(f"there is no attribute `{node.attr}` of a {type(owner).__name__} in kernels")
         return getattr(owner, node.attr)
@@ -249,11 +251,14 @@ class Expressions:
         return broadcast("bit_and", _as_truth(one), _as_truth(other))
 
     def _compared(self, kind: ast.cmpop, left: Any, right: Any) -> Any:
-        if isinstance(kind, ast.Is | ast.IsNot | ast.In | ast.NotIn):
-            if not self.static and not (isinstance(kind, ast.Is | ast.IsNot) and (left is None or right is None)):
-                if isinstance(kind, ast.Is | ast.IsNot):
-                    name = "is" if isinstance(kind, ast.Is) else "is not"
-                    raise TaichiSyntaxError(f'Operator "{name}" in Taichi scope is not supported')
+        if isinstance(kind, ast.Is | ast.IsNot):
+            known = self.static and not (is_scalar(left) and is_scalar(right))
+            if not known and left is not None and right is not None:
+                name = "is" if isinstance(kind, ast.Is) else "is not"
+                raise TaichiSyntaxError(f'Operator "{name}" in Taichi scope is not supported')
+            return _STATIC[type(kind)](left, right)
+        if isinstance(kind, ast.In | ast.NotIn):
+            if not self.static:
                 raise TaichiSyntaxError(f'"{type(kind).__name__}" is only supported inside `ti.static`.')
             return _STATIC[type(kind)](left, right)
         if not (is_taichi(left) or is_taichi(right)):

@@ -108,15 +108,12 @@ class Field(Cells):
 
     @property
     def snode(self) -> Any:
-        """The node of the layout."""
-        return self.parent_node
+        """The field itself, as a node of the layout."""
+        return self
 
     def parent(self, level: int = 1) -> Any:
-        """Return the node of the layout that is so many levels up."""
-        node = self.parent_node
-        for _ in range(level - 1):
-            node = node.parent()
-        return node
+        """Return the node of the layout that is so many levels up; None above the root."""
+        return self.parent_node.parent(level - 1) if level and self.parent_node else None if level else self
 
     def get_scalar_field(self, *indices: int) -> Any:
         """Return the field of one entry of all cells, which shares their memory."""

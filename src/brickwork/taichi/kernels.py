@@ -43,6 +43,7 @@ from brickwork.taichi.errors import (
 from brickwork.taichi.gradients import Launch, add_gradients
 from brickwork.taichi.iteration import Iteration
 from brickwork.taichi.operators import Lowered, Operator, operator_of, result_tensor
+from brickwork.taichi.packing import MOST_ARGUMENTS, Numbers, pack, packed
 from brickwork.taichi.sequences import is_sequence, items_of
 from brickwork.taichi.settings import sync
 from brickwork.taichi.source import Source, parse
@@ -68,9 +69,12 @@ class Instance:
     kept: tuple[Any, ...]
     """Templates, which are known by where they are in memory, and must not be collected."""
 
-    def tensors(self, passed: dict[str, Passed], names: list[str]) -> list[torch.Tensor]:
+    def tensors(self, passed: dict[str, Passed], names: list[str], numbers: list[Any]) -> list[torch.Tensor]:
         """Return the tensors of a call, in order."""
-        return [self.tensor(each, passed, names) for each in self.bound]
+        return [
+            packed(each.part, numbers) if isinstance(each.owner, Numbers) else self.tensor(each, passed, names)
+            for each in self.bound
+        ]
 
     @staticmethod
     def tensor(bound: Bound, passed: dict[str, Passed], names: list[str]) -> torch.Tensor:
@@ -160,10 +164,12 @@ class Kernel:
 
     def _launch(self, instance: Instance, passed: dict[str, Passed]) -> Launch:
         key = [draw_key(state.settings().generator)] if instance.operator.draws_random else []
-        tensors = instance.tensors(passed, self.names)
+        numbers = self.numbers(passed)
+        tensors = instance.tensors(passed, self.names, numbers)
         adjoints = [_companion(each, passed, self.names, "grad") for each in instance.bound]
         tangents = [_companion(each, passed, self.names, "dual") for each in instance.bound]
-        return Launch(instance, tensors, self.numbers(passed), key, adjoints, tangents)
+        several = any(isinstance(each.owner, Numbers) for each in instance.bound)
+        return Launch(instance, tensors, [] if several else numbers, key, adjoints, tangents)
 
     def grad(self, *args: Any, **named: Any) -> None:
         """Add the gradients of this call to those of the fields and arrays."""
@@ -230,12 +236,15 @@ class Kernel:
         result = frame.run_function(real=False)
         returns = source.annotation("return")
         results, places = _results(builder, returns, result)
+        several = len(symbols) + len(builder.bound) > MOST_ARGUMENTS
+        numbers = pack(builder, symbols) if several else []
         bound = tuple(builder.bound.values())
         lowered = Lowered(
             source=source,
             tensors=tuple(each.tensor for each in bound),
             mutated=frozenset(builder.mutated),
-            scalars=tuple(symbols),
+            scalars=() if several else tuple(symbols),
+            numbers=tuple(numbers),
             results=tuple(results),
             body=tuple(builder.block),
             key=builder.key if builder.draws else None,

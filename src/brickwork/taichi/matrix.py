@@ -17,10 +17,16 @@ from brickwork.ir.nodes import Expression, FailureKind, Tensor
 from brickwork.pytorch.dtypes import to_torch
 from brickwork.taichi import algebra, arithmetic, state
 from brickwork.taichi.arithmetic import convert, is_number, is_scalar, lift, type_of
-from brickwork.taichi.errors import TaichiCompilationError, TaichiIndexError, TaichiSyntaxError, TaichiTypeError
+from brickwork.taichi.errors import (
+    TaichiCompilationError,
+    TaichiIndexError,
+    TaichiRuntimeError,
+    TaichiSyntaxError,
+    TaichiTypeError,
+)
 from brickwork.taichi.scalars import ScalarType, join, named, plain
 from brickwork.taichi.sequences import is_sequence, items_of
-from brickwork.taichi.swizzles import swizzle
+from brickwork.taichi.swizzles import LETTERS, LONGEST, swizzle
 from brickwork.taichi.values import Scalar, current
 
 
@@ -42,11 +48,15 @@ class Pick(Scalar):
     @property
     def ir(self) -> Expression:
         """The value now."""
-        entries = [convert(entry, self.type).value for entry in self.matrix.entries]
-        result = entries[-1]
-        for number in range(len(entries) - 2, -1, -1):
-            result = build.select(build.apply("eq", self.place, build.integer(number)), entries[number], result)
-        return result
+        return self._among(0, [convert(entry, self.type).value for entry in self.matrix.entries])
+
+    def _among(self, start: int, entries: list[Expression]) -> Expression:
+        """Return the one of the entries from `start` on that is meant: halves keep the expression shallow."""
+        if len(entries) == 1:
+            return entries[0]
+        half = len(entries) // 2
+        below = build.apply("lt", self.place, build.integer(start + half))
+        return build.select(below, self._among(start, entries[:half]), self._among(start + half, entries[half:]))
 
 
 class Matrix:
@@ -187,14 +197,21 @@ class Matrix:
         """Set entries by their letters."""
         places = swizzle(name, self.shape)
         if places is None:
+            self.refuse_letters(name)
             object.__setattr__(self, name, value)
             return
         several = isinstance(value, list | tuple | Matrix)
         given = [value] if len(places) == 1 else items_of(value) if several else None
         if given is None or len(given) != len(places):
-            raise TaichiCompilationError(f"values do not match the length of swizzle '{name}'")
+            raise TaichiRuntimeError(f"value len does not match the swizzle pattern={name}")
         for place, each in zip(places, given, strict=True):
             self.entries[place] = _as(each, self.dtype)
+
+    def refuse_letters(self, name: str) -> None:
+        """Refuse letters of entries that a vector has not."""
+        if swizzle(name, (LONGEST,)) is not None and self.ndim == 1:
+            own = next(letters for letters in LETTERS if name[0] in letters)[: self.n]
+            raise TaichiSyntaxError(f"vec{self.n} only has attributes={tuple(own)}, got={tuple(name)}")
 
     # ------------------------------------------------------------ algebra
 

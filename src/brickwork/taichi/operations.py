@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ def _unary(name: str, function: str = "") -> Callable[[Any], Any]:
         if isinstance(x, Matrix):
             return x.mapped(lambda each: arithmetic.unary(function or name, each))
         if not is_scalar(x) and name == "abs" and state.builder() is None:
-            return abs(x)
+            return operator.abs(x)
         if not is_scalar(x):
             raise TaichiTypeError(f"`{name}` takes numbers, vectors and matrices, not {type(x).__name__}")
         return arithmetic.unary(function or name, x)

@@ -64,6 +64,8 @@ class Lowered:
     tensors: tuple[Tensor, ...]
     mutated: frozenset[Tensor]
     scalars: tuple[Symbol, ...]
+    numbers: tuple[tuple[Tensor, int], ...]
+    """The tensors that hold numbers that are too many for arguments, each with how many."""
     results: tuple[tuple[Tensor, int], ...]
     """The tensors that hold what is returned, each with how many numbers."""
     body: Block
@@ -118,15 +120,17 @@ def _program(lowered: Lowered) -> Program:
     if lowered.key is not None:
         parameters.append(KeyParameter(lowered.key))
     made = [(tensor, build.integer(count)) for tensor, count in lowered.results]
+    known = [(tensor, build.integer(count)) for tensor, count in lowered.numbers]
     zero = [build.constant(0, value_dtype(tensor.type.dtype)) for tensor, _ in lowered.results]
     host: list[Statement] = [
         Allocate(tensor=tensor, sizes=(size,), fill=fill, loc=loc)
         for (tensor, size), fill in zip(made, zero, strict=True)
     ]
     if lowered.body:
+        facts = tuple(build.apply("eq", build.size(tensor, 0), size) for tensor, size in (*known, *made))
         kernel = Kernel(
             name=lowered.source.node.name, tensors=free_tensors(lowered.body), scalars=free_symbols(lowered.body),
-            facts=(), body=lowered.body, loc=loc,
+            facts=facts, body=lowered.body, loc=loc,
         )  # fmt: skip
         host.append(Launch(kernel=kernel, loc=loc))
     host.append(Return(tensors=tuple(tensor for tensor, _ in lowered.results), loc=loc))

@@ -12,6 +12,7 @@ from brickwork.taichi.matrix import Matrix, made
 from brickwork.taichi.sequences import is_sequence
 from brickwork.taichi.source import Source
 from brickwork.taichi.values import Scalar, Variable, current
+from brickwork.taichi.views import MOST_VARIABLES, local
 
 
 class Scope:
@@ -68,6 +69,8 @@ def variable(name: str, value: Any, *, steady: bool) -> Any:
         return Variable(read.symbol, scalar.type, fits=fits, index=steady and scalar.index)
     if isinstance(value, Matrix):
         kind = value.scalar_type
+        if len(value.entries) > MOST_VARIABLES:
+            return local(name, value)
         converted = [convert(entry, kind) for entry in value.entries]
         return made([variable(name, each, steady=steady) for each in converted], value.shape, kind)
     if isinstance(value, Struct):

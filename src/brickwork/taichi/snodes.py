@@ -67,10 +67,10 @@ class SNode:
         return self
 
     def parent(self, level: int = 1) -> Any:
-        """Return the node that is so many levels up."""
+        """Return the node that is so many levels up; None above the root."""
         node: Any = self
         for _ in range(level):
-            node = node.above
+            node = node and node.above
         return node
 
     def lazy_grad(self) -> None:

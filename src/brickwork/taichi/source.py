@@ -14,7 +14,7 @@ from typing import Any, cast
 from brickwork.diagnostics.location import Location
 from brickwork.frontend.source import span
 from brickwork.records import dataclass
-from brickwork.taichi.errors import TaichiCompilationError, TaichiNameError
+from brickwork.taichi.errors import TaichiCompilationError, TaichiNameError, TaichiSyntaxError
 
 
 @dataclass(eq=False)
@@ -42,7 +42,10 @@ class Source:
         if not isinstance(found, str):
             return found
         names = {each: self.captured(each) for each in self.function.__code__.co_freevars if each in found}
-        return eval(found, self.function.__globals__, names)  # noqa: S307  # the user's own annotation, postponed
+        try:
+            return eval(found, self.function.__globals__, names)  # noqa: S307  # the user's own annotation, postponed
+        except NameError as error:
+            raise TaichiSyntaxError(f"Invalid type annotation (argument {name}): {error}") from None
 
     def captured(self, name: str) -> Any:
         """Return what a free name means now."""

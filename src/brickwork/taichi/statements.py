@@ -163,10 +163,10 @@ class Statements(Calls):
         else:
             self.scope.rebind(name, value)
 
-    @staticmethod
-    def _refuse_argument(name: str, known: Any) -> None:
+    def _refuse_argument(self, name: str, known: Any) -> None:
         entries = known.entries if isinstance(known, Matrix) else [known]
-        if any(type(each) is Value for each in entries):
+        is_template = is_number(known) and any(each.arg == name for each in self.source.node.args.args)
+        if is_template or any(type(each) is Value for each in entries):
             raise TaichiSyntaxError(
                 f'Kernel argument "{name}" is immutable in the kernel. If you want to change its value, please create a'
                 " new variable."
@@ -175,6 +175,8 @@ class Statements(Calls):
     def _set_part(self, target: ast.Attribute | ast.Subscript, value: Any) -> None:
         if isinstance(target, ast.Attribute):
             owner = self.expression(target.value)
+            if isinstance(owner, Matrix) and not hasattr(owner, target.attr):
+                owner.refuse_letters(target.attr)
             if not isinstance(owner, Matrix | Struct):
                 raise TaichiSyntaxError(f"`{ast.unparse(target)}` cannot be assigned to in a kernel")
         access.store(self.expression(target), value)
@@ -212,6 +214,10 @@ class Statements(Calls):
         self.builder.wants_value = False
         self.expression(node.value)
         self.builder.wants_value = True
+
+    def _functiondef(self, node: ast.FunctionDef) -> None:
+        where = "ti.func" if self.call_site else "ti.kernel"
+        raise TaichiSyntaxError(f"Function definition is not allowed in '{where}': define `{node.name}` outside")
 
     def _pass(self, node: ast.Pass) -> None:
         """Do nothing."""
@@ -385,8 +391,6 @@ class Statements(Calls):
 
 
 def _refuse(node: ast.stmt) -> None:
-    if isinstance(node, ast.FunctionDef):
-        raise TaichiSyntaxError("Function definition is not allowed in 'ti.kernel'")
     raise TaichiSyntaxError(f'Unsupported node "{type(node).__name__}"')
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from brickwork.ir import build
 from brickwork.ir.dtypes import INT64
-from brickwork.ir.nodes import Expression, Tensor
-from brickwork.taichi.arithmetic import is_number, lift
+from brickwork.ir.nodes import Expression, Local, Tensor
+from brickwork.taichi.arithmetic import convert, is_number, lift
 from brickwork.taichi.cells import Cells
 from brickwork.taichi.compound import Struct
 from brickwork.taichi.errors import TaichiCompilationError, TaichiIndexError, TaichiSyntaxError, TaichiTypeError
@@ -18,6 +18,7 @@ from brickwork.taichi.matrix import Matrix
 from brickwork.taichi.scalars import ScalarType, i32
 from brickwork.taichi.sequences import is_sequence
 from brickwork.taichi.values import Element, Scalar, Value, current
+from brickwork.transform.tensors import dense_type
 
 
 class View:
@@ -113,6 +114,24 @@ class TensorMatrix(Matrix):
         return Element(tensor, (*place, *places), self.scalar_type)
 
 
+MOST_VARIABLES = 64
+"""Entries of a matrix that are variables each: 8 x 8 tiles stay in registers. More are an array, of which an entry at a
+place known at run time is one load, not a choice among all."""
+
+
+def local(name: str, value: Any) -> Any:
+    """Return a large matrix as one whose entries lie in an array of the kernel's own; other values as they are."""
+    if not isinstance(value, Matrix) or len(value.entries) <= MOST_VARIABLES:
+        return value
+    builder, kind = current(), value.scalar_type
+    shape = value.shape
+    tensor = Tensor(name, builder.symbol(name, INT64).number, dense_type(kind.value, len(shape)), shape)
+    builder.emit(Local(tensor=tensor, loc=builder.loc))
+    for place, entry in zip(itertools.product(*map(range, shape)), value.entries, strict=True):
+        builder.store(tensor, tuple(map(build.integer, place)), convert(entry, kind).value)
+    return TensorMatrix(tensor, (), kind, shape)
+
+
 def flat_indices(indices: Sequence[Any]) -> list[Any]:
     """Return indices with those of vectors one after the other; `None` stands for no index."""
     found: list[Any] = []
@@ -142,10 +161,12 @@ def index_of(index: Any) -> Expression:
 
 def view_of(cells: Cells) -> View:
     """Return a field, or an array that was captured, as a kernel sees it."""
+    name = getattr(cells, "name", "") or "field"
+    if cells.data is None and name.endswith(".grad"):
+        raise TaichiCompilationError(f"Gradient {name} has not been placed, check whether `needs_grad=True`")
     if cells.data is None:
         raise TaichiCompilationError("This field has not been placed: lay it out with `shape=`, or `ti.root`")
     rank = len(cells.shape) + len(cells.element_shape)
-    name = getattr(cells, "name", "") or "field"
     tensor = current().tensor(name, cells.dtype.element, rank, cells, "data")
     return View(tensor, cells.dtype, len(cells.shape), cells.element_shape, offset=cells.offset, sizes=cells.shape)
 
