@@ -176,11 +176,12 @@ def find_contraction(
     columns: Names,
     around: Sequence[For] | None = None,
     dtypes: frozenset[DType] = frozenset({FLOAT32}),
+    facts: Sequence[Expression] = (),
 ) -> Contraction | None:
     """Return the contraction in the body of a nest; its first factor goes with `rows`, its second with `columns`.
 
     With `around`, the loops of the nest, a factor that is read whatever the other's masks say has masks that keep its
-    accesses in range. `dtypes` are those that it may sum up in.
+    accesses in range. `dtypes` are those that it may sum up in, `facts` say which sizes are the same.
     """
     place = next((place for place, item in enumerate(body) if isinstance(item, For)), None)
     if place is None:
@@ -218,7 +219,7 @@ def find_contraction(
     factors: list[Factor] = []
     for side, other in ((0, 1), (1, 0)):
         value = _decided(_product(sides[side]), masked[side])
-        inside = () if around is None or not masked[other] else _in_range(value, [*sums, *around])
+        inside = () if around is None or not masked[other] else _in_range(value, [*sums, *around], facts)
         factors.append(Factor(value, (*limits[side], *masked[side], *inside)))
     return Contraction(symbol, before, sums, (factors[0], factors[1]), tuple(scale), after)
 
@@ -240,7 +241,7 @@ def _decided(value: Expression, masks: Sequence[Expression]) -> Expression:
     return rewrite(value, visit)
 
 
-def _in_range(value: Expression, loops: Sequence[For]) -> Iterator[Expression]:
+def _in_range(value: Expression, loops: Sequence[For], facts: Sequence[Expression]) -> Iterator[Expression]:
     """Yield what must hold so that accesses are in range, but for what loops over sizes say.
 
     An access that a mask of the other factor guards is made without that mask.
@@ -248,9 +249,23 @@ def _in_range(value: Expression, loops: Sequence[For]) -> Iterator[Expression]:
     for load in (node for node in walk(value) if isinstance(node, Load)):
         for axis, index in enumerate(load.indices):
             size = Size(tensor=load.tensor, axis=axis)
-            if not any(_goes_over(loop, index, size) for loop in loops):
+            if not any(_goes_over(loop, index, same) for loop in loops for same in _equal(size, facts)):
                 yield build.apply("ge", index, build.integer(0))
                 yield build.apply("lt", index, size)
+
+
+@legality
+def _equal(size: Size, facts: Sequence[Expression]) -> Iterator[Size]:
+    """Yield a size and those that facts say to be the same, by way of another at most."""
+    found = {size}
+    for fact in (*facts, *facts):
+        match fact:
+            case Apply(operator=operator, operands=(Size() as left, Size() as right)) if operator.name == "eq":
+                if found & {left, right}:
+                    found |= {left, right}
+            case _:
+                pass
+    yield from found
 
 
 @legality

@@ -32,7 +32,7 @@ _LANES = 8
 
 def emit_contraction(state: State, rows: For, emit_block: EmitBlock) -> None:
     """Emit a nest of two TILE loops."""
-    tile = tile_of(rows)
+    tile = tile_of(rows, state.kernel.facts)
     thread = register(state, "tid.x")
     warp = warp_of(state, tile, thread)
     sum_up(state, tile, thread, warp)

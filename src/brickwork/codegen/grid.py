@@ -115,7 +115,7 @@ def grid_of(kernel: Kernel) -> Grid:
             return Grid(Form.PARALLEL, loops, loops[-1].body)
         if loop.role is Role.BLOCK:
             loops = nest_of(loop)
-            return Grid(Form.BLOCK, loops, loops[-1].body, tile_in(loops[-1].body))
+            return Grid(Form.BLOCK, loops, loops[-1].body, tile_in(loops[-1].body, kernel.facts))
     return Grid(Form.SERIAL, (), kernel.body)
 
 

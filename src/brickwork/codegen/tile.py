@@ -7,10 +7,12 @@ nor matrix loads meet in a bank. Numbers that an instruction takes in parts, and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from brickwork.analysis.contractions import Along, Contraction, Factor, find_contraction, reached
 from brickwork.analysis.meeting import meeting
 from brickwork.ir.dtypes import FLOAT32, DType
-from brickwork.ir.nodes import Apply, Block, For, Load, Read, Role, Symbol
+from brickwork.ir.nodes import Apply, Block, Expression, For, Load, Read, Role, Symbol
 from brickwork.ir.walk import read_symbols, statements, walk
 from brickwork.records import dataclass
 from brickwork.target.matrix import (
@@ -247,17 +249,17 @@ class Tile:
         return self.stages * self.stage_bytes
 
 
-def tile_in(block: Block) -> Tile | None:
-    """Return the tile that a block of threads runs, if it runs one."""
+def tile_in(block: Block, facts: Sequence[Expression]) -> Tile | None:
+    """Return the tile that a block of threads runs, if it runs one; `facts` hold for the kernel."""
     rows = next((node for node in statements(block) if isinstance(node, For) and node.role.is_tile), None)
-    return None if rows is None else tile_of(rows)
+    return None if rows is None else tile_of(rows, facts)
 
 
-def tile_of(rows: For) -> Tile:
+def tile_of(rows: For, facts: Sequence[Expression]) -> Tile:
     """Return the tile of a nest of two TILE loops."""
     (columns,) = (item for item in rows.body if isinstance(item, For))
     body = (*(item for item in rows.body if item is not columns), *columns.body)
-    found = find_contraction(body, frozenset({rows.index}), frozenset({columns.index}), (rows, columns))
+    found = find_contraction(body, frozenset({rows.index}), frozenset({columns.index}), (rows, columns), facts=facts)
     if found is None:
         raise TypeError("the loops of a tile hold a contraction")
     depth = next(loop for loop in found.sums if loop.role in {Role.CONTRACT, Role.CONTRACT_GROUPS})

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from brickwork.analysis.contractions import Along
+from brickwork.analysis.searches import MIRRORED
 from brickwork.codegen import lanes
 from brickwork.codegen.builder import FunctionWriter
 from brickwork.codegen.emitter_state import State
@@ -160,8 +161,14 @@ class Reads:
         masks, writer = self.places.side.factor.masks, state.writer
         inner = self._with(state, masks, place, bits)
         for condition in masks:
-            mask = lanes.vector(inner, emit_expression(inner, condition))
-            held = writer.emit(f"zext i{inner.width} {lanes.mask_bits(inner, mask)} to i32")
+            held = _side_by_side(inner, condition)
+            if held is None:
+                value = emit_expression(inner, condition)
+                if isinstance(value, Uniform):
+                    bits = writer.emit(f"select i1 {value.text}, i32 {bits}, i32 0")
+                    continue
+                mask = lanes.mask_bits(inner, lanes.vector(inner, value))
+                held = writer.emit(f"zext i{inner.width} {mask} to i32")
             bits = writer.emit(f"and i32 {bits}, {held}")
         return bits
 
@@ -379,6 +386,26 @@ def _is_steady(index: Expression, depth: Symbol, chunk: int) -> bool:
             return all(_is_steady(each, depth, chunk) for each in indices)
         case _:
             return depth not in read_symbols(index)
+
+
+def _side_by_side(state: State, condition: Expression) -> str | None:
+    """Return a bit for each lane that a condition holds for (i32), if these are the first ones, or the last ones."""
+    match condition:
+        case Apply(operator=operator, operands=(left, right)) if operator.name in MIRRORED and left.dtype is INT64:
+            name, emit = operator.name, state.writer.emit
+            values = [emit_expression(state, operand) for operand in (left, right)]
+        case _:
+            return None
+    if isinstance(values[0], Uniform):
+        name, values = MIRRORED[name], values[::-1]
+    match values:
+        case [Strided(base=base, stride=stride), Uniform(text=limit)] if stride > 0:
+            pass
+        case _:
+            return None
+    end = emit(f"add i64 {limit}, 1") if name in {"le", "gt"} else limit
+    bits = _first_bits(state, base, end, state.width, stride)
+    return bits if name in {"lt", "le"} else emit(f"xor i32 {bits}, {(1 << state.width) - 1}")
 
 
 def _first_bits(state: State, begin: str, end: str, width: int, stride: int = 1) -> str:

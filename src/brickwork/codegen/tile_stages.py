@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from brickwork.codegen.builder import Known
 from brickwork.codegen.division import word_quotient
 from brickwork.codegen.emitter_state import State
 from brickwork.codegen.expressions import emit_scalar
@@ -228,6 +229,8 @@ def _terms(state: State, tile: Tile, spans: tuple[_Span, ...], number: str) -> t
         place = emit(f"zext i32 {word} to i64")
         step = emit(f"mul i64 {place}, {tile.staged}") if span.loop is tile.depth else place
         text = emit(f"add i64 {span.start}, {step}")
+        least, most = (state.writer.known(bound) for bound in (span.start, span.stop))
+        state.writer.learn(text, Known(least.low, most.high))
         if span.loop is tile.depth:
             first = text
         else:
