@@ -342,13 +342,14 @@ class _Verifier:
         for symbol in kernel.scalars:
             _require(symbol in defined, f"the scalar `{symbol.name}` has no value", kernel.loc)
         before, self.tensors = self.tensors, set(kernel.tensors)
+        around, self.loops = self.loops, 0  # A kernel does not leave the loop that launches it.
         scalars, assigned = set(kernel.scalars), assigned_symbols(kernel.body)
         for symbol in kernel.scalars:  # guards and sharding speak of the value that is passed
             _require(symbol not in assigned, f"the scalar `{symbol.name}` is assigned", kernel.loc)
         for fact in kernel.facts:
             self.expression(fact, scalars, BOOL)
         self.block(kernel.body, scalars)
-        self.tensors = before
+        self.tensors, self.loops = before, around
 
 
 def _is_level(loop: For) -> bool:

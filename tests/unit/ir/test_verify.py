@@ -19,7 +19,9 @@ from brickwork.ir.nodes import (
     For,
     If,
     Kernel,
+    Launch,
     Load,
+    Program,
     Reduction,
     Role,
     Select,
@@ -27,6 +29,7 @@ from brickwork.ir.nodes import (
     Store,
     Symbol,
     Tensor,
+    TensorParameter,
     TensorType,
     While,
 )
@@ -119,3 +122,10 @@ def test_legal_kernels(body):
 def test_broken_rules_are_named(body, message):
     with pytest.raises(InternalError, match=message):
         verify_kernel(kernel(*body))
+
+
+def test_a_kernel_does_not_leave_the_loop_that_launches_it():
+    leaves = replace(kernel(If(condition=apply("eq", integer(0), Size(tensor=X, axis=0)), then=(Break(),))), scalars=())
+    program = Program(name="p", parameters=(TensorParameter(X),), body=(loop(Launch(kernel=leaves)),))
+    with pytest.raises(InternalError, match="outside of a loop"):
+        verify_program(program)

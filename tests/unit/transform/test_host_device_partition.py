@@ -38,6 +38,28 @@ def test_a_loop_of_the_host_with_a_checked_copy_on_the_device_keeps_its_index():
     assert torch.equal(to_tensor(memory), x)
 
 
+def until_an_element_says(a: torch.Tensor, x: torch.Tensor) -> None:
+    t = 0
+    while t < 3:
+        for i in range(x.shape[0]):
+            x[i] = x[i] * 2 + a[t]
+        if a[t] > 5:
+            break
+        t += 1
+
+
+def test_a_loop_that_an_element_ends_is_not_run_by_the_host():
+    for elements in ([1.0, 2.0, 3.0], [9.0, 2.0, 3.0], [1.0, 9.0, 3.0]):
+        a, x = torch.tensor(elements), torch.zeros(5)
+        types = Signature((argument_type(a), argument_type(x)), device="cuda")
+        pieces, _ = schedule_program(lower(define(until_an_element_says), types), cuda_target((9, 0)))
+        verify_program(pieces)
+        memories = [to_memory(a), to_memory(x)]
+        run_program(pieces, memories, check=True)
+        until_an_element_says(a, x)
+        assert torch.equal(to_tensor(memories[1]), x)
+
+
 def lists_that_may_fail(a: torch.Tensor, x: torch.Tensor) -> None:
     t = 0
     for i in range(a.shape[0]):

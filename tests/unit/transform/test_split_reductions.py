@@ -152,6 +152,16 @@ def up_to_a_variable(x: torch.Tensor, out: torch.Tensor) -> None:
         out[j] = s
 
 
+def up_to_an_element(x: torch.Tensor, out: torch.Tensor) -> None:
+    for j in range(x.shape[2]):
+        n = min(max(int(out[j]), 0), x.shape[1])
+        s = 0.0
+        for i in range(x.shape[0]):
+            for k in range(n):
+                s += x[i, k, j]
+        out[j] = s
+
+
 def and_once(x: torch.Tensor, out: torch.Tensor) -> None:
     for j in range(x.shape[1]):
         s = 0.0
@@ -186,6 +196,7 @@ def one_row(x: torch.Tensor, out: torch.Tensor) -> None:
         (up_to_a_row, (1, 0), 1),
         (up_to_a_count, (1, 0), 1),
         (up_to_a_variable, (1, 0), 1),
+        (up_to_an_element, (1, 2, 0), 1),
         (and_once, (1, 0), 1),
     ],
 )

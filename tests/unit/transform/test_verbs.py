@@ -108,6 +108,13 @@ def skipping(x: Tensor, y: Tensor) -> None:
             y[i, j] = x[i, j]
 
 
+def in_a_branch(x: Tensor, y: Tensor) -> None:
+    for i in range(x.shape[0]):
+        if x[i, 0] > 3.0:
+            for j in range(x.shape[1]):
+                y[i, j] = x[i, j]
+
+
 def asserting(x: Tensor, y: Tensor) -> None:
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
@@ -219,6 +226,8 @@ LEGAL = [
     (running, "bind(i, pool); unroll(j, 2)"),
     (running, "bind(i, pool); split(j, 3)"),
     (doubled, "unroll(j, 64)"),
+    (doubled, "bind(j, lane, 64)"),
+    (in_a_branch, "bind(j, pool)"),
     (totals, "split(k, 4); rfactor(k, lane, 2)"),
     (running, "reorder(j, i); bind(i, lane, 4)"),
     (deep, "reorder(j, i); bind(i, lane, 4)"),
